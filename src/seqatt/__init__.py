@@ -1,0 +1,52 @@
+"""seqatt: choose the features that matter to a neural network."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from seqatt.estimators import SequentialAttentionSelector
+    from seqatt.layer import SequentialAttention
+    from seqatt.methods import TrainingDiverged, methods, select, select_trials
+    from seqatt.neural.evaluate import Evaluation, evaluate
+    from seqatt.selection import Selection
+
+__version__ = "0.1.0"
+
+_ROOMS = {
+    "Evaluation": "neural.evaluate",
+    "Selection": "selection",
+    "SequentialAttention": "layer",
+    "SequentialAttentionSelector": "estimators",
+    "TrainingDiverged": "methods",
+    "evaluate": "neural.evaluate",
+    "methods": "methods",
+    "select": "methods",
+    "select_trials": "methods",
+}
+
+__all__ = [
+    "Evaluation",
+    "Selection",
+    "SequentialAttention",
+    "SequentialAttentionSelector",
+    "TrainingDiverged",
+    "evaluate",
+    "methods",
+    "select",
+    "select_trials",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Public names load what they need when they are first used, so that ``--help`` is quick."""
+    if name not in _ROOMS:
+        raise AttributeError(f"module 'seqatt' has no attribute {name!r}")
+    value = getattr(import_module(f"seqatt.{_ROOMS[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])

@@ -1,0 +1,5 @@
+"""``python -m seqatt`` is the command line."""
+
+from seqatt.cli import main
+
+main()

@@ -1,0 +1,366 @@
+"""The command line: ``seqatt select`` for a file, ``seqatt demo`` for a first look."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import warnings
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from seqatt import __version__
+
+if TYPE_CHECKING:
+    from seqatt.selection import Selection
+
+app = typer.Typer(
+    help="Choose the features of a table that matter to a neural network.\n\n"
+    "Start with [bold]seqatt demo[/bold], then [bold]seqatt select data.csv --target label -k 20[/bold].",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+)
+
+
+class MaskName(StrEnum):
+    softmax = "softmax"
+    l1 = "l1"
+    l2 = "l2"
+    l1_normalised = "l1_normalised"
+    l2_normalised = "l2_normalised"
+
+
+class TaskName(StrEnum):
+    binary = "binary"
+    multiclass = "multiclass"
+    multilabel = "multilabel"
+    regression = "regression"
+
+
+def _version(shown: bool) -> None:
+    if shown:
+        print(f"seqatt {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say which version.")
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command(
+    epilog="Examples:\n\n"
+    "  seqatt select data.csv --target label -k 20 --out run/\n\n"
+    "  seqatt select houses.parquet --target price -k 0.25 --holdout 0.2\n\n"
+    "  seqatt select data.tsv.gz --target label -k 5 --json | jq .features\n\n"
+    "Exit code: 0 done, 1 failed (one line on stderr says why), 2 wrong usage, 130 interrupted."
+)
+def select(
+    file: Annotated[
+        Path, typer.Argument(help="CSV, TSV, Parquet or Arrow/Feather; .gz, .bz2, .zst too.")
+    ],
+    target: Annotated[
+        str, typer.Option("--target", "-t", help="Column to predict; several with commas.")
+    ],
+    k: Annotated[
+        str, typer.Option("-k", help="How many features: 20, or a fraction of them: 0.25.")
+    ],
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for selection.json; made if missing.")
+    ] = None,
+    holdout: Annotated[
+        float, typer.Option(help="Share of rows kept aside to test the selection on, such as 0.2.")
+    ] = 0.0,
+    method: Annotated[str, typer.Option(help="How to choose.")] = "sequential_attention",
+    seed: Annotated[int, typer.Option(help="One seed gives one answer.")] = 0,
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the selection as JSON and nothing else.")
+    ] = False,
+    task: Annotated[
+        TaskName | None, typer.Option(help="What the target is, where it does not tell.")
+    ] = None,
+    ignore: Annotated[
+        str, typer.Option(help="Columns that are not features (ids), with commas.")
+    ] = "",
+    weight: Annotated[
+        str | None, typer.Option(help="Column that holds a weight for each row.")
+    ] = None,
+    balanced: Annotated[
+        bool, typer.Option("--balanced", help="Give every class the same total weight.")
+    ] = False,
+    epochs: Annotated[
+        float | None, typer.Option(help="Passes over the rows; by default it follows the table's size.")
+    ] = None,
+    batch_size: Annotated[int | None, typer.Option(help="Rows in a step.")] = None,
+    learning_rate: Annotated[float | None, typer.Option(help="Adam's step size.")] = None,
+    hidden: Annotated[
+        str | None, typer.Option(help="Widths of the hidden layers, such as 128,64.")
+    ] = None,
+    mask: Annotated[MaskName | None, typer.Option(help="How logits become weights.")] = None,
+    temperature: Annotated[float | None, typer.Option(help="Of the softmax mask.")] = None,
+    features_per_phase: Annotated[
+        int | None, typer.Option(help="Features chosen at a time; more is quicker and coarser.")
+    ] = None,
+    warmup: Annotated[
+        float | None, typer.Option(help="Share of training before the first choice.")
+    ] = None,
+    replacement: Annotated[
+        int | None, typer.Option(help="Rounds that drop weak features and choose again.")
+    ] = None,
+    missing_indicator: Annotated[
+        bool, typer.Option("--missing-indicator", help="Let the model see where values are missing.")
+    ] = False,
+) -> None:
+    """Choose the k features of a table that predict a column best.
+
+    Prints them in the order chosen; with --out also writes selection.json, which holds the scores of
+    every phase and the settings.
+    """
+    given = {
+        "epochs": epochs,
+        "batch_size": batch_size,
+        "learning_rate": learning_rate,
+        "hidden": None if hidden is None else _widths(hidden),
+        "mask": None if mask is None else mask.value,
+        "temperature": temperature,
+        "features_per_phase": features_per_phase,
+        "warmup": warmup,
+        "replacement": replacement,
+        "task": None if task is None else task.value,
+        "class_weight": "balanced" if balanced else None,
+        "missing_indicator": missing_indicator or None,
+    }
+    options = {name: value for name, value in given.items() if value is not None}
+    amount = _amount(k)
+    if not 0 <= holdout < 1:
+        raise typer.BadParameter("must be at least 0 and below 1", param_hint="--holdout")
+    from seqatt.files import read_file
+    from seqatt.methods import select as choose
+
+    if out is not None:
+        _make_folder(out)
+    table = read_file(file)
+    X, y, weights = _split_columns(table, target, ignore, weight)
+    rows = _rows(table.num_rows, holdout, seed)
+    if weights is not None:
+        options["sample_weight"] = weights[rows[0]]
+    train = (X.take(rows[0]), _pick(y, rows[0])) if holdout else (X, y)
+    selection = choose(
+        *train, amount, method=method, seed=seed, device=device, progress=not as_json, **options
+    )
+    if out is not None:
+        selection.save(out / "selection.json")
+    scores = None
+    if holdout:
+        scores = _compare(*train, X.take(rows[1]), _pick(y, rows[1]), selection, device, options)
+    if as_json:
+        print(json.dumps(selection.to_dict() | ({"holdout": scores} if scores else {})))
+        return
+    _show(selection, ", ".join(target.split(",")))
+    if scores:
+        _show_scores(scores, f"on {len(rows[1]):,} rows kept aside")
+    if out is not None:
+        print(f"Wrote {out / 'selection.json'}")
+
+
+@app.command()
+def demo(
+    seed: Annotated[int, typer.Option(help="One seed gives one answer.")] = 0,
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+) -> None:
+    """Choose 12 of the 64 pixels of scikit-learn's handwritten digits, and see how far they go."""
+    from sklearn.datasets import load_digits
+    from sklearn.model_selection import train_test_split
+
+    from seqatt.methods import select as choose
+
+    data = load_digits(as_frame=True)
+    X_train, X_test, y_train, y_test = train_test_split(
+        data.data, data.target, test_size=0.3, random_state=seed, stratify=data.target
+    )
+    print(
+        f"Handwritten digits: {len(X_train):,} images to learn from, 64 pixels, 10 classes.\n"
+        "Choosing 12 pixels with Sequential Attention ...\n"
+    )
+    selection = choose(X_train, y_train, k=12, seed=seed, device=device, progress=True)
+    _show(selection, "digit")
+    _show_pixels(selection.indices.tolist())
+    scores = _compare(X_train, y_train, X_test, y_test, selection, device, {})
+    _show_scores(scores, f"on {len(X_test)} images never seen")
+    print("Next: seqatt select your.csv --target your_column -k 10")
+
+
+def _compare(
+    X: Any, y: Any, X_test: Any, y_test: Any, selection: Selection, device: str, options: dict[str, Any]
+) -> dict[str, dict[str, Any]]:
+    """Test scores with the chosen, with as many random, and with all features."""
+    from seqatt.methods import select_trials
+    from seqatt.neural.evaluate import evaluate
+    from seqatt.progress import progress_bar
+
+    about = ("task", "class_weight", "sample_weight", "missing_indicator")
+    shared = {name: options[name] for name in about if name in options} | {"device": device}
+    k = len(selection.indices)
+    draws = select_trials(X, y, k, method="random", seeds=range(5), **shared)
+    scores: dict[str, dict[str, Any]] = {}
+    with progress_bar("Testing", 7, shown=True) as advance:
+        for name, which in (("chosen", selection), ("all", None)):
+            result = evaluate(X, y, X_test, y_test, which, seeds=range(5), **shared)
+            scores[name] = {m: list(result[m]) for m in result}
+            advance(1)
+        drawn = []
+        for draw in draws:
+            drawn.append(evaluate(X, y, X_test, y_test, draw, seeds=[draw.seed], **shared))
+            advance(1)
+    scores["random"] = {m: [float(r[m][0]) for r in drawn] for m in drawn[0]}
+    sizes = {"chosen": k, "random": k, "all": len(selection.names)}
+    return {name: {"features": size, **scores[name]} for name, size in sizes.items()}
+
+
+def _show(selection: Selection, target: str) -> None:
+    from rich.table import Table
+
+    title = f"{len(selection.features)} of {len(selection.names)} features for {target}"
+    table = Table()
+    table.add_column("rank", justify="right")
+    table.add_column("feature", overflow="fold")
+    table.add_column("score", justify="right")
+    for rank, (name, score) in enumerate(zip(selection.features, selection.scores, strict=True), 1):
+        table.add_row(str(rank), name, f"{score:.3f}")
+    console = _console()
+    console.print(f"[bold]{title}[/bold]")
+    console.print(table)
+    settings, device = selection.settings, selection.environment["device"]
+    console.print(f"{settings['task']}, {selection.seconds:.1f} s on {device}\n")
+
+
+def _show_scores(scores: dict[str, dict[str, Any]], where: str) -> None:
+    import numpy as np
+    from rich.table import Table
+
+    table = Table()
+    table.add_column("features")
+    table.add_column("how many", justify="right")
+    metrics = [name for name in scores["chosen"] if name != "features"]
+    for metric in metrics:
+        table.add_column({"auc": "AUC", "r2": "R²", "rmse": "RMSE"}.get(metric, metric.replace("_", " ")))
+    words = {"chosen": "chosen by seqatt", "random": "random", "all": "all"}
+    for name, row in scores.items():
+        cells = [f"{np.mean(row[m]):.3f} ± {np.std(row[m]):.3f}" for m in metrics]
+        table.add_row(words[name], str(row["features"]), *cells, style="bold" if name == "chosen" else "")
+    console = _console()
+    console.print(f"[bold]A network trained on them, {where}[/bold]")
+    console.print(table)
+    console.print("mean ± standard deviation over 5 seeds\n")
+
+
+def _show_pixels(chosen: list[int]) -> None:
+    """The order of choice on the 8 x 8 picture."""
+    order = {pixel: place for place, pixel in enumerate(chosen, 1)}
+    print("Where the chosen pixels are (numbers: order of choice):")
+    for row in range(8):
+        cells = [f"{order[8 * row + c]:>3}" if 8 * row + c in order else "  ·" for c in range(8)]
+        print("  " + "".join(cells))
+    print()
+
+
+def _console() -> Any:
+    from rich.console import Console
+
+    width = None if sys.stdout.isatty() else 100
+    return Console(width=width, highlight=False)
+
+
+def _amount(k: str) -> int | float:
+    try:
+        return int(k)
+    except ValueError:
+        pass
+    try:
+        return float(k)
+    except ValueError:
+        raise typer.BadParameter(f"{k!r} is not a number", param_hint="-k") from None
+
+
+def _widths(hidden: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(width) for width in hidden.split(","))
+    except ValueError:
+        message = f"{hidden!r} is not a list of widths such as 128,64"
+        raise typer.BadParameter(message, param_hint="--hidden") from None
+
+
+def _make_folder(out: Path) -> None:
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        probe = out / f".probe-{os.getpid()}"
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise ValueError(f"--out: cannot write to {out} ({error.strerror})") from None
+
+
+def _split_columns(table: Any, target: str, ignore: str, weight: str | None) -> tuple[Any, Any, Any]:
+    """Features, target and row weights, by column name."""
+    names = [str(name) for name in table.column_names]
+    targets = [target] if target in names else target.split(",")
+    ignored = [name for name in ignore.split(",") if name]
+    for option, wanted in (("--target", targets), ("--ignore", ignored), ("--weight", [weight or ""])):
+        for name in wanted:
+            if name and name not in names:
+                raise ValueError(f"{option}: no column {name!r}; the columns are {_some(names)}")
+            if names.count(name) > 1:
+                raise ValueError(f"{option}: column {name!r} stands twice in the file; rename one")
+    apart = {*targets, *ignored, weight}
+    X = table.select([i for i, name in enumerate(names) if name not in apart])
+    y = table.select(targets) if len(targets) > 1 else table.column(targets[0])
+    weights = None if weight is None else table.column(weight).to_numpy(zero_copy_only=False)
+    return X, y, weights
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
+
+
+def _rows(count: int, holdout: float, seed: int) -> tuple[Any, Any]:
+    """Row numbers to learn from and to test on."""
+    import numpy as np
+
+    order = np.random.default_rng(seed).permutation(count)
+    aside = round(holdout * count)
+    return np.sort(order[aside:]), np.sort(order[:aside])
+
+
+def _pick(y: Any, rows: Any) -> Any:
+    return y.take(rows)
+
+
+def main() -> None:
+    """Run, and end as the help says: one clear line instead of a traceback."""
+    warnings.showwarning = lambda message, *_: print(f"note: {message}", file=sys.stderr)
+    try:
+        app(standalone_mode=True)
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        sys.exit(130)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(1)
+    except (ValueError, TypeError, OSError, RuntimeError, MemoryError) as error:
+        message = " ".join(str(error).split()) or type(error).__name__
+        print(f"error: {message}", file=sys.stderr)
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,169 @@
+"""Sequential Attention as a layer, for people with their own training loop."""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+from torch.optim.optimizer import register_optimizer_step_post_hook
+
+from seqatt.neural.options import AttentionOptions
+from seqatt.neural.schedule import one_pass
+
+_stepped: weakref.WeakSet[Optimizer] = weakref.WeakSet()
+
+
+def _remember(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
+    """Which optimizers are at work: whoever trains the logits must forget them when they are reset."""
+    _stepped.add(optimizer)
+
+
+register_optimizer_step_post_hook(_remember)
+
+
+class SequentialAttention(nn.Module):
+    """Scale inputs by attention weights and choose ``k`` of them while your model trains.
+
+    Put it in front of your model, train as you always do, and call ``advance()`` once a step::
+
+        attention = SequentialAttention(num_features=30, k=5, total_steps=1000)
+        for x, y in batches:
+            loss = criterion(model(attention(x)), y)
+            optimizer.zero_grad(); loss.backward(); optimizer.step()
+            attention.advance()
+        attention.selected   # five features, in the order chosen
+
+    The optimizer must train ``attention.parameters()`` too; when the logits start afresh, so does what
+    it remembers of them. In ``eval()`` the weights are 1 for selected features and 0 for all others.
+
+    Parameters
+    ----------
+    num_features : features; the last dimension of the input, unless ``groups`` says otherwise.
+    k, total_steps : how many to choose, within how many calls of ``advance``.
+    warmup, features_per_phase, mask, temperature : as in ``seqatt.select``.
+    groups : for each input column the number of its feature, for features of several columns.
+    """
+
+    logits: nn.Parameter
+    kept: Tensor
+    order: Tensor
+    steps_done: Tensor
+    owner: Tensor | None
+
+    def __init__(
+        self,
+        num_features: int,
+        k: int,
+        total_steps: int,
+        *,
+        warmup: float = 0.1,
+        features_per_phase: int = 1,
+        mask: str = "softmax",
+        temperature: float = 1.0,
+        groups: Any = None,
+    ) -> None:
+        super().__init__()
+        if not 1 <= k <= num_features:
+            raise ValueError(f"k: must be from 1 to num_features={num_features}, got {k}")
+        options = AttentionOptions(
+            mask=mask, temperature=temperature, features_per_phase=features_per_phase, warmup=warmup
+        )
+        if not 1 <= features_per_phase <= k:
+            raise ValueError(f"features_per_phase: must be from 1 to k={k}, got {features_per_phase}")
+        schedule = one_pass(
+            k, total_steps, features_per_phase=features_per_phase, warmup=options.warmup
+        )
+        if min(phase.steps for phase in schedule) < 1:
+            raise ValueError(
+                f"total_steps: {total_steps} steps are too few for {len(schedule)} phases; "
+                "every phase needs one at least"
+            )
+        self.k = k
+        self._mask = options.make_mask()
+        self._ends: dict[int, int] = {}
+        done = 0
+        for phase in schedule:
+            done += phase.steps
+            self._ends[done] = phase.take
+        self._warm = schedule[0].steps if schedule[0].take == 0 else 0
+        self.logits = nn.Parameter(torch.full((num_features,), self._mask.start))
+        self.register_buffer("kept", torch.zeros(num_features, dtype=torch.bool))
+        self.register_buffer("order", torch.full((k,), -1, dtype=torch.long))
+        self.register_buffer("steps_done", torch.zeros((), dtype=torch.long))
+        owner = None if groups is None else torch.as_tensor(groups, dtype=torch.long)
+        if owner is not None and sorted(set(owner.tolist())) != list(range(num_features)):
+            raise ValueError(f"groups: must name every feature from 0 to {num_features - 1}")
+        self.register_buffer("owner", owner, persistent=False)
+        self._find_place()
+
+    def forward(self, x: Tensor) -> Tensor:
+        weights = self.weights
+        if self.owner is not None:
+            weights = weights[self.owner]
+        return x * weights.to(x.dtype)
+
+    @property
+    def weights(self) -> Tensor:
+        """The weight of each feature right now."""
+        kept = self.kept.to(self.logits.dtype)
+        if not self.training:
+            return kept
+        # Where the logits say nothing they stay in the graph, with a gradient of zero, because
+        # DistributedDataParallel wants one for every parameter.
+        if self._warming:
+            return torch.ones_like(kept) + 0 * self.logits
+        if self._finished:
+            return kept + 0 * self.logits
+        shares: Tensor = self._mask.weights(self.logits, self.kept)
+        return kept + shares
+
+    @property
+    def selected(self) -> list[int]:
+        """Features chosen so far, in order."""
+        return [i for i in self.order.tolist() if i >= 0]
+
+    @property
+    def finished(self) -> bool:
+        """Whether all ``k`` are chosen; from then on training sees the selected features alone."""
+        return self._finished
+
+    @torch.no_grad()
+    def advance(self) -> None:
+        """Count one training step; at the end of a phase choose, and start the logits afresh."""
+        self._cursor += 1
+        self.steps_done += 1
+        take = self._ends.get(self._cursor)
+        if take is None:
+            return
+        self._forget()
+        if not take:
+            self._find_place()
+            return
+        scores = self._mask.score(self.logits.float()).masked_fill(self.kept, -torch.inf)
+        best = torch.sort(scores, descending=True, stable=True).indices[:take]
+        chosen = len(self.selected)
+        self.order[chosen : chosen + take] = best
+        self.kept[best] = True
+        self.logits.fill_(self._mask.start)
+        self._find_place()
+
+    def _forget(self) -> None:
+        for optimizer in list(_stepped):
+            if any(p is self.logits for group in optimizer.param_groups for p in group["params"]):
+                optimizer.state.pop(self.logits, None)
+
+    def _load_from_state_dict(self, *args: Any, **kwargs: Any) -> None:
+        super()._load_from_state_dict(*args, **kwargs)
+        self._find_place()
+
+    def _find_place(self) -> None:
+        """What forward depends on, as plain flags that change once: torch.compile stays compiled."""
+        self._cursor = int(self.steps_done)
+        self._warming = self._cursor < self._warm
+        self._finished = len(self.selected) == self.k
+
+    def extra_repr(self) -> str:
+        return f"num_features={len(self.logits)}, k={self.k}, selected={len(self.selected)}"

@@ -1,0 +1,227 @@
+"""METHODS: every way to choose features, by name, and the functions people call."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from seqatt.classic.random import random_features
+from seqatt.neural.attention import plan, sequential_attention, settings
+from seqatt.neural.engine import Diverged, pick_device
+from seqatt.neural.options import AttentionOptions
+from seqatt.progress import progress_bar
+from seqatt.selection import Selection, Trace, describe_environment, make_selection
+from seqatt.source import Source, read_source, resolve_k
+
+TABLE_OPTIONS = (
+    "sample_weight",
+    "class_weight",
+    "groups",
+    "task",
+    "missing_indicator",
+    "max_categories",
+)
+
+
+class TrainingDiverged(RuntimeError):
+    """The loss stopped being a number; ``selections`` holds what had been chosen by then."""
+
+    def __init__(self, message: str, selections: list[Selection]) -> None:
+        super().__init__(message)
+        self.selections = selections
+
+
+@dataclass(frozen=True)
+class NoOptions:
+    """A method with nothing to set."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """All a method needs to know."""
+
+    source: Source
+    k: int
+    seeds: list[int]
+    options: Any
+    device: torch.device
+    progress: bool
+
+
+@dataclass(frozen=True)
+class Method:
+    """What a method can be told, and the function that runs it: traces and resolved settings."""
+
+    options: type
+    run: Callable[[Job], tuple[list[Trace], dict[str, Any]]]
+
+
+def _run_attention(job: Job) -> tuple[list[Trace], dict[str, Any]]:
+    schedule = plan(job.source, job.k, job.options)
+    resolved = settings(job.source, job.options, schedule)
+    steps = sum(phase.steps for phase in schedule)
+    with progress_bar("Sequential Attention", steps, shown=job.progress) as advance:
+        try:
+            traces = sequential_attention(
+                job.source, job.k, job.seeds, job.options, job.device, schedule, advance
+            )
+        except Diverged as error:
+            error.settings = resolved
+            raise
+    return traces, resolved
+
+
+def _run_random(job: Job) -> tuple[list[Trace], dict[str, Any]]:
+    traces = [random_features(job.source, seed) for seed in job.seeds]
+    return [Trace(t.order[: job.k], t.order[job.k :]) for t in traces], {}
+
+
+METHODS = {
+    "sequential_attention": Method(AttentionOptions, _run_attention),
+    "random": Method(NoOptions, _run_random),
+}
+
+
+def methods() -> list[str]:
+    """The names that ``select`` takes as ``method``."""
+    return list(METHODS)
+
+
+def select(
+    X: Any,
+    y: Any,
+    k: int | float,
+    *,
+    method: str = "sequential_attention",
+    seed: int = 0,
+    device: str = "auto",
+    progress: bool = False,
+    **options: Any,
+) -> Selection:
+    """Choose the ``k`` features of ``X`` that serve a neural network for ``y`` best.
+
+    Sequential Attention trains one network. Feature i enters scaled by ``a_i``: 1 if already chosen,
+    else ``exp(w_i) / sum_j exp(w_j)`` over the unchosen, with trained logits w. At the end of each
+    phase the unchosen feature with the largest logit is chosen and the logits start afresh.
+
+    Parameters
+    ----------
+    X : array, DataFrame (pandas, polars, Arrow) or sparse matrix, one row an example.
+    y : target; classes (of any type), numbers, or several columns of either 0/1 or numbers.
+    k : how many features, or which fraction of them (a float up to 1).
+    method, seed, device, progress : see ``methods()``; one seed gives one answer; "auto" is CUDA where
+        there is one; a bar on the terminal.
+    epochs, batch_size, learning_rate : training length and pace; by default the length follows the
+        size of the table (see the guide).
+    hidden, activation, dropout, batch_norm : the built-in MLP.
+    model, loss, optimizer : your own nn.Module (or a function ``(columns, outputs) -> nn.Module``),
+        loss ``(outputs, targets)`` and optimizer ``parameters -> torch.optim.Optimizer``.
+    mask : softmax, l1, l2, l1_normalised or l2_normalised; ``temperature`` is the softmax's.
+    features_per_phase : how many are chosen at the end of a phase.
+    warmup : share of training before the first phase, on all features at full weight.
+    replacement : rounds that drop the least useful tenth of the chosen features and choose again.
+    one_pass : False is Algorithm 1 as printed, a fresh model in full for every choice.
+    reset_model : in one pass, start each phase from fresh model weights too.
+    sample_weight, class_weight : weights of rows, and of classes ("balanced" or a dict).
+    groups : ``{name: columns}`` to be chosen together, as one feature.
+    task : binary, multiclass, multilabel or regression, where ``y`` does not tell.
+    missing_indicator, max_categories : add a column that marks missing values; categories kept.
+
+    Returns
+    -------
+    Selection
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> import seqatt
+    >>> data = load_breast_cancer(as_frame=True)
+    >>> selection = seqatt.select(data.data, data.target, k=3, epochs=20)
+    >>> len(selection.features)
+    3
+
+    References
+    ----------
+    Yasuda, Bateni, Chen, Fahrbach, Fu, Mirrokni: Sequential Attention for Feature Selection, ICLR 2023.
+    """
+    return select_trials(
+        X, y, k, seeds=[seed], method=method, device=device, progress=progress, **options
+    )[0]
+
+
+def select_trials(
+    X: Any,
+    y: Any,
+    k: int | float,
+    *,
+    seeds: Sequence[int] = range(5),
+    method: str = "sequential_attention",
+    device: str = "auto",
+    progress: bool = False,
+    **options: Any,
+) -> list[Selection]:
+    """``select`` with several seeds, trained together: trial i is what ``seed=seeds[i]`` gives alone."""
+    made = _make_options(method, options)
+    seeds = _check_seeds(seeds)
+    picked = pick_device(device)
+    about_table = {name: options[name] for name in TABLE_OPTIONS if name in options}
+    own_model = getattr(made, "model", None) is not None
+    source = read_source(X, y, by_name=not own_model, **about_table)
+    job = Job(source, resolve_k(k, source.features), seeds, made, picked, progress)
+    started = time.perf_counter()
+    try:
+        traces, resolved = METHODS[method].run(job)
+    except Diverged as error:
+        found = _selections(job, method, error.traces, error.settings, started)
+        raise TrainingDiverged(str(error), found) from None
+    return _selections(job, method, traces, resolved, started)
+
+
+def _selections(
+    job: Job, method: str, traces: list[Trace], resolved: dict[str, Any], started: float
+) -> list[Selection]:
+    seconds = time.perf_counter() - started
+    about = {"k": job.k, "task": job.source.target.task, "rows": job.source.rows, **resolved}
+    environment = describe_environment(str(job.device))
+    return [
+        make_selection(
+            job.source,
+            trace,
+            method=method,
+            seed=seed,
+            settings=about,
+            environment=environment,
+            seconds=seconds,
+        )
+        for seed, trace in zip(job.seeds, traces, strict=True)
+    ]
+
+
+def _make_options(method: str, options: dict[str, Any]) -> Any:
+    if method not in METHODS:
+        raise ValueError(f"method: unknown {method!r}; use one of {', '.join(METHODS)}")
+    kind = METHODS[method].options
+    own = [field.name for field in dataclasses.fields(kind)]
+    for name in options:
+        if name not in (*own, *TABLE_OPTIONS):
+            near = difflib.get_close_matches(name, [*own, *TABLE_OPTIONS], 1)
+            hint = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(own) or 'none'}"
+            raise TypeError(f"{method} has no option {name!r}; {hint}")
+    return kind(**{name: value for name, value in options.items() if name in own})
+
+
+def _check_seeds(seeds: Sequence[int]) -> list[int]:
+    checked = []
+    for seed in seeds:
+        if isinstance(seed, bool) or not hasattr(seed, "__index__") or int(seed) < 0:
+            raise ValueError(f"seed: must be a whole number of at least 0, got {seed!r}")
+        checked.append(int(seed))
+    if not checked:
+        raise ValueError("seeds: at least one seed is needed")
+    return checked

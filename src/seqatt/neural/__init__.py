@@ -1,0 +1,1 @@
+"""Methods that train a network: one engine, with gates and schedules."""

@@ -1,0 +1,47 @@
+"""Adam over a few flat tensors: one fused kernel a step, and a way to forget."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+
+class Adam:
+    """Adam (Kingma and Ba 2015) for a few tensors, updated in place.
+
+    torch.optim.Adam runs the same kernel behind five times its cost in Python; a step here is one call.
+    """
+
+    def __init__(self, params: Sequence[Tensor], rate: Tensor) -> None:
+        self.params = list(params)
+        self.rate = rate
+        self.first = [torch.zeros_like(p) for p in self.params]
+        self.second = [torch.zeros_like(p) for p in self.params]
+        self.count = torch.zeros((), device=rate.device)
+        self._one = torch.ones((), device=rate.device)
+        self._counts = [self.count] * len(self.params)
+
+    def step(self, grads: list[Tensor]) -> None:
+        self.count.add_(self._one)
+        torch._fused_adam_(  # type: ignore[attr-defined]
+            self.params,
+            grads,
+            self.first,
+            self.second,
+            [],
+            self._counts,
+            lr=self.rate,
+            beta1=0.9,
+            beta2=0.999,
+            weight_decay=0.0,
+            eps=1e-8,
+            amsgrad=False,
+            maximize=False,
+        )
+
+    def forget(self) -> None:
+        """Start afresh: moments and count to zero, so that the bias correction starts afresh too."""
+        for tensor in (*self.first, *self.second, self.count):
+            tensor.zero_()

@@ -1,0 +1,63 @@
+"""The promise every trainable model keeps, whoever wrote it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+
+class Batch(NamedTuple):
+    """``x`` (T, B, c), ``y`` (T, B) or (T, B, o), ``w`` (T, B) or None."""
+
+    x: Tensor
+    y: Tensor
+    w: Tensor | None
+
+
+class Body(ABC):
+    """``T`` models side by side. Inputs are (T, B, c) and enter scaled by column weights (T, c)."""
+
+    @abstractmethod
+    def train(self, batch: Batch, weights: Tensor) -> Tensor:
+        """One optimizer step. The gradient of the mean loss with respect to ``weights``."""
+
+    @abstractmethod
+    def last_loss(self, batch: Batch) -> Tensor:
+        """The mean loss (T,) that the batch just trained on had before its step."""
+
+    @abstractmethod
+    def loss(self, batch: Batch, weights: Tensor) -> Tensor:
+        """The mean loss (T,) with nothing learnt and nothing changed."""
+
+    def losses_without(
+        self, batch: Batch, weights: Tensor, columns: Tensor, live: Tensor
+    ) -> Tensor:
+        """The mean loss (T, m) with each of m sets of columns silenced.
+
+        ``columns`` (T, m, p) are padded to a common p and ``live`` is 0 on the padding.
+        """
+        losses = []
+        for i in range(columns.shape[1]):
+            silent = torch.zeros_like(weights).scatter_reduce(1, columns[:, i], live[:, i], "amax")
+            losses.append(self.loss(batch, weights * (1 - silent)))
+        return torch.stack(losses, 1)
+
+    @abstractmethod
+    def predict(self, x: Tensor, weights: Tensor) -> Tensor:
+        """Outputs (T, B, o), with nothing changed."""
+
+    @abstractmethod
+    def restart(self) -> None:
+        """Fresh weights and a fresh optimizer."""
+
+    @abstractmethod
+    def set_rate(self, factor: float) -> None:
+        """Scale the learning rate the body was made with."""
+
+
+def mean_rows(rows: Tensor, w: Tensor | None) -> Tensor:
+    """Weighted mean over the batch; row weights average 1 over the training rows."""
+    return (rows if w is None else rows * w).mean(-1)

@@ -1,0 +1,28 @@
+"""How long to train when the user does not say."""
+
+from __future__ import annotations
+
+SMALLEST, LARGEST = 64, 256  # rows in a batch
+LEAST, MOST = 3_000, 20_000  # steps
+EACH = 20  # steps a choice must have, at least
+PASSES = 10  # over the rows, within those limits
+
+
+def default_batch_size(rows: int) -> int:
+    """A sixteenth of the rows, as a power of two from 64 to 256; small tables are taken whole."""
+    if rows <= LARGEST:
+        return rows
+    size = SMALLEST
+    while size < LARGEST and size * 16 < rows:
+        size *= 2
+    return size
+
+
+def default_steps(rows: int, batch_size: int, k: int) -> int:
+    """Ten passes over the rows, but 3,000 steps at least, 20,000 at most, and 20 for each choice."""
+    passes = PASSES * rows // batch_size
+    return max(min(max(passes, LEAST), MOST), EACH * k)
+
+
+def steps_of(epochs: float, rows: int, batch_size: int) -> int:
+    return max(1, round(epochs * rows / min(batch_size, rows)))

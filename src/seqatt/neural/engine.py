@@ -1,0 +1,212 @@
+"""The only training loop: lanes of trials walk through a schedule in lockstep.
+
+A lane is a group of trials that share kernels: all of them on an accelerator, one each on a CPU, where a
+trial then gives bit for bit the same answer alone and in company.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from seqatt.neural.body import Body
+from seqatt.neural.feed import Feed
+from seqatt.neural.gates.gate import Gate
+from seqatt.neural.schedule import Phase, Schedule
+from seqatt.neural.state import State
+from seqatt.selection import Step, Trace
+
+CHECK_EVERY = 50  # steps between looks at the loss; on an accelerator only the ends of phases look
+WATCH_EVERY = 4  # steps between batches whose loss is recorded
+JUDGED_ROWS = 2048  # rows on which the harm of dropping a feature is measured
+SERIAL_WORK = 3_000_000  # multiply-adds of a step's largest product below which threads cost more
+
+
+class Diverged(RuntimeError):
+    """The loss is no longer a number. ``traces`` holds what had been chosen by then."""
+
+    def __init__(self, message: str, traces: list[Trace]) -> None:
+        super().__init__(message)
+        self.traces = traces
+        self.settings: dict[str, object] = {}
+
+
+class Lane:
+    """Some trials that train in one step: a body, a gate, a feed and what they have chosen."""
+
+    def __init__(
+        self, trials: int, body: Body, gate: Gate | None, feed: Feed, state: State, owner: Tensor
+    ) -> None:
+        self.body = body
+        self.state = state
+        self._gate = gate
+        self._feed = feed
+        self._owner = owner
+        self._features = state.kept.shape[1]
+        self._plain_columns = bool((owner == torch.arange(len(owner), device=owner.device)).all())
+        self._members = _members_of(owner, self._features)
+        self._sees: str = "all"
+        self._fixed = torch.ones(trials, len(owner), device=owner.device)
+        self._losses = torch.zeros(trials, device=owner.device)
+        self._done = self._watched = 0
+        self._last_scores = np.zeros((trials, self._features))
+        self.records: list[list[Step]] = [[] for _ in range(trials)]
+
+    def enter(self, phase: Phase) -> None:
+        self._sees = phase.sees
+        self._losses.zero_()
+        self._done = self._watched = 0
+        if phase.fresh:
+            self.body.restart()
+        self.body.set_rate(phase.rate)
+        if phase.sees == "all":
+            self._fixed.fill_(1)
+        elif phase.sees == "kept":
+            self._fixed.copy_(self._widen(self.state.kept))
+
+    def step(self) -> None:
+        batch = self._feed.next()
+        if self._sees == "attended":
+            assert self._gate is not None
+            weights = self._widen(self._gate.weights(self.state))
+            self._gate.learn(self._narrow(self.body.train(batch, weights)))
+        else:
+            self.body.train(batch, self._fixed)
+        if self._done % WATCH_EVERY == 0:
+            self._losses += self.body.last_loss(batch)
+            self._watched += 1
+        self._done += 1
+
+    def leave(self, phase: Phase, seconds: float) -> None:
+        """The choice at the END of a phase, from logits that were trained in it."""
+        losses = (self._losses / max(self._watched, 1)).tolist()
+        steps = [Step(phase.steps, phase.sees, loss, seconds) for loss in losses]
+        if phase.take:
+            assert self._gate is not None
+            scores = self._gate.scores().double().cpu().numpy()
+            for trial, taken in enumerate(self.state.take(scores, phase.take)):
+                steps[trial].taken, steps[trial].scores = taken, scores[trial]
+            self._last_scores = scores
+            self._gate.reset()
+        if phase.drop:
+            for trial, dropped in enumerate(self.state.drop(self._harm(), phase.drop)):
+                steps[trial].dropped = dropped
+        for record, step in zip(self.records, steps, strict=True):
+            record.append(step)
+
+    def finite(self) -> bool:
+        return bool(torch.isfinite(self._losses).all())
+
+    def traces(self) -> list[Trace]:
+        return [
+            Trace(list(order), self.state.rest(t, self._last_scores[t]), self.records[t])
+            for t, order in enumerate(self.state.order)
+        ]
+
+    def predict(self, x: Tensor) -> Tensor:
+        """Outputs (T, B, o) for rows (B, c), by the features the last phase saw."""
+        trials = self._fixed.shape[0]
+        return self.body.predict(x.expand(trials, *x.shape), self._fixed)
+
+    def _harm(self) -> NDArray[np.float64]:
+        """The training loss without each chosen feature, in the order they were chosen."""
+        kept = self._widen(self.state.kept)
+        chosen = torch.tensor(self.state.order, device=self._owner.device)
+        columns, live = self._members[0][chosen], self._members[1][chosen]
+        batches = self._feed.sample(JUDGED_ROWS)
+        losses = [self.body.losses_without(b, kept, columns, live) * b.x.shape[1] for b in batches]
+        rows = sum(b.x.shape[1] for b in batches)
+        return (torch.stack(losses).sum(0) / rows).double().cpu().numpy()
+
+    def _widen(self, features: Tensor) -> Tensor:
+        """From features (T, d) to the columns they own (T, c)."""
+        return features if self._plain_columns else features.index_select(1, self._owner)
+
+    def _narrow(self, columns: Tensor) -> Tensor:
+        if self._plain_columns:
+            return columns
+        features = columns.new_zeros(columns.shape[0], self._features)
+        return features.index_add_(1, self._owner, columns)
+
+
+def _members_of(owner: Tensor, features: int) -> tuple[Tensor, Tensor]:
+    """Each feature's columns (d, p), padded to a common p, and 0 where there is only padding."""
+    counts = torch.bincount(owner, minlength=features)
+    slot = torch.arange(len(owner), device=owner.device) - (counts.cumsum(0) - counts)[owner]
+    columns = owner.new_zeros(features, int(counts.max()))
+    live = torch.zeros(columns.shape, device=owner.device)
+    columns[owner, slot] = torch.arange(len(owner), device=owner.device)
+    live[owner, slot] = 1.0
+    return columns, live
+
+
+@torch.no_grad()
+def run(
+    lanes: Sequence[Lane], schedule: Schedule, advance: Callable[[int], None] = lambda steps: None
+) -> list[Trace]:
+    """Walk every lane through the schedule; ``advance`` hears of steps done."""
+    patient = lanes[0].state.kept.is_cuda
+    for phase in schedule:
+        started = time.perf_counter()
+        for lane in lanes:
+            lane.enter(phase)
+        for done in range(1, phase.steps + 1):
+            for lane in lanes:
+                lane.step()
+            if done % CHECK_EVERY == 0:
+                advance(CHECK_EVERY)
+                if not patient:
+                    _insist_on_numbers(lanes)
+        _insist_on_numbers(lanes)
+        advance(phase.steps % CHECK_EVERY)
+        seconds = time.perf_counter() - started
+        for lane in lanes:
+            lane.leave(phase, seconds)
+    return [trace for lane in lanes for trace in lane.traces()]
+
+
+def _insist_on_numbers(lanes: Sequence[Lane]) -> None:
+    if all(lane.finite() for lane in lanes):
+        return
+    traces = [trace for lane in lanes for trace in lane.traces()]
+    chosen = min(len(trace.order) for trace in traces)
+    raise Diverged(
+        f"the training loss is no longer a finite number, after {chosen} features were chosen; try a "
+        "smaller learning_rate, or look for extreme values in X and y or a faulty loss",
+        traces,
+    )
+
+
+@contextmanager
+def threads_for(work: int, device: torch.device) -> Iterator[None]:
+    """On a CPU, one thread for small products: threads that wait burn the core they wait on."""
+    before = torch.get_num_threads()
+    torch.set_flush_denormal(True)  # a product of denormal numbers takes a hundred times as long
+    if device.type == "cpu" and work < SERIAL_WORK:
+        torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+        torch.set_flush_denormal(False)
+
+
+def pick_device(device: str | torch.device) -> torch.device:
+    """``"auto"`` is CUDA where there is one, else the CPU."""
+    if device == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        picked = torch.device(device)
+        torch.empty(1, device=picked)
+    except Exception as error:
+        raise ValueError(
+            f"device: {device!r} cannot be used here ({str(error).splitlines()[0]}); "
+            "use 'auto', 'cpu' or 'cuda'"
+        ) from None
+    return picked

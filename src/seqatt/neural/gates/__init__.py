@@ -1,0 +1,1 @@
+"""How features enter the model and how they are judged: one file a gate."""

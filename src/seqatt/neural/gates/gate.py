@@ -1,0 +1,29 @@
+"""The promise every gate keeps."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+from torch import Tensor
+
+from seqatt.neural.state import State
+
+
+class Gate(ABC):
+    """Lets features in with weights (T, d), learns from their gradient, judges the unselected."""
+
+    @abstractmethod
+    def weights(self, state: State) -> Tensor:
+        """The weight of every feature while the model attends."""
+
+    @abstractmethod
+    def learn(self, grad: Tensor) -> None:
+        """One step from the gradient of the loss with respect to the last weights given out."""
+
+    @abstractmethod
+    def scores(self) -> Tensor:
+        """How much each feature deserves to be chosen next."""
+
+    @abstractmethod
+    def reset(self) -> None:
+        """Forget what was learnt, the optimizer's moments included."""

@@ -1,0 +1,65 @@
+"""Losses by task, a row at a time, with their gradients written out.
+
+Shapes are (T, B, o) for outputs and (T, B) or (T, B, o) for targets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+
+class Loss(NamedTuple):
+    """``rows``: the loss of every row. ``grad``: its gradient with respect to the outputs."""
+
+    rows: Callable[[Tensor, Tensor], Tensor]
+    grad: Callable[[Tensor, Tensor], Tensor]
+
+
+def _cross_entropy(out: Tensor, y: Tensor) -> Tensor:
+    return F.cross_entropy(out.flatten(0, 1), y.flatten(), reduction="none").view(y.shape)
+
+
+def _cross_entropy_grad(out: Tensor, y: Tensor) -> Tensor:
+    grad = torch.softmax(out, -1)
+    label = y.unsqueeze(-1)
+    return grad.scatter_(-1, label, -1.0, reduce="add")
+
+
+def _logistic(out: Tensor, y: Tensor) -> Tensor:
+    return F.binary_cross_entropy_with_logits(out, y, reduction="none").mean(-1)
+
+
+def _logistic_grad(out: Tensor, y: Tensor) -> Tensor:
+    grad = torch.sigmoid(out).sub_(y)
+    return grad if out.shape[-1] == 1 else grad.div_(out.shape[-1])
+
+
+def _squared(out: Tensor, y: Tensor) -> Tensor:
+    return (out - y).square().mean(-1)
+
+
+def _squared_grad(out: Tensor, y: Tensor) -> Tensor:
+    return (out - y).mul_(2 / out.shape[-1])
+
+
+LOSSES = {
+    "binary": Loss(_logistic, _logistic_grad),
+    "multiclass": Loss(_cross_entropy, _cross_entropy_grad),
+    "multilabel": Loss(_logistic, _logistic_grad),
+    "regression": Loss(_squared, _squared_grad),
+}
+
+
+def plain_rows(task: str, out: Tensor, y: Tensor) -> Tensor:
+    """The same losses in torch's own words, for autograd; (B, o) outputs, one loss a row."""
+    if task == "multiclass" or (task == "binary" and out.shape[-1] == 2):
+        label = y if task == "multiclass" else y[:, 0].long()
+        return F.cross_entropy(out, label, reduction="none")
+    if task in ("binary", "multilabel"):
+        return F.binary_cross_entropy_with_logits(out, y, reduction="none").mean(-1)
+    return F.mse_loss(out, y, reduction="none").mean(-1)

@@ -1,0 +1,144 @@
+"""What a user can set about a neural method, checked where it is said."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Any
+
+import torch
+from torch import nn
+
+from seqatt.neural.masks import MASKS, Mask, Softmax
+from seqatt.neural.stacked import ACTIVATIONS
+
+
+@dataclass(frozen=True)
+class Training:
+    """The network and how it is trained; shared by selection and evaluation.
+
+    ``epochs`` and ``batch_size`` left at None follow the size of the table. ``model`` is an nn.Module,
+    copied for every trial, or a function ``(columns, outputs) -> nn.Module``; ``optimizer`` a function
+    of the model's parameters; ``loss`` a function ``(outputs, targets)``.
+    """
+
+    epochs: float | None = None
+    batch_size: int | None = None
+    learning_rate: float = 3e-3
+    hidden: tuple[int, ...] = (67,)
+    activation: str = "relu"
+    dropout: float = 0.0
+    batch_norm: bool = False
+    model: nn.Module | Callable[[int, int], nn.Module] | None = None
+    loss: Callable[[torch.Tensor, torch.Tensor], torch.Tensor] | None = None
+    optimizer: Callable[[Any], torch.optim.Optimizer] | None = None
+
+    def __post_init__(self) -> None:
+        _number(self, "epochs", above=0, optional=True)
+        _whole(self, "batch_size", least=1, optional=True)
+        _number(self, "learning_rate", above=0)
+        _number(self, "dropout", least=0, below=1)
+        object.__setattr__(self, "hidden", _widths(self.hidden))
+        one_of("activation", self.activation, list(ACTIVATIONS))
+        _flag(self, "batch_norm")
+        for name in ("model", "loss", "optimizer"):
+            value = getattr(self, name)
+            if value is not None and not callable(value):
+                raise TypeError(f"{name}: must be a module or a function, got {value!r}")
+
+    @property
+    def built_in(self) -> bool:
+        """Whether the written-out MLP serves; anything else goes through autograd."""
+        return not (self.batch_norm or self.model or self.loss or self.optimizer)
+
+    def record(self) -> dict[str, Any]:
+        """For ``Selection.settings``: plain values, functions by name."""
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        return {
+            name: getattr(value, "__qualname__", type(value).__qualname__) if callable(value) else value
+            for name, value in values.items()
+        } | {"hidden": list(self.hidden)}
+
+
+@dataclass(frozen=True)
+class AttentionOptions(Training):
+    """Sequential Attention: the mask, the pace of choosing, and what starts afresh when."""
+
+    mask: str = "softmax"
+    temperature: float = 1.0
+    features_per_phase: int = 1
+    warmup: float = 0.1
+    replacement: int = 15
+    one_pass: bool = True
+    reset_model: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        one_of("mask", self.mask, list(MASKS))
+        _number(self, "temperature", above=0)
+        if self.temperature != 1 and self.mask != "softmax":
+            raise ValueError(f"temperature: only the softmax mask has one, not {self.mask!r}")
+        _whole(self, "features_per_phase", least=1)
+        _number(self, "warmup", least=0, below=1)
+        _whole(self, "replacement", least=0)
+        _flag(self, "one_pass")
+        _flag(self, "reset_model")
+
+    def make_mask(self) -> Mask:
+        return Softmax(self.temperature) if self.mask == "softmax" else MASKS[self.mask]
+
+
+def one_of(argument: str, value: Any, allowed: list[str]) -> None:
+    if value not in allowed:
+        raise ValueError(f"{argument}: unknown {value!r}; use one of {', '.join(allowed)}")
+
+
+def _widths(hidden: Any) -> tuple[int, ...]:
+    widths = (hidden,) if isinstance(hidden, int) else tuple(hidden)
+    if any(isinstance(h, bool) or int(h) != h or h < 1 for h in widths):
+        raise ValueError(f"hidden: must be widths of at least 1, such as (67,), got {hidden!r}")
+    return tuple(int(h) for h in widths)
+
+
+def _flag(options: Any, name: str) -> None:
+    if not isinstance(getattr(options, name), bool):
+        raise TypeError(f"{name}: must be True or False, got {getattr(options, name)!r}")
+
+
+def _whole(options: Any, name: str, *, least: int, optional: bool = False) -> None:
+    value = getattr(options, name)
+    if value is None and optional:
+        return
+    if isinstance(value, bool) or not hasattr(value, "__index__") or value < least:
+        raise ValueError(f"{name}: must be a whole number of at least {least}, got {value!r}")
+    object.__setattr__(options, name, int(value))
+
+
+def _number(
+    options: Any,
+    name: str,
+    *,
+    least: float | None = None,
+    above: float | None = None,
+    below: float | None = None,
+    optional: bool = False,
+) -> None:
+    value = getattr(options, name)
+    if value is None and optional:
+        return
+    bounds = [f"at least {least}"] * (least is not None) + [f"above {above}"] * (above is not None)
+    bounds += [f"below {below}"] * (below is not None)
+    try:
+        number = float(value)
+        good = (
+            number == number
+            and abs(number) != float("inf")
+            and (least is None or number >= least)
+            and (above is None or number > above)
+            and (below is None or number < below)
+        )
+    except (TypeError, ValueError):
+        good = False
+    if not good:
+        raise ValueError(f"{name}: must be a number {' and '.join(bounds)}, got {value!r}")
+    object.__setattr__(options, name, number)

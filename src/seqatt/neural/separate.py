@@ -1,0 +1,151 @@
+"""Any nn.Module, one trial, through autograd: a user's own model, loss and optimizer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from seqatt.neural.body import Batch, Body, mean_rows
+from seqatt.neural.losses import plain_rows
+from seqatt.neural.stacked import Shape
+
+MakeModule = Callable[[], nn.Module]
+MakeOptimizer = Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer]
+CustomLoss = Callable[[Tensor, Tensor], Tensor]
+
+ACTIVATION_MODULES: dict[str, Callable[[], nn.Module]] = {
+    "relu": nn.ReLU,
+    "tanh": nn.Tanh,
+    "gelu": nn.GELU,
+    "silu": nn.SiLU,
+}
+
+
+def mlp(shape: Shape, *, batch_norm: bool = False) -> nn.Sequential:
+    """The built-in network as ordinary torch modules."""
+    layers: list[nn.Module] = []
+    for outs, ins in shape.sizes[:-1]:
+        layers.append(nn.Linear(ins, outs))
+        if batch_norm:
+            layers.append(nn.BatchNorm1d(outs))
+        layers.append(ACTIVATION_MODULES[shape.activation]())
+        if shape.dropout:
+            layers.append(nn.Dropout(shape.dropout))
+    outs, ins = shape.sizes[-1]
+    return nn.Sequential(*layers, nn.Linear(ins, outs))
+
+
+class Separate(Body):
+    """One module a trial. Its randomness is its own: a trial in company draws what it draws alone."""
+
+    def __init__(
+        self,
+        make_module: MakeModule,
+        task: str,
+        seed: int,
+        make_optimizer: MakeOptimizer,
+        device: torch.device,
+        custom_loss: CustomLoss | None = None,
+    ) -> None:
+        self._make_module = make_module
+        self._make_optimizer = make_optimizer
+        self._task = task
+        self._device = device
+        self._custom_loss = custom_loss
+        self._randomness = _state_of_seed(seed, device)
+        self.module: nn.Module
+        self._last = torch.zeros(1)
+        self.restart()
+
+    def restart(self) -> None:
+        with self._own_randomness():
+            self.module = self._make_module().to(self._device).train()
+        params = [p for p in self.module.parameters() if p.requires_grad]
+        self._optimizer = self._make_optimizer(params) if params else None
+        groups = [] if self._optimizer is None else self._optimizer.param_groups
+        self._base_rates = [group["lr"] for group in groups]
+
+    def set_rate(self, factor: float) -> None:
+        if self._optimizer is None:
+            return
+        for group, rate in zip(self._optimizer.param_groups, self._base_rates, strict=True):
+            group["lr"] = rate * factor
+
+    def train(self, batch: Batch, weights: Tensor) -> Tensor:
+        x, y, w = batch
+        leaf = weights[0].detach().requires_grad_()
+        with self._own_randomness(), torch.enable_grad():
+            loss = self._mean_loss(self.module(x[0] * leaf), y[0], None if w is None else w[0])
+            self.module.zero_grad()
+            loss.backward()  # type: ignore[no-untyped-call]
+            if self._optimizer is not None:
+                self._optimizer.step()
+        self._last = loss.detach()[None]
+        return torch.zeros_like(weights) if leaf.grad is None else leaf.grad[None]
+
+    def last_loss(self, batch: Batch) -> Tensor:
+        return self._last
+
+    def loss(self, batch: Batch, weights: Tensor) -> Tensor:
+        x, y, w = batch
+        out = self.predict(x, weights)[0]
+        return self._mean_loss(out, y[0], None if w is None else w[0])[None]
+
+    def predict(self, x: Tensor, weights: Tensor) -> Tensor:
+        self.module.eval()
+        try:
+            with torch.no_grad(), self._own_randomness(keep=False):
+                return _two_dimensional(self.module(x[0] * weights[0]))[None]
+        finally:
+            self.module.train()
+
+    def _mean_loss(self, out: Any, y: Tensor, w: Tensor | None) -> Tensor:
+        if self._custom_loss is None:
+            return mean_rows(plain_rows(self._task, _two_dimensional(out), y), w)
+        rows = self._custom_loss(out, y)
+        if rows.ndim == 0:
+            if w is not None:
+                raise ValueError(
+                    "loss: row or class weights were given, so the loss must return one value a row; "
+                    "use reduction='none'"
+                )
+            return rows
+        return mean_rows(rows.flatten(1).mean(1) if rows.ndim > 1 else rows, w)
+
+    @contextmanager
+    def _own_randomness(self, *, keep: bool = True) -> Iterator[None]:
+        """torch's global generators, lent: set to this trial's state and put back afterwards."""
+        devices = [self._device] if self._device.type == "cuda" else []
+        with torch.random.fork_rng(devices):
+            _set_state(self._randomness, self._device)
+            yield
+            if keep:
+                self._randomness = _get_state(self._device)
+
+
+def _two_dimensional(out: Any) -> Tensor:
+    if not isinstance(out, Tensor):
+        raise TypeError(f"model: must return a tensor of outputs, got {type(out).__name__}")
+    return out.unsqueeze(-1) if out.ndim == 1 else out
+
+
+def _get_state(device: torch.device) -> list[Tensor]:
+    states = [torch.get_rng_state()]
+    return [*states, torch.cuda.get_rng_state(device)] if device.type == "cuda" else states
+
+
+def _set_state(states: list[Tensor], device: torch.device) -> None:
+    torch.set_rng_state(states[0])
+    if device.type == "cuda":
+        torch.cuda.set_rng_state(states[1], device)
+
+
+def _state_of_seed(seed: int, device: torch.device) -> list[Tensor]:
+    devices = [device] if device.type == "cuda" else []
+    with torch.random.fork_rng(devices):
+        torch.manual_seed(seed)
+        return _get_state(device)

@@ -1,0 +1,60 @@
+"""What has been chosen so far. On the device as tensors, so that no phase changes a shape."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+
+class State:
+    """``kept`` (1 or 0) and ``barred`` are (T, d); ``order`` lists each trial's features as they were chosen."""
+
+    def __init__(self, trials: int, constant: NDArray[np.bool_], device: torch.device) -> None:
+        self._constant = constant
+        self.order: list[list[int]] = [[] for _ in range(trials)]
+        self.kept = torch.zeros(trials, len(constant), device=device)
+        self.barred = torch.zeros_like(self.kept, dtype=torch.bool)
+        self._write()
+
+    def take(self, scores: NDArray[np.float64], count: int) -> list[list[int]]:
+        """Choose the ``count`` best of each trial's free features, ties to the lowest index."""
+        taken = []
+        for order, row in zip(self.order, scores, strict=True):
+            best = self._best_first(order, row)[:count]
+            order.extend(best)
+            taken.append(best)
+        self._write()
+        return taken
+
+    def drop(self, harm: NDArray[np.float64], count: int) -> list[list[int]]:
+        """Let go of the ``count`` chosen features whose removal harms least; harm follows ``order``."""
+        dropped = []
+        for order, row in zip(self.order, harm, strict=True):
+            positions = np.argsort(row, kind="stable")[:count]
+            gone = [order[p] for p in positions]
+            order[:] = [f for f in order if f not in gone]
+            dropped.append(gone)
+        self._write()
+        return dropped
+
+    def rest(self, trial: int, scores: NDArray[np.float64]) -> list[int]:
+        """The features not chosen, best first."""
+        return self._best_first(self.order[trial], scores)
+
+    def _best_first(self, order: list[int], scores: NDArray[np.float64]) -> list[int]:
+        """Unselected features: informative ones before constant ones, then by score, then by index."""
+        candidates = np.setdiff1d(np.arange(len(scores)), order)
+        ranked = np.lexsort((candidates, -scores[candidates], self._constant[candidates]))
+        return [int(i) for i in candidates[ranked]]
+
+    def _write(self) -> None:
+        kept = np.zeros(tuple(self.kept.shape), dtype=bool)
+        for row, order in zip(kept, self.order, strict=True):
+            row[order] = True
+        barred = kept | self._constant
+        spent = barred.all(1)
+        barred[spent] = kept[spent]  # only constant features are left: let them in after all
+        self.kept.copy_(torch.from_numpy(kept))
+        self.barred.copy_(torch.from_numpy(barred))

@@ -1,0 +1,29 @@
+"""A progress bar for people; silence for pipes."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def progress_bar(title: str, total: int, *, shown: bool) -> Iterator[Callable[[int], None]]:
+    """Yield a function that hears of steps done; nothing is drawn unless stderr is a terminal."""
+    if not shown or not sys.stderr.isatty():
+        yield lambda steps: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f}%"),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    )
+    with bar:
+        task = bar.add_task(title, total=max(total, 1))
+        yield lambda steps: bar.advance(task, steps)

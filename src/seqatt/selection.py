@@ -1,0 +1,218 @@
+"""The answer: which features, in which order, and all that was seen on the way. Saved as JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import tempfile
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seqatt.source import Source
+
+FORMAT = 1
+
+
+@dataclass
+class Step:
+    """What one phase of a method saw, in the source's layout of features."""
+
+    steps: int
+    sees: str
+    loss: float
+    seconds: float
+    taken: list[int] = field(default_factory=list)
+    dropped: list[int] = field(default_factory=list)
+    scores: NDArray[np.float64] | None = None
+
+
+@dataclass
+class Trace:
+    """What a method found: features as chosen, the others best first, and its phases."""
+
+    order: list[int]
+    rest: list[int]
+    steps: list[Step] = field(default_factory=list)
+
+
+@dataclass(frozen=True, eq=False)
+class Selection:
+    """The features one method chose with one seed.
+
+    ``indices`` and ``features`` are in the order chosen and ``scores`` what each was chosen by;
+    ``ranking`` gives every feature its place (1 is the first chosen) and ``support`` marks the chosen.
+    ``columns`` are the input columns to keep; they differ from ``indices`` only with groups, whose
+    columns ``members`` lists, feature by feature.
+    ``history`` has an entry a phase: scores of the unselected (None for the selected), mean training
+    loss, seconds, and what was taken or dropped.
+    """
+
+    method: str
+    seed: int
+    indices: NDArray[np.int64]
+    features: list[str]
+    scores: NDArray[np.float64]
+    ranking: NDArray[np.int64]
+    support: NDArray[np.bool_]
+    columns: NDArray[np.int64]
+    names: list[str]
+    members: list[list[int]]
+    history: list[dict[str, Any]]
+    settings: dict[str, Any]
+    environment: dict[str, str]
+    seconds: float
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write as JSON, whole or not at all."""
+        write_whole(Path(path), json.dumps(self.to_dict(), indent=1) + "\n")
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Selection:
+        """Read what ``save`` wrote."""
+        try:
+            raw = json.loads(Path(path).read_text(encoding="utf-8"))
+            if raw["format"] != FORMAT:
+                raise ValueError(f"format {raw['format']}")
+            return cls._from_dict(raw)
+        except (KeyError, TypeError, ValueError) as error:
+            raise ValueError(f"{path}: not a saved selection ({error})") from None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain lists, numbers and strings."""
+        plain = {
+            name: value.tolist() if isinstance(value, np.ndarray) else value
+            for name, value in vars(self).items()
+        }
+        return {"format": FORMAT, **plain}
+
+    @classmethod
+    def _from_dict(cls, raw: dict[str, Any]) -> Selection:
+        whole = {"indices", "ranking", "columns"}
+        made = {name: raw[name] for name in cls.__dataclass_fields__}
+        made |= {name: np.array(raw[name], dtype=np.int64) for name in whole}
+        made["scores"] = np.array(raw["scores"], dtype=np.float64)
+        made["support"] = np.array(raw["support"], dtype=bool)
+        return cls(**made)
+
+    def __repr__(self) -> str:
+        shown = ", ".join(self.features[:6]) + (", ..." if len(self.features) > 6 else "")
+        return f"Selection({len(self.features)} of {len(self.names)} features: {shown})"
+
+
+def make_selection(
+    source: Source,
+    trace: Trace,
+    *,
+    method: str,
+    seed: int,
+    settings: dict[str, Any],
+    environment: dict[str, str],
+    seconds: float,
+) -> Selection:
+    """A trace, taken from the source's layout back to the user's order of features."""
+    place = source.place
+    ranking = np.empty(source.features, dtype=np.int64)
+    ranking[place[trace.order + trace.rest]] = np.arange(1, source.features + 1)
+    back = np.argsort(place)
+    names = [source.names[f] for f in back]
+    members = [list(source.members[f]) for f in back]
+    support = np.zeros(source.features, dtype=bool)
+    support[place[trace.order]] = True
+    return Selection(
+        method=method,
+        seed=seed,
+        indices=place[trace.order].astype(np.int64),
+        features=[source.names[f] for f in trace.order],
+        scores=np.array([_score_when_taken(trace, f) for f in trace.order], dtype=np.float64),
+        ranking=ranking,
+        support=support,
+        columns=np.array([c for f in trace.order for c in source.members[f]], dtype=np.int64),
+        names=names,
+        members=members,
+        history=_history(source, trace),
+        settings=settings,
+        environment=environment,
+        seconds=seconds,
+    )
+
+
+def _score_when_taken(trace: Trace, feature: int) -> float:
+    for step in reversed(trace.steps):
+        if feature in step.taken and step.scores is not None:
+            return float(step.scores[feature])
+    return 0.0
+
+
+def _history(source: Source, trace: Trace) -> list[dict[str, Any]]:
+    kept: set[int] = set()
+    history = []
+    for step in trace.steps:
+        entry = {name: value for name, value in asdict(step).items() if name != "scores"}
+        entry["taken"] = [source.names[f] for f in step.taken]
+        entry["dropped"] = [source.names[f] for f in step.dropped]
+        entry["scores"] = _scores_in_place(source, step, kept)
+        history.append(entry)
+        kept = (kept - set(step.dropped)) | set(step.taken)
+    return history
+
+
+def _scores_in_place(source: Source, step: Step, kept: set[int]) -> list[float | None] | None:
+    if step.scores is None:
+        return None
+    row: list[float | None] = [None] * source.features
+    for feature, score in enumerate(step.scores):
+        if feature not in kept:
+            row[source.place[feature]] = float(f"{score:.6g}")
+    return row
+
+
+def describe_environment(device: str) -> dict[str, str]:
+    """The versions and the machine an answer depends on."""
+    import torch
+
+    from seqatt import __version__
+
+    return {
+        "seqatt": __version__,
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "numpy": np.__version__,
+        "platform": platform.platform(terse=True),
+        "device": device,
+    }
+
+
+def common_order(selections: Sequence[Selection]) -> list[tuple[str, int]]:
+    """Features of several trials with how often each was chosen, most often first."""
+    counts: dict[str, int] = {}
+    for selection in selections:
+        for feature in selection.features:
+            counts[feature] = counts.get(feature, 0) + 1
+    return sorted(counts.items(), key=lambda item: -item[1])
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write next to the place and move over: a reader never sees half a file."""
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(name, 0o666 & ~_umask())
+        os.replace(name, path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -1,0 +1,229 @@
+"""A table and a target, checked and ready to train on.
+
+Features of a DataFrame are laid out by name, so that the answer does not depend on the order of its
+columns. Everything inside works in that layout; ``place`` leads back to the user's own order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seqatt.encoding import Columns, Encoder, SparseColumns, fit_encoder
+from seqatt.table import Table, read_table
+from seqatt.target import Target, read_target, target_array
+
+__all__ = ["Source", "SparseColumns", "read_source", "resolve_k"]
+
+Groups = Mapping[str, Sequence[str | int]] | Sequence[Sequence[str | int]]
+
+
+@dataclass(frozen=True)
+class Source:
+    """Training rows as columns, with what is needed to speak of them as features.
+
+    ``owner[c]`` is the feature of column c, ``members[f]`` the input columns of feature f, and
+    ``place[f]`` the position of feature f in the user's own order.
+    """
+
+    columns: Columns
+    owner: NDArray[np.int64]
+    names: tuple[str, ...]
+    members: tuple[tuple[int, ...], ...]
+    place: NDArray[np.int64]
+    constant: NDArray[np.bool_]
+    target: Target
+    weights: NDArray[np.float32] | None
+    encoder: Encoder
+    positions: tuple[int, ...]
+
+    @property
+    def rows(self) -> int:
+        return self.columns.shape[0]
+
+    @property
+    def features(self) -> int:
+        return len(self.names)
+
+    def encode(self, X: Any, argument: str = "X") -> Columns:
+        """Other rows of the same table as columns."""
+        return self.encoder.encode(read_table(X, argument).select(self.positions), argument)
+
+
+def read_source(
+    X: Any,
+    y: Any,
+    *,
+    sample_weight: Any = None,
+    class_weight: Mapping[Any, float] | str | None = None,
+    groups: Groups | None = None,
+    task: str | None = None,
+    missing_indicator: bool = False,
+    max_categories: int = 64,
+    by_name: bool = True,
+    arguments: tuple[str, str] = ("X", "y"),
+) -> Source:
+    """Check everything a user can get wrong, then encode. ``by_name`` lays features out by name."""
+    table = read_table(X, arguments[0])
+    labels = target_array(y, arguments[1])
+    if len(labels) != table.rows:
+        raise ValueError(
+            f"{arguments[0]} has {table.rows} rows and {arguments[1]} has {len(labels)}: "
+            "they must have the same length"
+        )
+    weights = _row_weights(sample_weight, table.rows)
+    if weights is not None and not weights.all():
+        used = weights > 0
+        table, labels, weights = table.keep_rows(used), labels[used], weights[used]
+    if table.rows < 2:
+        raise ValueError(f"{arguments[0]}: at least 2 rows are needed, got {table.rows} sample")
+    features = _features(table, groups)
+    order = np.arange(len(features))
+    if table.named and by_name:
+        order = np.array(sorted(order, key=lambda f: features[f][0]))
+    members = tuple(features[f][1] for f in order)
+    positions = tuple(p for feature in members for p in feature)
+    laid_out = table if positions == tuple(range(len(table.names))) else table.select(positions)
+    target = read_target(labels, weights, task, arguments[1])
+    weights = _with_class_weight(weights, class_weight, target)
+    encoder = fit_encoder(
+        laid_out,
+        weights,
+        missing_indicator=missing_indicator,
+        max_categories=max_categories,
+        argument=arguments[0],
+    )
+    feature_of = np.repeat(np.arange(len(members)), [len(m) for m in members])
+    constant = np.ones(len(members), dtype=bool)
+    np.logical_and.at(constant, feature_of, encoder.constant)
+    if constant.all():
+        raise ValueError(
+            f"{arguments[0]}: every feature is constant; there is nothing to choose from"
+        )
+    return Source(
+        columns=encoder.encode(laid_out, arguments[0]),
+        owner=feature_of[encoder.owner],
+        names=tuple(features[f][0] for f in order),
+        members=members,
+        place=order,
+        constant=constant,
+        target=target,
+        weights=None if weights is None else weights.astype(np.float32),
+        encoder=encoder,
+        positions=positions,
+    )
+
+
+def resolve_k(k: Any, features: int, argument: str = "k") -> int:
+    """``k`` features, or a fraction of them when ``k`` is a float up to 1."""
+    if isinstance(k, bool | np.bool_) or not isinstance(k, int | float | np.integer | np.floating):
+        raise TypeError(f"{argument}: must be a whole number or a fraction, got {k!r}")
+    if isinstance(k, float | np.floating):
+        if not 0 < k <= 1:
+            raise ValueError(
+                f"{argument}: a float is a fraction of the features, above 0 and at most 1, got {k}; "
+                f"use a whole number to ask for that many features"
+            )
+        return max(1, int(k * features))
+    if k < 1:
+        raise ValueError(f"{argument}: at least 1 feature must be chosen, got {k}")
+    if k > features:
+        raise ValueError(
+            f"{argument}: {k} features asked for, but the table has {features}; "
+            f"use at most {features}"
+        )
+    return int(k)
+
+
+def _features(table: Table, groups: Groups | None) -> list[tuple[str, tuple[int, ...]]]:
+    """Each group and each column outside of groups, in the order of their first columns."""
+    if groups is None:
+        return [(name, (i,)) for i, name in enumerate(table.names)]
+    if isinstance(groups, str) or not isinstance(groups, Mapping | Sequence):
+        raise TypeError("groups: must be a dict {name: columns} or a list of lists of columns")
+    named = groups if isinstance(groups, Mapping) else {
+        "+".join(str(c) for c in group): group for group in groups
+    }
+    place = {name: i for i, name in enumerate(table.names)}
+    taken: dict[int, str] = {}
+    features: list[tuple[str, tuple[int, ...]]] = []
+    for name, group in named.items():
+        members = []
+        for column in [group] if isinstance(group, str) else group:
+            is_number = isinstance(column, int | np.integer) and not isinstance(column, bool)
+            position = int(column) if is_number else place.get(str(column), -1)
+            if not 0 <= position < len(table.names):
+                raise ValueError(f"groups: {name!r} names {column!r}, which is not a column of X")
+            if position in taken:
+                raise ValueError(
+                    f"groups: column {table.names[position]!r} is in both {taken[position]!r} "
+                    f"and {name!r}; a column belongs to one group"
+                )
+            taken[position] = str(name)
+            members.append(position)
+        if not members:
+            raise ValueError(f"groups: {name!r} has no columns")
+        features.append((str(name), tuple(sorted(members))))
+    features += [(n, (i,)) for i, n in enumerate(table.names) if i not in taken]
+    names = [name for name, _ in features]
+    repeated = [name for name in names if names.count(name) > 1] if len(set(names)) < len(names) else []
+    if repeated:
+        raise ValueError(f"groups: the name {repeated[0]!r} is also a column; use another")
+    return sorted(features, key=lambda feature: feature[1][0])
+
+
+def _row_weights(sample_weight: Any, rows: int) -> NDArray[np.float64] | None:
+    if sample_weight is None:
+        return None
+    weights = np.asarray(sample_weight, dtype=np.float64)
+    if weights.shape != (rows,):
+        raise ValueError(
+            f"sample_weight: must have one value for each of the {rows} rows, "
+            f"got shape {weights.shape}"
+        )
+    if not np.isfinite(weights).all() or (weights < 0).any():
+        raise ValueError("sample_weight: must be finite and not negative")
+    if not weights.any():
+        raise ValueError("sample_weight: every weight is zero; there is nothing to learn from")
+    return weights
+
+
+def _with_class_weight(
+    weights: NDArray[np.float64] | None,
+    class_weight: Mapping[Any, float] | str | None,
+    target: Target,
+) -> NDArray[np.float64] | None:
+    """Row weights times class weights, averaging 1; None where all rows weigh the same."""
+    if class_weight is not None:
+        if target.classes is None:
+            raise ValueError(f"class_weight: needs a target of classes, this one is {target.task}")
+        codes = target.values.reshape(len(target.values)).astype(np.int64)
+        base = np.ones(len(codes)) if weights is None else weights
+        weights = base * _weight_of_class(class_weight, target.classes, codes, base)[codes]
+        if not weights.any():
+            raise ValueError("class_weight: every row that occurs has weight zero")
+    return None if weights is None else weights / weights.mean()
+
+
+def _weight_of_class(
+    class_weight: Mapping[Any, float] | str,
+    classes: NDArray[Any],
+    codes: NDArray[np.int64],
+    base: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    if class_weight == "balanced":
+        return base.sum() / (len(classes) * np.bincount(codes, base, len(classes)))
+    if not isinstance(class_weight, Mapping):
+        raise ValueError(f"class_weight: use 'balanced' or a dict, got {class_weight!r}")
+    labels = classes.tolist()
+    unknown = [label for label in class_weight if label not in labels]
+    if unknown:
+        raise ValueError(f"class_weight: {unknown[0]!r} is not a label; the labels are {labels}")
+    values = np.array([float(class_weight.get(label, 1.0)) for label in labels])
+    if not np.isfinite(values).all() or (values < 0).any():
+        raise ValueError("class_weight: must be finite and not negative")
+    return values

@@ -1,0 +1,174 @@
+"""Tables as people have them: NumPy arrays, sparse matrices, pandas, polars and Arrow frames.
+
+A ``Table`` knows the columns by name and kind and gives any of them out as a plain array.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import narwhals.stable.v1 as nw
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+Kind = Literal["numeric", "boolean", "categorical"]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Columns with unique names. ``named`` tells names that people gave from ``x0, x1, ...``."""
+
+    data: Any
+    names: tuple[str, ...]
+    kinds: tuple[Kind, ...]
+    rows: int
+    named: bool
+
+    @property
+    def sparse(self) -> bool:
+        return sp.issparse(self.data)
+
+    def numbers(self, positions: Sequence[int]) -> NDArray[Any]:
+        """Numeric and boolean columns as one float array, missing values as NaN."""
+        if isinstance(self.data, np.ndarray):
+            return self.data if len(positions) == self.data.shape[1] else self.data[:, positions]
+        out = np.empty((self.rows, len(positions)), dtype=np.float64, order="F")
+        for j, position in enumerate(positions):
+            out[:, j] = _as_floats(self.data[self.names[position]])
+        return out
+
+    def labels(self, position: int) -> NDArray[np.object_]:
+        """A categorical column as strings, missing values as None."""
+        values = self.data[self.names[position]].to_list()
+        return np.array([None if _missing(v) else str(v) for v in values], dtype=object)
+
+    def select(self, positions: Sequence[int]) -> Table:
+        """Some columns, in the given order."""
+        names = tuple(self.names[p] for p in positions)
+        kinds = tuple(self.kinds[p] for p in positions)
+        if isinstance(self.data, nw.DataFrame):
+            return Table(self.data.select(names), names, kinds, self.rows, self.named)
+        return Table(self.data[:, list(positions)], names, kinds, self.rows, self.named)
+
+    def keep_rows(self, mask: NDArray[np.bool_]) -> Table:
+        data = self.data.filter(mask.tolist()) if isinstance(self.data, nw.DataFrame) else None
+        data = self.data[mask] if data is None else data
+        return Table(data, self.names, self.kinds, int(mask.sum()), self.named)
+
+
+def read_table(X: Any, argument: str = "X") -> Table:
+    """Any supported container as a ``Table``, checked."""
+    if isinstance(X, Table):
+        return X
+    if sp.issparse(X):
+        return _read_sparse(X.tocsr(), argument)
+    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    if isinstance(frame, nw.DataFrame):
+        return _read_frame(frame, argument)
+    return _read_array(X, argument)
+
+
+def _read_array(X: Any, argument: str) -> Table:
+    array = np.asarray(X)
+    if array.ndim != 2:
+        raise ValueError(
+            f"{argument}: must be a table of rows and columns, got {array.ndim} dimension(s); "
+            "reshape it with .reshape(-1, 1) if it is a single feature"
+        )
+    _insist_on_size(array.shape, argument)
+    if array.dtype.kind not in "biuf":
+        try:
+            array = array.astype(np.float64)
+        except (TypeError, ValueError):
+            raise ValueError(
+                f"{argument}: an array must hold numbers, got {array.dtype}; "
+                "use a DataFrame for tables with categories"
+            ) from None
+    kind: Kind = "boolean" if array.dtype == bool else "numeric"
+    names = tuple(f"x{i}" for i in range(array.shape[1]))
+    return Table(array, names, (kind,) * len(names), len(array), named=False)
+
+
+def _read_sparse(X: Any, argument: str) -> Table:
+    _insist_on_size(X.shape, argument)
+    if X.dtype.kind not in "biuf":
+        raise ValueError(f"{argument}: a sparse matrix must hold numbers, got {X.dtype}")
+    names = tuple(f"x{i}" for i in range(X.shape[1]))
+    return Table(X, names, ("numeric",) * len(names), X.shape[0], named=False)
+
+
+def _read_frame(frame: nw.DataFrame[Any], argument: str) -> Table:
+    native_names = [str(c) for c in frame.columns]
+    repeated = sorted({n for n in native_names if native_names.count(n) > 1}) \
+        if len(set(native_names)) < len(native_names) else []
+    if repeated:
+        raise ValueError(
+            f"{argument}: column names must be unique, {repeated[0]!r} stands twice; rename one"
+        )
+    _insist_on_size(frame.shape, argument)
+    if any(not isinstance(c, str) for c in frame.columns):
+        frame = frame.rename(dict(zip(frame.columns, native_names, strict=True)))
+    kinds = tuple(_kind(frame[name], argument) for name in native_names)
+    return Table(frame, tuple(native_names), kinds, frame.shape[0], named=True)
+
+
+def _insist_on_size(shape: tuple[int, ...], argument: str) -> None:
+    rows, columns = shape
+    if rows == 0:
+        raise ValueError(f"{argument}: the table has no rows (0 sample(s)), at least 2 are required")
+    if columns == 0:
+        raise ValueError(
+            f"{argument}: the table has no columns: 0 feature(s) (shape={shape}) while a minimum of "
+            "1 is required"
+        )
+
+
+def _kind(series: nw.Series[Any], argument: str) -> Kind:
+    dtype = series.dtype
+    if dtype == nw.Boolean:
+        return "boolean"
+    if dtype.is_numeric() or dtype.is_temporal():
+        return "numeric"
+    if dtype in (nw.String, nw.Categorical, nw.Enum):
+        return "categorical"
+    if dtype == nw.Object:
+        return _kind_of_objects(series, argument)
+    raise ValueError(
+        f"{argument}: column {series.name!r} has type {dtype}, which cannot be a feature; "
+        "turn it into numbers or text, or leave it out"
+    )
+
+
+def _kind_of_objects(series: nw.Series[Any], argument: str) -> Kind:
+    present = [v for v in series.to_list() if not _missing(v)]
+    if all(isinstance(v, bool | np.bool_) for v in present):
+        return "boolean"
+    if all(isinstance(v, int | float | np.number) for v in present):
+        return "numeric"
+    if all(isinstance(v, str | int | float | bool | np.generic) for v in present):
+        return "categorical"
+    odd = next(v for v in present if not isinstance(v, str | int | float | bool | np.generic))
+    raise TypeError(
+        f"{argument}: column {series.name!r} holds a {type(odd).__name__}; "
+        "an argument must be a string or a number"
+    )
+
+
+def _missing(value: Any) -> bool:
+    return value is None or value != value or type(value).__name__ == "NAType"
+
+
+def _as_floats(series: nw.Series[Any]) -> NDArray[np.float64]:
+    if series.dtype.is_temporal():
+        series = series.cast(nw.Int64) if series.dtype == nw.Duration else _seconds(series)
+    if series.dtype == nw.Object or series.null_count():
+        values = [np.nan if _missing(v) else float(v) for v in series.to_list()]
+        return np.array(values, dtype=np.float64)
+    return series.to_numpy().astype(np.float64)
+
+
+def _seconds(series: nw.Series[Any]) -> nw.Series[Any]:
+    return series.cast(nw.Datetime("us")).dt.timestamp("ms")

@@ -5,14 +5,14 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from seqatt.version import __version__
+
 if TYPE_CHECKING:
     from seqatt.estimators import SequentialAttentionSelector
     from seqatt.layer import SequentialAttention
     from seqatt.methods import TrainingDiverged, methods, select, select_trials
     from seqatt.neural.evaluate import Evaluation, evaluate
     from seqatt.selection import Selection
-
-__version__ = "0.1.0"
 
 _ROOMS = {
     "Evaluation": "neural.evaluate",
@@ -32,6 +32,7 @@ __all__ = [
     "SequentialAttention",
     "SequentialAttentionSelector",
     "TrainingDiverged",
+    "__version__",
     "evaluate",
     "methods",
     "select",
@@ -49,4 +50,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, "__version__"])
+    return sorted(__all__)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 import warnings
 from enum import StrEnum
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from seqatt import __version__
+from seqatt.version import __version__
 
 if TYPE_CHECKING:
     from seqatt.selection import Selection
@@ -65,18 +66,10 @@ def _root(
     "Exit code: 0 done, 1 failed (one line on stderr says why), 2 wrong usage, 130 interrupted."
 )
 def select(
-    file: Annotated[
-        Path, typer.Argument(help="CSV, TSV, Parquet or Arrow/Feather; .gz, .bz2, .zst too.")
-    ],
-    target: Annotated[
-        str, typer.Option("--target", "-t", help="Column to predict; several with commas.")
-    ],
-    k: Annotated[
-        str, typer.Option("-k", help="How many features: 20, or a fraction of them: 0.25.")
-    ],
-    out: Annotated[
-        Path | None, typer.Option(help="Folder for selection.json; made if missing.")
-    ] = None,
+    file: Annotated[Path, typer.Argument(help="CSV, TSV, Parquet or Arrow/Feather; .gz, .bz2, .zst too.")],
+    target: Annotated[str, typer.Option("--target", "-t", help="Column to predict; several with commas.")],
+    k: Annotated[str, typer.Option("-k", help="How many features: 20, or a fraction of them: 0.25.")],
+    out: Annotated[Path | None, typer.Option(help="Folder for selection.json; made if missing.")] = None,
     holdout: Annotated[
         float, typer.Option(help="Share of rows kept aside to test the selection on, such as 0.2.")
     ] = 0.0,
@@ -86,39 +79,31 @@ def select(
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the selection as JSON and nothing else.")
     ] = False,
-    task: Annotated[
-        TaskName | None, typer.Option(help="What the target is, where it does not tell.")
-    ] = None,
-    ignore: Annotated[
-        str, typer.Option(help="Columns that are not features (ids), with commas.")
-    ] = "",
-    weight: Annotated[
-        str | None, typer.Option(help="Column that holds a weight for each row.")
-    ] = None,
+    task: Annotated[TaskName | None, typer.Option(help="What the target is, where it does not tell.")] = None,
+    ignore: Annotated[str, typer.Option(help="Columns that are not features (ids), with commas.")] = "",
+    weight: Annotated[str | None, typer.Option(help="Column that holds a weight for each row.")] = None,
     balanced: Annotated[
         bool, typer.Option("--balanced", help="Give every class the same total weight.")
     ] = False,
     epochs: Annotated[
-        float | None, typer.Option(help="Passes over the rows; by default it follows the table's size.")
+        float | None,
+        typer.Option(help="Passes over the rows; by default it follows the table's size."),
     ] = None,
     batch_size: Annotated[int | None, typer.Option(help="Rows in a step.")] = None,
     learning_rate: Annotated[float | None, typer.Option(help="Adam's step size.")] = None,
-    hidden: Annotated[
-        str | None, typer.Option(help="Widths of the hidden layers, such as 128,64.")
-    ] = None,
+    hidden: Annotated[str | None, typer.Option(help="Widths of the hidden layers, such as 128,64.")] = None,
     mask: Annotated[MaskName | None, typer.Option(help="How logits become weights.")] = None,
     temperature: Annotated[float | None, typer.Option(help="Of the softmax mask.")] = None,
     features_per_phase: Annotated[
         int | None, typer.Option(help="Features chosen at a time; more is quicker and coarser.")
     ] = None,
-    warmup: Annotated[
-        float | None, typer.Option(help="Share of training before the first choice.")
-    ] = None,
+    warmup: Annotated[float | None, typer.Option(help="Share of training before the first choice.")] = None,
     replacement: Annotated[
         int | None, typer.Option(help="Rounds that drop weak features and choose again.")
     ] = None,
     missing_indicator: Annotated[
-        bool, typer.Option("--missing-indicator", help="Let the model see where values are missing.")
+        bool,
+        typer.Option("--missing-indicator", help="Let the model see where values are missing."),
     ] = False,
 ) -> None:
     """Choose the k features of a table that predict a column best.
@@ -154,7 +139,7 @@ def select(
     rows = _rows(table.num_rows, holdout, seed)
     if weights is not None:
         options["sample_weight"] = weights[rows[0]]
-    train = (X.take(rows[0]), _pick(y, rows[0])) if holdout else (X, y)
+    train = (X.take(rows[0]), y.take(rows[0])) if holdout else (X, y)
     selection = choose(
         *train, amount, method=method, seed=seed, device=device, progress=not as_json, **options
     )
@@ -162,7 +147,7 @@ def select(
         selection.save(out / "selection.json")
     scores = None
     if holdout:
-        scores = _compare(*train, X.take(rows[1]), _pick(y, rows[1]), selection, device, options)
+        scores = _compare(*train, X.take(rows[1]), y.take(rows[1]), selection, device, options)
     if as_json:
         print(json.dumps(selection.to_dict() | ({"holdout": scores} if scores else {})))
         return
@@ -201,7 +186,13 @@ def demo(
 
 
 def _compare(
-    X: Any, y: Any, X_test: Any, y_test: Any, selection: Selection, device: str, options: dict[str, Any]
+    X: Any,
+    y: Any,
+    X_test: Any,
+    y_test: Any,
+    selection: Selection,
+    device: str,
+    options: dict[str, Any],
 ) -> dict[str, dict[str, Any]]:
     """Test scores with the chosen, with as many random, and with all features."""
     from seqatt.methods import select_trials
@@ -315,7 +306,11 @@ def _split_columns(table: Any, target: str, ignore: str, weight: str | None) -> 
     names = [str(name) for name in table.column_names]
     targets = [target] if target in names else target.split(",")
     ignored = [name for name in ignore.split(",") if name]
-    for option, wanted in (("--target", targets), ("--ignore", ignored), ("--weight", [weight or ""])):
+    for option, wanted in (
+        ("--target", targets),
+        ("--ignore", ignored),
+        ("--weight", [weight or ""]),
+    ):
         for name in wanted:
             if name and name not in names:
                 raise ValueError(f"{option}: no column {name!r}; the columns are {_some(names)}")
@@ -341,16 +336,21 @@ def _rows(count: int, holdout: float, seed: int) -> tuple[Any, Any]:
     return np.sort(order[aside:]), np.sort(order[:aside])
 
 
-def _pick(y: Any, rows: Any) -> Any:
-    return y.take(rows)
+class _Interrupted(BaseException):
+    """Ctrl-C, told apart from what libraries make of it."""
+
+
+def _interrupt(*_: object) -> None:
+    raise _Interrupted
 
 
 def main() -> None:
     """Run, and end as the help says: one clear line instead of a traceback."""
+    signal.signal(signal.SIGINT, _interrupt)
     warnings.showwarning = lambda message, *_: print(f"note: {message}", file=sys.stderr)
     try:
         app(standalone_mode=True)
-    except KeyboardInterrupt:
+    except _Interrupted:
         print("interrupted", file=sys.stderr)
         sys.exit(130)
     except BrokenPipeError:

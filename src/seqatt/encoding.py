@@ -31,7 +31,7 @@ class SparseColumns:
 
     def open(self, rows: NDArray[np.int64]) -> NDArray[np.float32]:
         dense = self.data[rows].toarray()
-        return ((dense - self.shift) / self.scale).astype(np.float32)
+        return np.asarray((dense - self.shift) / self.scale, dtype=np.float32)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -181,9 +181,7 @@ def _moments(
     return mean, np.where(low < high, spread, 0.0), gaps / (present + gaps)
 
 
-def _sparse_moments(
-    table: Table, weights: Floats | None, argument: str
-) -> tuple[Floats, Floats, Floats]:
+def _sparse_moments(table: Table, weights: Floats | None, argument: str) -> tuple[Floats, Floats, Floats]:
     data = table.data.astype(np.float64)
     if not np.isfinite(data.data).all():
         raise ValueError(f"{argument}: a sparse matrix must not hold NaN or infinity; fill them in")

@@ -63,7 +63,8 @@ class SequentialAttentionSelector(SelectorMixin, BaseEstimator):  # type: ignore
         temperature: float = 1.0,
         features_per_phase: int = 1,
         warmup: float = 0.1,
-        replacement: int = 15,
+        replacement: int | None = None,
+        weight_decay: float | None = None,
         one_pass: bool = True,
         reset_model: bool = False,
         model: Any = None,
@@ -91,6 +92,7 @@ class SequentialAttentionSelector(SelectorMixin, BaseEstimator):  # type: ignore
         self.features_per_phase = features_per_phase
         self.warmup = warmup
         self.replacement = replacement
+        self.weight_decay = weight_decay
         self.one_pass = one_pass
         self.reset_model = reset_model
         self.model = model

@@ -73,9 +73,7 @@ class SequentialAttention(nn.Module):
         )
         if not 1 <= features_per_phase <= k:
             raise ValueError(f"features_per_phase: must be from 1 to k={k}, got {features_per_phase}")
-        schedule = one_pass(
-            k, total_steps, features_per_phase=features_per_phase, warmup=options.warmup
-        )
+        schedule = one_pass(k, total_steps, features_per_phase=features_per_phase, warmup=options.warmup)
         if min(phase.steps for phase in schedule) < 1:
             raise ValueError(
                 f"total_steps: {total_steps} steps are too few for {len(schedule)} phases; "

@@ -64,7 +64,7 @@ class Method:
 
 def _run_attention(job: Job) -> tuple[list[Trace], dict[str, Any]]:
     schedule = plan(job.source, job.k, job.options)
-    resolved = settings(job.source, job.options, schedule)
+    resolved = settings(job.source, job.k, job.options, schedule)
     steps = sum(phase.steps for phase in schedule)
     with progress_bar("Sequential Attention", steps, shown=job.progress) as advance:
         try:
@@ -125,7 +125,10 @@ def select(
     mask : softmax, l1, l2, l1_normalised or l2_normalised; ``temperature`` is the softmax's.
     features_per_phase : how many are chosen at the end of a phase.
     warmup : share of training before the first phase, on all features at full weight.
-    replacement : rounds that drop the least useful tenth of the chosen features and choose again.
+    replacement : rounds that drop the least useful tenth of the chosen features and choose again,
+        within the same budget; by default one for every three features, 15 at most.
+    weight_decay : pull, at every step, of the first-layer weights of unselected features towards zero
+        (Definition 3.1's penalty); by default 3 / rows, 0.1 at most.
     one_pass : False is Algorithm 1 as printed, a fresh model in full for every choice.
     reset_model : in one pass, start each phase from fresh model weights too.
     sample_weight, class_weight : weights of rows, and of classes ("balanced" or a dict).
@@ -150,9 +153,7 @@ def select(
     ----------
     Yasuda, Bateni, Chen, Fahrbach, Fu, Mirrokni: Sequential Attention for Feature Selection, ICLR 2023.
     """
-    return select_trials(
-        X, y, k, seeds=[seed], method=method, device=device, progress=progress, **options
-    )[0]
+    return select_trials(X, y, k, seeds=[seed], method=method, device=device, progress=progress, **options)[0]
 
 
 def select_trials(

@@ -6,7 +6,6 @@ import json
 import os
 import platform
 import tempfile
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqatt.source import Source
+from seqatt.version import __version__
 
 FORMAT = 1
 
@@ -176,8 +176,6 @@ def describe_environment(device: str) -> dict[str, str]:
     """The versions and the machine an answer depends on."""
     import torch
 
-    from seqatt import __version__
-
     return {
         "seqatt": __version__,
         "python": platform.python_version(),
@@ -186,15 +184,6 @@ def describe_environment(device: str) -> dict[str, str]:
         "platform": platform.platform(terse=True),
         "device": device,
     }
-
-
-def common_order(selections: Sequence[Selection]) -> list[tuple[str, int]]:
-    """Features of several trials with how often each was chosen, most often first."""
-    counts: dict[str, int] = {}
-    for selection in selections:
-        for feature in selection.features:
-            counts[feature] = counts.get(feature, 0) + 1
-    return sorted(counts.items(), key=lambda item: -item[1])
 
 
 def write_whole(path: Path, text: str) -> None:

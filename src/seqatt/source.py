@@ -43,7 +43,7 @@ class Source:
 
     @property
     def rows(self) -> int:
-        return self.columns.shape[0]
+        return int(self.columns.shape[0])
 
     @property
     def features(self) -> int:
@@ -101,9 +101,7 @@ def read_source(
     constant = np.ones(len(members), dtype=bool)
     np.logical_and.at(constant, feature_of, encoder.constant)
     if constant.all():
-        raise ValueError(
-            f"{arguments[0]}: every feature is constant; there is nothing to choose from"
-        )
+        raise ValueError(f"{arguments[0]}: every feature is constant; there is nothing to choose from")
     return Source(
         columns=encoder.encode(laid_out, arguments[0]),
         owner=feature_of[encoder.owner],
@@ -133,8 +131,7 @@ def resolve_k(k: Any, features: int, argument: str = "k") -> int:
         raise ValueError(f"{argument}: at least 1 feature must be chosen, got {k}")
     if k > features:
         raise ValueError(
-            f"{argument}: {k} features asked for, but the table has {features}; "
-            f"use at most {features}"
+            f"{argument}: {k} features asked for, but the table has {features}; use at most {features}"
         )
     return int(k)
 
@@ -145,9 +142,11 @@ def _features(table: Table, groups: Groups | None) -> list[tuple[str, tuple[int,
         return [(name, (i,)) for i, name in enumerate(table.names)]
     if isinstance(groups, str) or not isinstance(groups, Mapping | Sequence):
         raise TypeError("groups: must be a dict {name: columns} or a list of lists of columns")
-    named = groups if isinstance(groups, Mapping) else {
-        "+".join(str(c) for c in group): group for group in groups
-    }
+    named = (
+        groups
+        if isinstance(groups, Mapping)
+        else {"+".join(str(c) for c in group): group for group in groups}
+    )
     place = {name: i for i, name in enumerate(table.names)}
     taken: dict[int, str] = {}
     features: list[tuple[str, tuple[int, ...]]] = []
@@ -182,8 +181,7 @@ def _row_weights(sample_weight: Any, rows: int) -> NDArray[np.float64] | None:
     weights = np.asarray(sample_weight, dtype=np.float64)
     if weights.shape != (rows,):
         raise ValueError(
-            f"sample_weight: must have one value for each of the {rows} rows, "
-            f"got shape {weights.shape}"
+            f"sample_weight: must have one value for each of the {rows} rows, got shape {weights.shape}"
         )
     if not np.isfinite(weights).all() or (weights < 0).any():
         raise ValueError("sample_weight: must be finite and not negative")
@@ -216,7 +214,8 @@ def _weight_of_class(
     base: NDArray[np.float64],
 ) -> NDArray[np.float64]:
     if class_weight == "balanced":
-        return base.sum() / (len(classes) * np.bincount(codes, base, len(classes)))
+        totals = np.array([base[codes == code].sum() for code in range(len(classes))])
+        return np.asarray(base.sum() / (len(classes) * totals))
     if not isinstance(class_weight, Mapping):
         raise ValueError(f"class_weight: use 'balanced' or a dict, got {class_weight!r}")
     labels = classes.tolist()

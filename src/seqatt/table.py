@@ -5,7 +5,8 @@ A ``Table`` knows the columns by name and kind and gives any of them out as a pl
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -29,7 +30,7 @@ class Table:
 
     @property
     def sparse(self) -> bool:
-        return sp.issparse(self.data)
+        return bool(sp.issparse(self.data))
 
     def numbers(self, positions: Sequence[int]) -> NDArray[Any]:
         """Numeric and boolean columns as one float array, missing values as NaN."""
@@ -65,6 +66,7 @@ def read_table(X: Any, argument: str = "X") -> Table:
         return X
     if sp.issparse(X):
         return _read_sparse(X.tocsr(), argument)
+    _insist_on_unique_names(X, argument)
     frame = nw.from_native(X, eager_only=True, pass_through=True)
     if isinstance(frame, nw.DataFrame):
         return _read_frame(frame, argument)
@@ -97,22 +99,26 @@ def _read_sparse(X: Any, argument: str) -> Table:
     if X.dtype.kind not in "biuf":
         raise ValueError(f"{argument}: a sparse matrix must hold numbers, got {X.dtype}")
     names = tuple(f"x{i}" for i in range(X.shape[1]))
-    return Table(X, names, ("numeric",) * len(names), X.shape[0], named=False)
+    kind: Kind = "numeric"
+    return Table(X, names, (kind,) * len(names), X.shape[0], named=False)
 
 
 def _read_frame(frame: nw.DataFrame[Any], argument: str) -> Table:
     native_names = [str(c) for c in frame.columns]
-    repeated = sorted({n for n in native_names if native_names.count(n) > 1}) \
-        if len(set(native_names)) < len(native_names) else []
-    if repeated:
-        raise ValueError(
-            f"{argument}: column names must be unique, {repeated[0]!r} stands twice; rename one"
-        )
     _insist_on_size(frame.shape, argument)
     if any(not isinstance(c, str) for c in frame.columns):
         frame = frame.rename(dict(zip(frame.columns, native_names, strict=True)))
     kinds = tuple(_kind(frame[name], argument) for name in native_names)
     return Table(frame, tuple(native_names), kinds, frame.shape[0], named=True)
+
+
+def _insist_on_unique_names(X: Any, argument: str) -> None:
+    """Of any frame, before it is read: libraries differ in what they make of a name twice."""
+    names = getattr(X, "column_names", getattr(X, "columns", None))
+    counts = Counter(str(name) for name in names) if isinstance(names, Iterable) else {}
+    repeated = [name for name, count in counts.items() if count > 1]
+    if repeated:
+        raise ValueError(f"{argument}: column names must be unique, {repeated[0]!r} stands twice; rename one")
 
 
 def _insist_on_size(shape: tuple[int, ...], argument: str) -> None:

@@ -59,7 +59,10 @@ def read_target(
 
 def target_array(y: Any, argument: str) -> NDArray[Any]:
     if y is None:
-        raise ValueError(f"{argument}: a target is needed: this estimator requires y to be passed, but the target y is None")
+        raise ValueError(
+            f"{argument}: a target is needed: this estimator requires y to be passed, "
+            "but the target y is None"
+        )
     frame = nw.from_native(y, eager_only=True, allow_series=True, pass_through=True)
     if isinstance(frame, nw.Series):
         array = np.array(frame.to_list(), dtype=object) if _is_text(frame) else frame.to_numpy()
@@ -73,9 +76,7 @@ def target_array(y: Any, argument: str) -> NDArray[Any]:
         raise ValueError(f"{argument}: must have one value a row or a row of them, got shape {array.shape}")
     if array.dtype.kind == "f" and not np.isfinite(array).all():
         what = "NaN" if np.isnan(array).any() else "infinity"
-        raise ValueError(
-            f"{argument}: Input y contains {what}; drop those rows or fill them in"
-        )
+        raise ValueError(f"{argument}: Input y contains {what}; drop those rows or fill them in")
     if array.dtype == object and any(v is None or v != v for v in array.flat):
         raise ValueError(f"{argument}: Input y contains NaN (missing values); drop those rows")
     return array
@@ -134,9 +135,7 @@ def _codes(array: NDArray[Any], classes: NDArray[Any], argument: str) -> NDArray
     values = array.tolist()
     unknown = sorted({str(v) for v in values if v not in lookup})
     if unknown:
-        raise ValueError(
-            f"{argument}: label {unknown[0]!r} does not occur in the training rows"
-        )
+        raise ValueError(f"{argument}: label {unknown[0]!r} does not occur in the training rows")
     return np.array([lookup[v] for v in values], dtype=np.int64)
 
 
@@ -168,9 +167,7 @@ def _multilabel(array: NDArray[Any], argument: str) -> Target:
     return Target("multilabel", values.astype(np.float32), values.shape[1])
 
 
-def _regression(
-    array: NDArray[Any], weights: NDArray[np.float64] | None, argument: str
-) -> Target:
+def _regression(array: NDArray[Any], weights: NDArray[np.float64] | None, argument: str) -> Target:
     values = _floats(array, argument)
     values = values[:, None] if values.ndim == 1 else values
     shift = np.average(values, axis=0, weights=weights)

@@ -7,7 +7,13 @@ from typing import Any
 
 import torch
 
-from seqatt.neural.budget import default_batch_size, default_steps, steps_of
+from seqatt.neural.budget import (
+    default_batch_size,
+    default_decay,
+    default_replacement,
+    default_steps,
+    steps_of,
+)
 from seqatt.neural.engine import run, threads_for
 from seqatt.neural.gates.attention import Attention
 from seqatt.neural.lanes import make_lanes, work_of
@@ -35,9 +41,21 @@ def plan(source: Source, k: int, options: AttentionOptions) -> Schedule:
         steps,
         features_per_phase=options.features_per_phase,
         warmup=options.warmup,
-        replacement=options.replacement if k < source.features else 0,
+        replacement=_replacement(source, k, options),
         fresh=options.reset_model,
     )
+
+
+def _replacement(source: Source, k: int, options: AttentionOptions) -> int:
+    if k == source.features:
+        return 0  # nothing to replace them with
+    return default_replacement(k) if options.replacement is None else options.replacement
+
+
+def _decay(source: Source, options: AttentionOptions) -> float:
+    if not options.built_in:
+        return 0.0
+    return default_decay(source.rows) if options.weight_decay is None else options.weight_decay
 
 
 def sequential_attention(
@@ -55,16 +73,18 @@ def sequential_attention(
         return Attention(trials, source.features, mask, options.learning_rate, device)
 
     with threads_for(work_of(source, options), device):
-        lanes = make_lanes(source, seeds, options, device, make_gate)
+        lanes = make_lanes(source, seeds, options, device, make_gate, _decay(source, options))
         return run(lanes, schedule, advance)
 
 
-def settings(source: Source, options: AttentionOptions, schedule: Schedule) -> dict[str, Any]:
+def settings(source: Source, k: int, options: AttentionOptions, schedule: Schedule) -> dict[str, Any]:
     """The options as they were resolved for this table."""
     batch = min(options.batch_size or default_batch_size(source.rows), source.rows)
     steps = sum(phase.steps for phase in schedule)
     return options.record() | {
         "batch_size": batch,
+        "replacement": _replacement(source, k, options) if options.one_pass else 0,
+        "weight_decay": _decay(source, options),
         "steps": steps,
         "epochs": steps * batch / source.rows,
     }

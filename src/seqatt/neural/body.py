@@ -32,9 +32,11 @@ class Body(ABC):
     def loss(self, batch: Batch, weights: Tensor) -> Tensor:
         """The mean loss (T,) with nothing learnt and nothing changed."""
 
-    def losses_without(
-        self, batch: Batch, weights: Tensor, columns: Tensor, live: Tensor
-    ) -> Tensor:
+    def shrink(self, factors: Tensor) -> None:
+        """Scale what the first layer holds of each column by (T, c), where there is such a layer."""
+        return  # a module of unknown make is left alone
+
+    def losses_without(self, batch: Batch, weights: Tensor, columns: Tensor, live: Tensor) -> Tensor:
         """The mean loss (T, m) with each of m sets of columns silenced.
 
         ``columns`` (T, m, p) are padded to a common p and ``live`` is 0 on the padding.

@@ -26,3 +26,18 @@ def default_steps(rows: int, batch_size: int, k: int) -> int:
 
 def steps_of(epochs: float, rows: int, batch_size: int) -> int:
     return max(1, round(epochs * rows / min(batch_size, rows)))
+
+
+def default_replacement(k: int) -> int:
+    """Rounds of dropping and choosing again: one for every three features, 15 at most."""
+    return min(15, k // 3)
+
+
+def default_decay(rows: int) -> float:
+    """How strongly the weights of unselected features are pulled to zero at every step.
+
+    Definition 3.1 has this penalty once for all rows, so its share of a step is inverse to their number.
+    Without it a small table is fitted by the features that were not chosen, and nothing is left for
+    the next choice to explain.
+    """
+    return min(0.1, 3 / rows)

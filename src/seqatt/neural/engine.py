@@ -24,6 +24,7 @@ from seqatt.selection import Step, Trace
 
 CHECK_EVERY = 50  # steps between looks at the loss; on an accelerator only the ends of phases look
 WATCH_EVERY = 4  # steps between batches whose loss is recorded
+SHRINK_EVERY = 8  # steps between pulls of unselected features' weights towards zero
 JUDGED_ROWS = 2048  # rows on which the harm of dropping a feature is measured
 SERIAL_WORK = 3_000_000  # multiply-adds of a step's largest product below which threads cost more
 
@@ -41,13 +42,21 @@ class Lane:
     """Some trials that train in one step: a body, a gate, a feed and what they have chosen."""
 
     def __init__(
-        self, trials: int, body: Body, gate: Gate | None, feed: Feed, state: State, owner: Tensor
+        self,
+        trials: int,
+        body: Body,
+        gate: Gate | None,
+        feed: Feed,
+        state: State,
+        owner: Tensor,
+        decay: float = 0.0,
     ) -> None:
         self.body = body
         self.state = state
         self._gate = gate
         self._feed = feed
         self._owner = owner
+        self._shrinkage = 1 - (1 - decay) ** SHRINK_EVERY
         self._features = state.kept.shape[1]
         self._plain_columns = bool((owner == torch.arange(len(owner), device=owner.device)).all())
         self._members = _members_of(owner, self._features)
@@ -76,6 +85,8 @@ class Lane:
             assert self._gate is not None
             weights = self._widen(self._gate.weights(self.state))
             self._gate.learn(self._narrow(self.body.train(batch, weights)))
+            if self._shrinkage and self._done % SHRINK_EVERY == 0:
+                self.body.shrink(self._widen(1 - self._shrinkage * (1 - self.state.kept)))
         else:
             self.body.train(batch, self._fixed)
         if self._done % WATCH_EVERY == 0:

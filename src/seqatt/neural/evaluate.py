@@ -164,9 +164,7 @@ def _insist_on_same_columns(train: Table, test: Table) -> None:
         raise ValueError("X_test: must have the same columns as X_train, in the same order")
 
 
-def _predict(
-    lanes: list[Lane], source: Source, test: Table, device: torch.device
-) -> NDArray[np.float64]:
+def _predict(lanes: list[Lane], source: Source, test: Table, device: torch.device) -> NDArray[np.float64]:
     """Outputs (seeds, rows, outputs)."""
     columns = source.encoder.encode(test, "X_test")
     parts = []

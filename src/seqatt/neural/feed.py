@@ -71,15 +71,17 @@ class Feed:
         count = min(count, self._rows.count)
         index = torch.randperm(self._rows.count, generator=generator)[:count].to(self._rows.device)
         index = index.expand(len(self._generators), -1)
-        return [self._rows.take(part) for part in index.split(1024, dim=1)]
+        return [self._rows.take(part) for part in torch.split(index, 1024, dim=1)]
 
     def _shuffle(self) -> None:
         """A new pass: targets and weights are put in order at once, rows a batch at a time."""
         orders = [torch.randperm(self._rows.count, generator=g) for g in self._generators]
         order = torch.stack(orders)[:, : self._per_pass * self._size].to(self._rows.device)
-        index = [part.flatten() for part in order.split(self._size, 1)]
-        y = self._rows.y[order].split(self._size, 1)
-        w = [None] * self._per_pass if self._rows.w is None else self._rows.w[order].split(self._size, 1)
+        index = [part.flatten() for part in torch.split(order, self._size, 1)]
+        y = torch.split(self._rows.y[order], self._size, 1)
+        w: Sequence[Tensor | None] = [None] * self._per_pass
+        if self._rows.w is not None:
+            w = torch.split(self._rows.w[order], self._size, 1)
         self._plan = list(zip(index, y, w, strict=True))
         self._cursor = 0
 

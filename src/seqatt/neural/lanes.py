@@ -17,7 +17,8 @@ from seqatt.neural.gates.gate import Gate
 from seqatt.neural.losses import LOSSES
 from seqatt.neural.options import Training
 from seqatt.neural.separate import Separate, mlp
-from seqatt.neural.stacked import Shape, Stacked
+from seqatt.neural.shape import Shape
+from seqatt.neural.stacked import Stacked
 from seqatt.neural.state import State
 from seqatt.source import Source
 
@@ -31,8 +32,12 @@ def make_lanes(
     training: Training,
     device: torch.device,
     make_gate: MakeGate | None = None,
+    decay: float = 0.0,
 ) -> list[Lane]:
-    """One lane for all trials where kernels are shared, else one each."""
+    """One lane for all trials where kernels are shared, else one each.
+
+    ``decay`` pulls the first-layer weights of unselected features towards zero at every step.
+    """
     rows = Rows(source, device)
     owner = torch.from_numpy(source.owner).to(device)
     shared = training.built_in and device.type != "cpu"
@@ -46,7 +51,7 @@ def make_lanes(
         feed = Feed(rows, batch_size, [_generator(seed, ORDER) for seed in group])
         gate = None if make_gate is None else make_gate(len(group))
         state = State(len(group), source.constant, device)
-        lanes.append(Lane(len(group), body, gate, feed, state, owner))
+        lanes.append(Lane(len(group), body, gate, feed, state, owner, decay))
     return lanes
 
 
@@ -57,13 +62,9 @@ def work_of(source: Source, training: Training) -> int:
     return batch * len(source.owner) * width
 
 
-def _make_body(
-    source: Source, seeds: Sequence[int], training: Training, device: torch.device
-) -> Body:
+def _make_body(source: Source, seeds: Sequence[int], training: Training, device: torch.device) -> Body:
     target = source.target
-    shape = Shape(
-        len(source.owner), training.hidden, target.outputs, training.activation, training.dropout
-    )
+    shape = Shape(len(source.owner), training.hidden, target.outputs, training.activation, training.dropout)
     if training.built_in:
         generators = [_generator(seed, WEIGHTS) for seed in seeds]
         rate = training.learning_rate
@@ -86,17 +87,16 @@ def _make_body(
 
 def _try_out(body: Separate, source: Source, rows: Rows, training: Training) -> None:
     """One look at what the model gives, so that a misfit is an error before any work."""
-    if not isinstance(body.module, nn.Module):
-        raise TypeError(f"model: must give an nn.Module, got {type(body.module).__name__}")
     batch = rows.take(torch.arange(min(2, rows.count), device=rows.device)[None])
     ones = torch.ones(1, batch.x.shape[2], device=rows.device)
     try:
         out: Tensor = body.predict(batch.x, ones)[0]
     except RuntimeError as error:
         raise ValueError(
-            f"model: does not accept a batch of {batch.x.shape[2]} columns "
-            f"({str(error).splitlines()[0]})"
+            f"model: does not accept a batch of {batch.x.shape[2]} columns ({str(error).splitlines()[0]})"
         ) from error
+    some = rows.take(torch.arange(min(64, rows.count), device=rows.device)[None])
+    body.blends = body.undoes_scaling(some.x[0])
     target = source.target
     widths = {target.outputs, 2} if target.task == "binary" else {target.outputs}
     if training.loss is None and (out.ndim != 2 or out.shape[-1] not in widths):

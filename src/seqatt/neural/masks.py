@@ -70,9 +70,7 @@ class Power(Mask):
         return value / self._total(value) if self.normalised else value
 
     def pull(self, grad: Tensor, weights: Tensor, logits: Tensor) -> Tensor:
-        slope = torch.where(
-            weights > 0, self.power * logits.sign() * logits.abs().pow(self.power - 1), 0.0
-        )
+        slope = torch.where(weights > 0, self.power * logits.sign() * logits.abs().pow(self.power - 1), 0.0)
         if not self.normalised:
             return grad * slope
         value = torch.where(weights > 0, logits.abs().pow(self.power), 0.0)

@@ -68,7 +68,8 @@ class AttentionOptions(Training):
     temperature: float = 1.0
     features_per_phase: int = 1
     warmup: float = 0.1
-    replacement: int = 15
+    replacement: int | None = None
+    weight_decay: float | None = None
     one_pass: bool = True
     reset_model: bool = False
 
@@ -76,11 +77,14 @@ class AttentionOptions(Training):
         super().__post_init__()
         one_of("mask", self.mask, list(MASKS))
         _number(self, "temperature", above=0)
+        if self.weight_decay and not self.built_in:
+            raise ValueError("weight_decay: your own model, loss or optimizer has its own; leave it out")
         if self.temperature != 1 and self.mask != "softmax":
             raise ValueError(f"temperature: only the softmax mask has one, not {self.mask!r}")
         _whole(self, "features_per_phase", least=1)
         _number(self, "warmup", least=0, below=1)
-        _whole(self, "replacement", least=0)
+        _whole(self, "replacement", least=0, optional=True)
+        _number(self, "weight_decay", least=0, below=1, optional=True)
         _flag(self, "one_pass")
         _flag(self, "reset_model")
 

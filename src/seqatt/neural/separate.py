@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -11,7 +12,7 @@ from torch import Tensor, nn
 
 from seqatt.neural.body import Batch, Body, mean_rows
 from seqatt.neural.losses import plain_rows
-from seqatt.neural.stacked import Shape
+from seqatt.neural.shape import Shape
 
 MakeModule = Callable[[], nn.Module]
 MakeOptimizer = Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer]
@@ -59,11 +60,15 @@ class Separate(Body):
         self._randomness = _state_of_seed(seed, device)
         self.module: nn.Module
         self._last = torch.zeros(1)
+        self.blends = False
         self.restart()
 
     def restart(self) -> None:
         with self._own_randomness():
-            self.module = self._make_module().to(self._device).train()
+            module = self._make_module()
+            if not isinstance(module, nn.Module):
+                raise TypeError(f"model: must give an nn.Module, got {type(module).__name__}")
+            self.module = module.to(self._device).train()
         params = [p for p in self.module.parameters() if p.requires_grad]
         self._optimizer = self._make_optimizer(params) if params else None
         groups = [] if self._optimizer is None else self._optimizer.param_groups
@@ -79,13 +84,40 @@ class Separate(Body):
         x, y, w = batch
         leaf = weights[0].detach().requires_grad_()
         with self._own_randomness(), torch.enable_grad():
-            loss = self._mean_loss(self.module(x[0] * leaf), y[0], None if w is None else w[0])
+            out = self.module(self._admit(x[0], leaf))
+            loss = self._mean_loss(out, y[0], None if w is None else w[0])
             self.module.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
             if self._optimizer is not None:
                 self._optimizer.step()
         self._last = loss.detach()[None]
         return torch.zeros_like(weights) if leaf.grad is None else leaf.grad[None]
+
+    def _admit(self, x: Tensor, weights: Tensor) -> Tensor:
+        """Inputs scaled by their weights or, for a module that scales them back, blended.
+
+        Blending mixes each row with another one: what a feature loses in weight it loses in truth,
+        and no normalisation inside the module can give it back.
+        """
+        if not self.blends:
+            return x * weights
+        other = x[torch.randperm(len(x), device=x.device)]
+        return torch.lerp(other, x, weights)
+
+    def undoes_scaling(self, x: Tensor) -> bool:
+        """Whether scaling features changes nothing, as behind a batch norm of the inputs."""
+        module = copy.deepcopy(self.module)
+        scales = torch.linspace(0.3, 1.0, x.shape[-1], device=x.device)
+        try:
+            with torch.no_grad():
+                outs = []
+                for given in (x, x * scales):
+                    with self._own_randomness(keep=False):
+                        outs.append(_two_dimensional(module(given)).float())
+        except (RuntimeError, ValueError):
+            return False
+        change = (outs[0] - outs[1]).abs().max()
+        return bool(change <= 1e-2 * outs[0].std().clamp_min(1e-6))
 
     def last_loss(self, batch: Batch) -> Tensor:
         return self._last

@@ -9,16 +9,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
 from seqatt.neural.adam import Adam
 from seqatt.neural.body import Batch, Body, mean_rows
 from seqatt.neural.losses import Loss
+from seqatt.neural.shape import Shape
 
 aten = torch.ops.aten
 LANES = 16  # hidden widths are padded to whole vector registers; padded units are zero and stay zero
@@ -50,22 +49,6 @@ ACTIVATIONS = {
         lambda g, z, a: aten.silu_backward.grad_input(g, z, grad_input=g),
     ),
 }
-
-
-@dataclass(frozen=True)
-class Shape:
-    """An MLP: ``columns`` in, ``hidden`` widths, ``outputs`` out."""
-
-    columns: int
-    hidden: tuple[int, ...]
-    outputs: int
-    activation: str = "relu"
-    dropout: float = 0.0
-
-    @property
-    def sizes(self) -> list[tuple[int, int]]:
-        widths = (self.columns, *self.hidden, self.outputs)
-        return list(zip(widths[1:], widths[:-1], strict=True))
 
 
 class Room:
@@ -152,9 +135,10 @@ class Stacked(Body):
     def loss(self, batch: Batch, weights: Tensor) -> Tensor:
         return mean_rows(self._loss.rows(self.predict(batch.x, weights), batch.y), batch.w)
 
-    def losses_without(
-        self, batch: Batch, weights: Tensor, columns: Tensor, live: Tensor
-    ) -> Tensor:
+    def shrink(self, factors: Tensor) -> None:
+        self.weights[0].mul_(factors.unsqueeze(1))
+
+    def losses_without(self, batch: Batch, weights: Tensor, columns: Tensor, live: Tensor) -> Tensor:
         """The first layer once; then each set of columns is taken out of its sums."""
         x, y, w = batch
         room = self._room(x)

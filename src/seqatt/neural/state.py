@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 
 class State:
-    """``kept`` (1 or 0) and ``barred`` are (T, d); ``order`` lists each trial's features as they were chosen."""
+    """``kept`` (1 or 0) and ``barred`` are (T, d); ``order`` has each trial's features as chosen."""
 
     def __init__(self, trials: int, constant: NDArray[np.bool_], device: torch.device) -> None:
         self._constant = constant
@@ -24,6 +23,7 @@ class State:
         for order, row in zip(self.order, scores, strict=True):
             best = self._best_first(order, row)[:count]
             order.extend(best)
+            order.sort(key=lambda f: bool(self._constant[f]))  # stable: a constant one goes last
             taken.append(best)
         self._write()
         return taken

@@ -12,9 +12,7 @@ from seqatt.neural.state import State
 
 
 class Attention(Gate):
-    def __init__(
-        self, trials: int, features: int, mask: Mask, rate: float, device: torch.device
-    ) -> None:
+    def __init__(self, trials: int, features: int, mask: Mask, rate: float, device: torch.device) -> None:
         self.mask = mask
         self.logits = torch.full((trials, features), mask.start, device=device)
         self._shares = torch.zeros_like(self.logits)

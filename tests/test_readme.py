@@ -1,0 +1,66 @@
+"""What the README shows works as shown."""
+
+from __future__ import annotations
+
+import doctest
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import seqatt.estimators
+import seqatt.methods
+import seqatt.neural.evaluate
+
+README = Path(__file__).parent.parent / "README.md"
+GUIDE = README.parent / "docs" / "guide.md"
+
+
+def blocks(path: Path, language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", path.read_text(encoding="utf-8"), re.DOTALL)
+
+
+PYTHON = [(path.name, code) for path in (README, GUIDE) for code in blocks(path, "python")]
+
+
+@pytest.mark.parametrize(("name", "code"), PYTHON)
+def test_python_blocks_run(name, code, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    exec(compile(code, name, "exec"), {"__name__": "readme"})
+
+
+def test_the_command_line_block_runs(tmp_path):
+    commands = [line for block in blocks(README, "console") for line in block.splitlines()]
+    commands = [line[2:] for line in commands if line.startswith("$ ") and "make " not in line]
+    assert any(line.startswith("seqatt select") for line in commands)
+    scripts = Path(sys.executable).parent
+    path = f"{scripts}{os.pathsep}{os.environ['PATH']}"
+    for line in commands:
+        done = subprocess.run(
+            shlex.split(line),
+            cwd=tmp_path,
+            env=os.environ | {"PATH": path},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("module", [seqatt.methods, seqatt.estimators, seqatt.neural.evaluate])
+def test_docstring_examples_run(module):
+    failed, tried = doctest.testmod(module)
+    assert tried > 0
+    assert failed == 0
+
+
+def test_import_loads_no_dataframe_library():
+    code = (
+        "import sys, seqatt; seqatt.select; "
+        "sys.exit(bool({'pandas', 'polars', 'pyarrow', 'typer'} & set(sys.modules)))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,0 +1,105 @@
+"""The written-out MLP against the same network through autograd."""
+
+import pytest
+import torch
+
+from seqatt.neural.body import Batch, Body
+from seqatt.neural.losses import LOSSES
+from seqatt.neural.separate import Separate, mlp
+from seqatt.neural.shape import Shape
+from seqatt.neural.stacked import ACTIVATIONS, Stacked
+
+CPU = torch.device("cpu")
+
+
+def pair(shape: Shape, task: str = "multiclass") -> tuple[Stacked, Separate]:
+    """Both bodies with the same weights."""
+    generator = torch.Generator().manual_seed(0)
+    stacked = Stacked(shape, LOSSES[task], [generator], 1e-2, CPU)
+    separate = Separate(lambda: mlp(shape), task, 0, lambda p: torch.optim.Adam(p, lr=1e-2), CPU)
+    linears = [m for m in separate.module if isinstance(m, torch.nn.Linear)]
+    with torch.no_grad():
+        for linear, weight, bias in zip(linears, stacked.weights, stacked.biases, strict=True):
+            outs, ins = linear.weight.shape
+            linear.weight.copy_(weight[0, :outs, :ins])
+            linear.bias.copy_(bias[0, :outs])
+    return stacked, separate
+
+
+def batch(columns: int = 6, rows: int = 11, *, weighted: bool = False) -> Batch:
+    generator = torch.Generator().manual_seed(3)
+    x = torch.randn(1, rows, columns, generator=generator)
+    y = torch.randint(3, (1, rows), generator=generator)
+    w = torch.rand(1, rows, generator=generator) if weighted else None
+    return Batch(x, y, w)
+
+
+@pytest.mark.parametrize("activation", list(ACTIVATIONS))
+@pytest.mark.parametrize("hidden", [(), (5,), (17, 4)])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_training_agrees_with_autograd(activation, hidden, weighted):
+    stacked, separate = pair(Shape(6, hidden, 3, activation))
+    given = batch(weighted=weighted)
+    gate = torch.tensor([[1.0, 0.3, 0.0, 1.0, 0.2, 0.5]])
+    with torch.no_grad():
+        for _ in range(20):
+            torch.testing.assert_close(
+                stacked.train(given, gate), separate.train(given, gate), rtol=1e-3, atol=1e-5
+            )
+            torch.testing.assert_close(
+                stacked.last_loss(given), separate.last_loss(given), rtol=1e-3, atol=1e-5
+            )
+        torch.testing.assert_close(
+            stacked.predict(given.x, gate), separate.predict(given.x, gate), rtol=1e-3, atol=1e-4
+        )
+
+
+def test_padded_units_stay_silent():
+    stacked, _ = pair(Shape(6, (5,), 3))
+    for _ in range(10):
+        stacked.train(batch(), torch.ones(1, 6))
+    assert (stacked.weights[0][0, 5:] == 0).all()
+    assert (stacked.weights[1][0, :, 5:] == 0).all()
+
+
+def test_silencing_columns_is_setting_their_weights_to_zero():
+    stacked, _ = pair(Shape(6, (5,), 3))
+    given = batch()
+    weights = torch.tensor([[1.0, 1.0, 0.0, 1.0, 1.0, 0.0]])
+    columns = torch.tensor([[[0, 0], [3, 4]]])
+    live = torch.tensor([[[1.0, 0.0], [1.0, 1.0]]])
+    fast = stacked.losses_without(given, weights, columns, live)
+    plain = Body.losses_without(stacked, given, weights, columns, live)
+    without_0 = stacked.loss(given, torch.tensor([[0.0, 1, 0, 1, 1, 0]]))
+    torch.testing.assert_close(fast, plain)
+    torch.testing.assert_close(fast[:, 0], without_0)
+
+
+def test_evaluation_changes_nothing():
+    stacked, separate = pair(Shape(6, (5,), 3, dropout=0.5))
+    given, ones = batch(), torch.ones(1, 6)
+    for body in (stacked, separate):
+        first = body.loss(given, ones)
+        torch.testing.assert_close(body.loss(given, ones), first)
+
+
+def test_dropout_is_drawn_trial_by_trial():
+    shape = Shape(6, (5,), 3, dropout=0.5)
+    given = batch()
+
+    def trained(seeds: list[int]) -> torch.Tensor:
+        generators = [torch.Generator().manual_seed(s) for s in seeds]
+        body = Stacked(shape, LOSSES["multiclass"], generators, 1e-2, CPU)
+        many = Batch(given.x.expand(len(seeds), -1, -1), given.y.expand(len(seeds), -1), None)
+        for _ in range(5):
+            body.train(many, torch.ones(len(seeds), 6))
+        return body.weights[0]
+
+    torch.testing.assert_close(trained([0, 1])[1], trained([1])[0])
+
+
+def test_restart_gives_fresh_weights():
+    stacked, _ = pair(Shape(6, (5,), 3))
+    before = stacked.weights[0].clone()
+    stacked.restart()
+    assert not torch.equal(before, stacked.weights[0])

@@ -131,6 +131,7 @@ def select(
         raise typer.BadParameter("must be at least 0 and below 1", param_hint="--holdout")
     from seqatt.files import read_file
     from seqatt.methods import select as choose
+    from seqatt.terminal import show, show_scores
 
     if out is not None:
         _make_folder(out)
@@ -151,9 +152,9 @@ def select(
     if as_json:
         print(json.dumps(selection.to_dict() | ({"holdout": scores} if scores else {})))
         return
-    _show(selection, ", ".join(target.split(",")))
+    show(selection, ", ".join(target.split(",")))
     if scores:
-        _show_scores(scores, f"on {len(rows[1]):,} rows kept aside")
+        show_scores(scores, f"on {len(rows[1]):,} rows kept aside")
     if out is not None:
         print(f"Wrote {out / 'selection.json'}")
 
@@ -168,6 +169,7 @@ def demo(
     from sklearn.model_selection import train_test_split
 
     from seqatt.methods import select as choose
+    from seqatt.terminal import show, show_pixels, show_scores
 
     data = load_digits(as_frame=True)
     X_train, X_test, y_train, y_test = train_test_split(
@@ -178,10 +180,10 @@ def demo(
         "Choosing 12 pixels with Sequential Attention ...\n"
     )
     selection = choose(X_train, y_train, k=12, seed=seed, device=device, progress=True)
-    _show(selection, "digit")
-    _show_pixels(selection.indices.tolist())
+    show(selection, "digit")
+    show_pixels(selection.indices.tolist())
     scores = _compare(X_train, y_train, X_test, y_test, selection, device, {})
-    _show_scores(scores, f"on {len(X_test)} images never seen")
+    show_scores(scores, f"on {len(X_test)} images never seen")
     print("Next: seqatt select your.csv --target your_column -k 10")
 
 
@@ -216,60 +218,6 @@ def _compare(
     scores["random"] = {m: [float(r[m][0]) for r in drawn] for m in drawn[0]}
     sizes = {"chosen": k, "random": k, "all": len(selection.names)}
     return {name: {"features": size, **scores[name]} for name, size in sizes.items()}
-
-
-def _show(selection: Selection, target: str) -> None:
-    from rich.table import Table
-
-    title = f"{len(selection.features)} of {len(selection.names)} features for {target}"
-    table = Table()
-    table.add_column("rank", justify="right")
-    table.add_column("feature", overflow="fold")
-    table.add_column("score", justify="right")
-    for rank, (name, score) in enumerate(zip(selection.features, selection.scores, strict=True), 1):
-        table.add_row(str(rank), name, f"{score:.3f}")
-    console = _console()
-    console.print(f"[bold]{title}[/bold]")
-    console.print(table)
-    settings, device = selection.settings, selection.environment["device"]
-    console.print(f"{settings['task']}, {selection.seconds:.1f} s on {device}\n")
-
-
-def _show_scores(scores: dict[str, dict[str, Any]], where: str) -> None:
-    import numpy as np
-    from rich.table import Table
-
-    table = Table()
-    table.add_column("features")
-    table.add_column("how many", justify="right")
-    metrics = [name for name in scores["chosen"] if name != "features"]
-    for metric in metrics:
-        table.add_column({"auc": "AUC", "r2": "R²", "rmse": "RMSE"}.get(metric, metric.replace("_", " ")))
-    words = {"chosen": "chosen by seqatt", "random": "random", "all": "all"}
-    for name, row in scores.items():
-        cells = [f"{np.mean(row[m]):.3f} ± {np.std(row[m]):.3f}" for m in metrics]
-        table.add_row(words[name], str(row["features"]), *cells, style="bold" if name == "chosen" else "")
-    console = _console()
-    console.print(f"[bold]A network trained on them, {where}[/bold]")
-    console.print(table)
-    console.print("mean ± standard deviation over 5 seeds\n")
-
-
-def _show_pixels(chosen: list[int]) -> None:
-    """The order of choice on the 8 x 8 picture."""
-    order = {pixel: place for place, pixel in enumerate(chosen, 1)}
-    print("Where the chosen pixels are (numbers: order of choice):")
-    for row in range(8):
-        cells = [f"{order[8 * row + c]:>3}" if 8 * row + c in order else "  ·" for c in range(8)]
-        print("  " + "".join(cells))
-    print()
-
-
-def _console() -> Any:
-    from rich.console import Console
-
-    width = None if sys.stdout.isatty() else 100
-    return Console(width=width, highlight=False)
 
 
 def _amount(k: str) -> int | float:

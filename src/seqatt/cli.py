@@ -137,7 +137,7 @@ def select(
         _make_folder(out)
     table = read_file(file)
     X, y, weights = _split_columns(table, target, ignore, weight)
-    rows = _rows(table.num_rows, holdout, seed)
+    rows = _rows(y, holdout, seed)
     if weights is not None:
         options["sample_weight"] = weights[rows[0]]
     train = (X.take(rows[0]), y.take(rows[0])) if holdout else (X, y)
@@ -275,13 +275,22 @@ def _some(names: list[str]) -> str:
     return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
 
 
-def _rows(count: int, holdout: float, seed: int) -> tuple[Any, Any]:
-    """Row numbers to learn from and to test on."""
+def _rows(y: Any, holdout: float, seed: int) -> tuple[Any, Any]:
+    """Row numbers to learn from and to test on; every class on both sides where that can be."""
     import numpy as np
+    from sklearn.model_selection import train_test_split
 
-    order = np.random.default_rng(seed).permutation(count)
-    aside = round(holdout * count)
-    return np.sort(order[aside:]), np.sort(order[:aside])
+    every = np.arange(len(y))
+    if not holdout:
+        return every, every[:0]
+    labels = None if hasattr(y, "column_names") else np.array([str(v) for v in y.to_pylist()])
+    for stratify in (labels, None):
+        try:
+            train, test = train_test_split(every, test_size=holdout, random_state=seed, stratify=stratify)
+            return np.sort(train), np.sort(test)
+        except ValueError:  # a class too rare to be on both sides, or a target of numbers
+            continue
+    raise ValueError(f"--holdout: {len(every)} rows are too few to keep {holdout:.0%} of them aside")
 
 
 class _Interrupted(BaseException):

@@ -64,7 +64,7 @@ class Method:
 
 def _run_attention(job: Job) -> tuple[list[Trace], dict[str, Any]]:
     schedule = plan(job.source, job.k, job.options)
-    resolved = settings(job.source, job.k, job.options, schedule)
+    resolved = settings(job.source, job.options, schedule)
     steps = sum(phase.steps for phase in schedule)
     with progress_bar("Sequential Attention", steps, shown=job.progress) as advance:
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -18,7 +19,7 @@ from seqatt.neural.engine import run, threads_for
 from seqatt.neural.gates.attention import Attention
 from seqatt.neural.lanes import make_lanes, work_of
 from seqatt.neural.options import AttentionOptions
-from seqatt.neural.schedule import Schedule, algorithm_1, one_pass
+from seqatt.neural.schedule import Schedule, algorithm_1, one_pass, takes
 from seqatt.selection import Trace
 from seqatt.source import Source
 
@@ -34,16 +35,24 @@ def plan(source: Source, k: int, options: AttentionOptions) -> Schedule:
         raise ValueError(
             f"features_per_phase: {options.features_per_phase} is more than the k={k} features asked for"
         )
+    each = options.features_per_phase
     if not options.one_pass:
-        return algorithm_1(k, steps, features_per_phase=options.features_per_phase)
-    return one_pass(
-        k,
-        steps,
-        features_per_phase=options.features_per_phase,
-        warmup=options.warmup,
-        replacement=_replacement(source, k, options),
-        fresh=options.reset_model,
-    )
+        return algorithm_1(k, steps, features_per_phase=each)
+    # A choice comes from trained logits, so it needs a step however short the training is.
+    steps = max(steps, math.ceil(len(takes(k, each)) / (1 - options.warmup)) + 1)
+    rounds = _replacement(source, k, options)
+    while True:
+        schedule = one_pass(
+            k,
+            steps,
+            features_per_phase=each,
+            warmup=options.warmup,
+            replacement=rounds,
+            fresh=options.reset_model,
+        )
+        if rounds == 0 or all(phase.steps for phase in schedule if phase.take):
+            return schedule
+        rounds -= 1
 
 
 def _replacement(source: Source, k: int, options: AttentionOptions) -> int:
@@ -77,13 +86,13 @@ def sequential_attention(
         return run(lanes, schedule, advance)
 
 
-def settings(source: Source, k: int, options: AttentionOptions, schedule: Schedule) -> dict[str, Any]:
+def settings(source: Source, options: AttentionOptions, schedule: Schedule) -> dict[str, Any]:
     """The options as they were resolved for this table."""
     batch = min(options.batch_size or default_batch_size(source.rows), source.rows)
     steps = sum(phase.steps for phase in schedule)
     return options.record() | {
         "batch_size": batch,
-        "replacement": _replacement(source, k, options) if options.one_pass else 0,
+        "replacement": sum(phase.drop > 0 for phase in schedule),
         "weight_decay": _decay(source, options),
         "steps": steps,
         "epochs": steps * batch / source.rows,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 SMALLEST, LARGEST = 64, 256  # rows in a batch
 LEAST, MOST = 3_000, 20_000  # steps
-EACH = 20  # steps a choice must have, at least
+EACH = 40  # steps for each feature to choose, at least
 PASSES = 10  # over the rows, within those limits
 
 
@@ -19,7 +19,7 @@ def default_batch_size(rows: int) -> int:
 
 
 def default_steps(rows: int, batch_size: int, k: int) -> int:
-    """Ten passes over the rows, but 3,000 steps at least, 20,000 at most, and 20 for each choice."""
+    """Ten passes over the rows, but 3,000 steps at least, 20,000 at most, and 40 for each feature."""
     passes = PASSES * rows // batch_size
     return max(min(max(passes, LEAST), MOST), EACH * k)
 

@@ -112,7 +112,10 @@ class Lane:
             record.append(step)
 
     def finite(self) -> bool:
-        return bool(torch.isfinite(self._losses).all())
+        watched = (
+            self._losses if self._gate is None else torch.cat([self._losses, self._gate.scores().sum(1)])
+        )
+        return bool(torch.isfinite(watched).all())
 
     def traces(self) -> list[Trace]:
         return [

@@ -130,6 +130,7 @@ def select(
     if not 0 <= holdout < 1:
         raise typer.BadParameter("must be at least 0 and below 1", param_hint="--holdout")
     from seqatt.files import read_file
+    from seqatt.methods import TrainingDiverged
     from seqatt.methods import select as choose
     from seqatt.terminal import show, show_scores
 
@@ -141,22 +142,28 @@ def select(
     if weights is not None:
         options["sample_weight"] = weights[rows[0]]
     train = (X.take(rows[0]), y.take(rows[0])) if holdout else (X, y)
-    selection = choose(
-        *train, amount, method=method, seed=seed, device=device, progress=not as_json, **options
-    )
+    try:
+        selection = choose(
+            *train, amount, method=method, seed=seed, device=device, progress=not as_json, **options
+        )
+    except TrainingDiverged as error:
+        if out is None:
+            raise
+        error.selections[0].save(out / "selection.partial.json")
+        raise RuntimeError(f"{error}; what was found is in {out / 'selection.partial.json'}") from None
     if out is not None:
         selection.save(out / "selection.json")
+    if not as_json:
+        show(selection, ", ".join(target.split(",")))
+        if out is not None:
+            print(f"Wrote {out / 'selection.json'}\n")
     scores = None
     if holdout:
         scores = _compare(*train, X.take(rows[1]), y.take(rows[1]), selection, device, options)
+        if not as_json:
+            show_scores(scores, f"on {len(rows[1]):,} rows kept aside")
     if as_json:
-        print(json.dumps(selection.to_dict() | ({"holdout": scores} if scores else {})))
-        return
-    show(selection, ", ".join(target.split(",")))
-    if scores:
-        show_scores(scores, f"on {len(rows[1]):,} rows kept aside")
-    if out is not None:
-        print(f"Wrote {out / 'selection.json'}")
+        print(json.dumps(selection.to_dict() | ({"holdout": _without_nan(scores)} if scores else {})))
 
 
 @app.command()
@@ -287,10 +294,27 @@ def _rows(y: Any, holdout: float, seed: int) -> tuple[Any, Any]:
     for stratify in (labels, None):
         try:
             train, test = train_test_split(every, test_size=holdout, random_state=seed, stratify=stratify)
-            return np.sort(train), np.sort(test)
         except ValueError:  # a class too rare to be on both sides, or a target of numbers
             continue
+        if labels is not None and stratify is None and _looks_like_classes(labels):
+            seen = np.isin(labels[test], labels[train])
+            train, test = np.concatenate([train, test[~seen]]), test[seen]
+        return np.sort(train), np.sort(test)
     raise ValueError(f"--holdout: {len(every)} rows are too few to keep {holdout:.0%} of them aside")
+
+
+def _looks_like_classes(labels: Any) -> bool:
+    """Labels that come back are classes; a class that is not learnt cannot be tested."""
+    return len(set(labels.tolist())) <= len(labels) / 2
+
+
+def _without_nan(value: Any) -> Any:
+    """NaN is not JSON: null says that there is no such figure."""
+    if isinstance(value, dict):
+        return {name: _without_nan(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_without_nan(item) for item in value]
+    return None if value != value else value
 
 
 class _Interrupted(BaseException):

@@ -1,7 +1,8 @@
 """From features to the columns a model sees, by what the training rows show.
 
 Numbers are standardised, missing ones become the training mean (with an indicator column on request), and
-categories become one column each. Whatever a feature becomes, its columns' variances add up to 1.
+categories become one column each. A number's column has variance 1, and so have the columns of a category
+together.
 """
 
 from __future__ import annotations
@@ -171,13 +172,16 @@ def _moments(
             present += w.sum()
         total += w @ part
     mean = total / np.where(present > 0, present, 1.0)
+    # Squares of very large or very small numbers leave float64; shares of the reach never do.
+    reach = np.where(low < high, np.maximum(high - mean, mean - low), 1.0)
+    _insist_on_moderate(mean + reach, numeric, table, argument)
     square = np.zeros(width)
     for rows in _chunks(raw):
-        part = raw[rows].astype(np.float64) - mean
+        part = (raw[rows].astype(np.float64) - mean) / reach
         part[np.isnan(part)] = 0.0
         np.square(part, out=part)
         square += part.sum(0) if weights is None else weights[rows] @ part
-    spread = np.sqrt(square / (present + gaps))
+    spread = reach * np.sqrt(square / (present + gaps))
     return mean, np.where(low < high, spread, 0.0), gaps / (present + gaps)
 
 
@@ -188,14 +192,17 @@ def _sparse_moments(table: Table, weights: Floats | None, argument: str) -> tupl
     w = np.ones(table.rows) if weights is None else weights
     mean = np.asarray(w @ data).ravel() / w.sum()
     # Around the mean: stored cells give (x - m)^2, the others m^2.
+    low, high = (np.asarray(m.todense()).ravel() for m in (data.min(0), data.max(0)))
+    reach = np.where(low < high, np.maximum(high - mean, mean - low), 1.0)
+    _insist_on_moderate(mean + reach, list(range(len(mean))), table, argument)
     centred = data.copy()
-    centred.data = (centred.data - mean[centred.indices]) ** 2
+    centred.data = ((centred.data - mean[centred.indices]) / reach[centred.indices]) ** 2
     pattern = data.copy()
     pattern.data = np.ones_like(pattern.data)
     stored = np.asarray(w @ pattern).ravel()
-    variance = (np.asarray(w @ centred).ravel() + (w.sum() - stored) * mean**2) / w.sum()
-    low, high = (np.asarray(m.todense()).ravel() for m in (data.min(0), data.max(0)))
-    return mean, np.where(low < high, np.sqrt(variance), 0.0), np.zeros(len(mean))
+    rest = (w.sum() - stored) * (mean / reach) ** 2
+    spread = reach * np.sqrt((np.asarray(w @ centred).ravel() + rest) / w.sum())
+    return mean, np.where(low < high, spread, 0.0), np.zeros(len(mean))
 
 
 def _chunks(raw: NDArray[Any]) -> Iterator[slice]:
@@ -213,6 +220,13 @@ def _insist_on_finite(
             f"{argument}: column {name!r} contains infinity; replace infinite values, for example "
             "by NaN, which is read as missing"
         )
+
+
+def _insist_on_moderate(values: Floats, numeric: list[int], table: Table, argument: str) -> None:
+    bad = ~np.isfinite(values)
+    if bad.any():
+        name = table.names[numeric[int(np.argmax(bad))]]
+        raise ValueError(f"{argument}: column {name!r} holds values too large to work with; rescale it")
 
 
 def _levels(labels: NDArray[np.object_], most: int) -> list[str | None]:

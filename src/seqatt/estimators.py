@@ -120,7 +120,7 @@ class SequentialAttentionSelector(SelectorMixin, BaseEstimator):  # type: ignore
         self.selection_: Selection = select(
             table,
             labels,
-            max(1, self.n_features_in_ // 2) if k is None and self.groups is None else (k or 0.5),
+            0.5 if k is None else k,
             seed=0 if self.random_state is None else self.random_state,
             sample_weight=sample_weight,
             **options,

@@ -43,7 +43,8 @@ class SequentialAttention(nn.Module):
     ----------
     num_features : features; the last dimension of the input, unless ``groups`` says otherwise.
     k, total_steps : how many to choose, within how many calls of ``advance``.
-    warmup, features_per_phase, mask, temperature : as in ``seqatt.select``.
+    warmup, features_per_phase, mask, temperature : as in ``seqatt.select``; the unnormalised masks
+        "l1" and "l2" live by weight decay, which here is your optimizer's to give.
     groups : for each input column the number of its feature, for features of several columns.
     """
 
@@ -101,7 +102,7 @@ class SequentialAttention(nn.Module):
         weights = self.weights
         if self.owner is not None:
             weights = weights[self.owner]
-        return x * weights.to(x.dtype)
+        return x * (weights.to(x.dtype) if x.is_floating_point() else weights)
 
     @property
     def weights(self) -> Tensor:

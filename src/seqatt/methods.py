@@ -5,16 +5,17 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 
 from seqatt.classic.random import random_features
 from seqatt.neural.attention import plan, sequential_attention, settings
 from seqatt.neural.engine import Diverged, pick_device
-from seqatt.neural.options import AttentionOptions
+from seqatt.neural.options import AttentionOptions, check_seeds
 from seqatt.progress import progress_bar
 from seqatt.selection import Selection, Trace, describe_environment, make_selection
 from seqatt.source import Source, read_source, resolve_k
@@ -52,6 +53,7 @@ class Job:
     options: Any
     device: torch.device
     progress: bool
+    about_table: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -128,7 +130,8 @@ def select(
     replacement : rounds that drop the least useful tenth of the chosen features and choose again,
         within the same budget; by default one for every three features, 15 at most.
     weight_decay : pull, at every step, of the first-layer weights of unselected features towards zero
-        (Definition 3.1's penalty); by default 3 / rows, 0.1 at most.
+        (Definition 3.1's penalty), in the built-in network and in modules that start with a Linear
+        layer; by default 3 / rows, 0.1 at most.
     one_pass : False is Algorithm 1 as printed, a fresh model in full for every choice.
     reset_model : in one pass, start each phase from fresh model weights too.
     sample_weight, class_weight : weights of rows, and of classes ("balanced" or a dict).
@@ -169,12 +172,12 @@ def select_trials(
 ) -> list[Selection]:
     """``select`` with several seeds, trained together: trial i is what ``seed=seeds[i]`` gives alone."""
     made = _make_options(method, options)
-    seeds = _check_seeds(seeds)
+    seeds = check_seeds(seeds)
     picked = pick_device(device)
     about_table = {name: options[name] for name in TABLE_OPTIONS if name in options}
     own_model = getattr(made, "model", None) is not None
     source = read_source(X, y, by_name=not own_model, **about_table)
-    job = Job(source, resolve_k(k, source.features), seeds, made, picked, progress)
+    job = Job(source, resolve_k(k, source.features), seeds, made, picked, progress, _record(about_table))
     started = time.perf_counter()
     try:
         traces, resolved = METHODS[method].run(job)
@@ -188,7 +191,13 @@ def _selections(
     job: Job, method: str, traces: list[Trace], resolved: dict[str, Any], started: float
 ) -> list[Selection]:
     seconds = time.perf_counter() - started
-    about = {"k": job.k, "task": job.source.target.task, "rows": job.source.rows, **resolved}
+    about = {
+        "k": job.k,
+        "task": job.source.target.task,
+        "rows": job.source.rows,
+        **job.about_table,
+        **resolved,
+    }
     environment = describe_environment(str(job.device))
     return [
         make_selection(
@@ -204,6 +213,23 @@ def _selections(
     ]
 
 
+def _record(about_table: dict[str, Any]) -> dict[str, Any]:
+    """What was said about the table, as JSON can hold it; row weights only as a fact."""
+    told = {"sample_weight": about_table.get("sample_weight") is not None}
+    for name in TABLE_OPTIONS:
+        if name not in ("sample_weight", "task") and about_table.get(name) is not None:
+            told[name] = _plain(about_table[name])
+    return told
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset | np.ndarray):
+        return [_plain(item) for item in value]
+    return value.item() if isinstance(value, np.generic) else value
+
+
 def _make_options(method: str, options: dict[str, Any]) -> Any:
     if method not in METHODS:
         raise ValueError(f"method: unknown {method!r}; use one of {', '.join(METHODS)}")
@@ -215,14 +241,3 @@ def _make_options(method: str, options: dict[str, Any]) -> Any:
             hint = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(own) or 'none'}"
             raise TypeError(f"{method} has no option {name!r}; {hint}")
     return kind(**{name: value for name, value in options.items() if name in own})
-
-
-def _check_seeds(seeds: Sequence[int]) -> list[int]:
-    checked = []
-    for seed in seeds:
-        if isinstance(seed, bool) or not hasattr(seed, "__index__") or int(seed) < 0:
-            raise ValueError(f"seed: must be a whole number of at least 0, got {seed!r}")
-        checked.append(int(seed))
-    if not checked:
-        raise ValueError("seeds: at least one seed is needed")
-    return checked

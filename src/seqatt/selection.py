@@ -48,7 +48,7 @@ class Selection:
     ``indices`` and ``features`` are in the order chosen and ``scores`` what each was chosen by;
     ``ranking`` gives every feature its place (1 is the first chosen) and ``support`` marks the chosen.
     ``columns`` are the input columns to keep; they differ from ``indices`` only with groups, whose
-    columns ``members`` lists, feature by feature.
+    columns ``members`` lists, feature by feature; ``inputs`` are the names of all input columns.
     ``history`` has an entry a phase: scores of the unselected (None for the selected), mean training
     loss, seconds, and what was taken or dropped.
     """
@@ -63,6 +63,7 @@ class Selection:
     columns: NDArray[np.int64]
     names: list[str]
     members: list[list[int]]
+    inputs: list[str]
     history: list[dict[str, Any]]
     settings: dict[str, Any]
     environment: dict[str, str]
@@ -135,6 +136,7 @@ def make_selection(
         columns=np.array([c for f in trace.order for c in source.members[f]], dtype=np.int64),
         names=names,
         members=members,
+        inputs=list(source.inputs),
         history=_history(source, trace),
         settings=settings,
         environment=environment,

@@ -6,7 +6,7 @@ columns. Everything inside works in that layout; ``place`` leads back to the use
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,12 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqatt.encoding import Columns, Encoder, SparseColumns, fit_encoder
-from seqatt.table import Table, read_table
+from seqatt.groups import Groups, features_of
+from seqatt.table import read_table
 from seqatt.target import Target, read_target, target_array
 
-__all__ = ["Source", "SparseColumns", "read_source", "resolve_k"]
-
-Groups = Mapping[str, Sequence[str | int]] | Sequence[Sequence[str | int]]
+__all__ = ["Groups", "Source", "SparseColumns", "read_source", "resolve_k"]
 
 
 @dataclass(frozen=True)
@@ -40,6 +39,7 @@ class Source:
     weights: NDArray[np.float32] | None
     encoder: Encoder
     positions: tuple[int, ...]
+    inputs: tuple[str, ...]
 
     @property
     def rows(self) -> int:
@@ -68,6 +68,9 @@ def read_source(
     arguments: tuple[str, str] = ("X", "y"),
 ) -> Source:
     """Check everything a user can get wrong, then encode. ``by_name`` lays features out by name."""
+    whole = hasattr(max_categories, "__index__") and not isinstance(max_categories, bool)
+    if not whole or max_categories < 1:
+        raise ValueError(f"max_categories: must be a whole number of at least 1, got {max_categories!r}")
     table = read_table(X, arguments[0])
     labels = target_array(y, arguments[1])
     if len(labels) != table.rows:
@@ -81,7 +84,7 @@ def read_source(
         table, labels, weights = table.keep_rows(used), labels[used], weights[used]
     if table.rows < 2:
         raise ValueError(f"{arguments[0]}: at least 2 rows are needed, got {table.rows} sample")
-    features = _features(table, groups)
+    features = features_of(table, groups)
     order = np.arange(len(features))
     if table.named and by_name:
         order = np.array(sorted(order, key=lambda f: features[f][0]))
@@ -113,6 +116,7 @@ def read_source(
         weights=None if weights is None else weights.astype(np.float32),
         encoder=encoder,
         positions=positions,
+        inputs=table.names,
     )
 
 
@@ -136,49 +140,13 @@ def resolve_k(k: Any, features: int, argument: str = "k") -> int:
     return int(k)
 
 
-def _features(table: Table, groups: Groups | None) -> list[tuple[str, tuple[int, ...]]]:
-    """Each group and each column outside of groups, in the order of their first columns."""
-    if groups is None:
-        return [(name, (i,)) for i, name in enumerate(table.names)]
-    if isinstance(groups, str) or not isinstance(groups, Mapping | Sequence):
-        raise TypeError("groups: must be a dict {name: columns} or a list of lists of columns")
-    named = (
-        groups
-        if isinstance(groups, Mapping)
-        else {"+".join(str(c) for c in group): group for group in groups}
-    )
-    place = {name: i for i, name in enumerate(table.names)}
-    taken: dict[int, str] = {}
-    features: list[tuple[str, tuple[int, ...]]] = []
-    for name, group in named.items():
-        members = []
-        for column in [group] if isinstance(group, str) else group:
-            is_number = isinstance(column, int | np.integer) and not isinstance(column, bool)
-            position = int(column) if is_number else place.get(str(column), -1)
-            if not 0 <= position < len(table.names):
-                raise ValueError(f"groups: {name!r} names {column!r}, which is not a column of X")
-            if position in taken:
-                raise ValueError(
-                    f"groups: column {table.names[position]!r} is in both {taken[position]!r} "
-                    f"and {name!r}; a column belongs to one group"
-                )
-            taken[position] = str(name)
-            members.append(position)
-        if not members:
-            raise ValueError(f"groups: {name!r} has no columns")
-        features.append((str(name), tuple(sorted(members))))
-    features += [(n, (i,)) for i, n in enumerate(table.names) if i not in taken]
-    names = [name for name, _ in features]
-    repeated = [name for name in names if names.count(name) > 1] if len(set(names)) < len(names) else []
-    if repeated:
-        raise ValueError(f"groups: the name {repeated[0]!r} is also a column; use another")
-    return sorted(features, key=lambda feature: feature[1][0])
-
-
 def _row_weights(sample_weight: Any, rows: int) -> NDArray[np.float64] | None:
     if sample_weight is None:
         return None
-    weights = np.asarray(sample_weight, dtype=np.float64)
+    try:
+        weights = np.asarray(sample_weight, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError("sample_weight: must hold numbers, one for each row") from None
     if weights.shape != (rows,):
         raise ValueError(
             f"sample_weight: must have one value for each of the {rows} rows, got shape {weights.shape}"

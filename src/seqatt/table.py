@@ -44,7 +44,7 @@ class Table:
     def labels(self, position: int) -> NDArray[np.object_]:
         """A categorical column as strings, missing values as None."""
         values = self.data[self.names[position]].to_list()
-        return np.array([None if _missing(v) else str(v) for v in values], dtype=object)
+        return np.array([None if is_missing(v) else str(v) for v in values], dtype=object)
 
     def select(self, positions: Sequence[int]) -> Table:
         """Some columns, in the given order."""
@@ -96,6 +96,9 @@ def _read_array(X: Any, argument: str) -> Table:
 
 def _read_sparse(X: Any, argument: str) -> Table:
     _insist_on_size(X.shape, argument)
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
     if X.dtype.kind not in "biuf":
         raise ValueError(f"{argument}: a sparse matrix must hold numbers, got {X.dtype}")
     names = tuple(f"x{i}" for i in range(X.shape[1]))
@@ -136,8 +139,10 @@ def _kind(series: nw.Series[Any], argument: str) -> Kind:
     dtype = series.dtype
     if dtype == nw.Boolean:
         return "boolean"
-    if dtype.is_numeric() or dtype.is_temporal():
+    if dtype.is_numeric() or dtype in (nw.Date, nw.Datetime, nw.Duration):
         return "numeric"
+    if series.null_count() == len(series):
+        return "numeric"  # an empty column: constant, whatever it was meant to be
     if dtype in (nw.String, nw.Categorical, nw.Enum):
         return "categorical"
     if dtype == nw.Object:
@@ -149,7 +154,7 @@ def _kind(series: nw.Series[Any], argument: str) -> Kind:
 
 
 def _kind_of_objects(series: nw.Series[Any], argument: str) -> Kind:
-    present = [v for v in series.to_list() if not _missing(v)]
+    present = [v for v in series.to_list() if not is_missing(v)]
     if all(isinstance(v, bool | np.bool_) for v in present):
         return "boolean"
     if all(isinstance(v, int | float | np.number) for v in present):
@@ -163,18 +168,21 @@ def _kind_of_objects(series: nw.Series[Any], argument: str) -> Kind:
     )
 
 
-def _missing(value: Any) -> bool:
-    return value is None or value != value or type(value).__name__ == "NAType"
+def is_missing(value: Any) -> bool:
+    """None, NaN, NaT or pandas' NA, which must be asked for by name: it has no truth value."""
+    return value is None or type(value).__name__ in ("NAType", "NaTType") or bool(value != value)
 
 
 def _as_floats(series: nw.Series[Any]) -> NDArray[np.float64]:
     if series.dtype.is_temporal():
-        series = series.cast(nw.Int64) if series.dtype == nw.Duration else _seconds(series)
+        series = _microseconds(series)
     if series.dtype == nw.Object or series.null_count():
-        values = [np.nan if _missing(v) else float(v) for v in series.to_list()]
+        values = [np.nan if is_missing(v) else float(v) for v in series.to_list()]
         return np.array(values, dtype=np.float64)
     return series.to_numpy().astype(np.float64)
 
 
-def _seconds(series: nw.Series[Any]) -> nw.Series[Any]:
-    return series.cast(nw.Datetime("us")).dt.timestamp("ms")
+def _microseconds(series: nw.Series[Any]) -> nw.Series[Any]:
+    if series.dtype == nw.Duration:
+        return series.dt.total_microseconds()
+    return (series.cast(nw.Datetime("us")) if series.dtype == nw.Date else series).dt.timestamp("us")

@@ -10,6 +10,8 @@ import narwhals.stable.v1 as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from seqatt.table import is_missing
+
 Task = Literal["binary", "multiclass", "multilabel", "regression"]
 TASKS = get_args(Task)
 FEW, MANY = 20, 100  # distinct whole numbers: certainly classes up to FEW, never above MANY
@@ -33,10 +35,14 @@ class Target:
     def encode(self, y: Any, argument: str) -> NDArray[Any]:
         """Other rows' targets by this target's classes, in their own units for regression."""
         array = target_array(y, argument)
-        if self.task == "regression":
-            return _floats(array, argument)
-        if self.task == "multilabel":
-            return _floats(array, argument)
+        if self.task in ("regression", "multilabel"):
+            values = _floats(array, argument)
+            values = values[:, None] if values.ndim == 1 else values
+            if values.shape[1] != self.outputs:
+                raise ValueError(
+                    f"{argument}: has {values.shape[1]} column(s), the training rows have {self.outputs}"
+                )
+            return values
         assert self.classes is not None
         codes = _codes(array, self.classes, argument)
         return codes if self.task == "multiclass" else codes.astype(np.float32)[:, None]
@@ -65,7 +71,7 @@ def target_array(y: Any, argument: str) -> NDArray[Any]:
         )
     frame = nw.from_native(y, eager_only=True, allow_series=True, pass_through=True)
     if isinstance(frame, nw.Series):
-        array = np.array(frame.to_list(), dtype=object) if _is_text(frame) else frame.to_numpy()
+        array = _labels(frame) if _is_text(frame) else frame.to_numpy()
     elif isinstance(frame, nw.DataFrame):
         array = frame.to_numpy()
     else:
@@ -77,9 +83,17 @@ def target_array(y: Any, argument: str) -> NDArray[Any]:
     if array.dtype.kind == "f" and not np.isfinite(array).all():
         what = "NaN" if np.isnan(array).any() else "infinity"
         raise ValueError(f"{argument}: Input y contains {what}; drop those rows or fill them in")
-    if array.dtype == object and any(v is None or v != v for v in array.flat):
+    if array.dtype == object and any(is_missing(v) for v in array.flat):
         raise ValueError(f"{argument}: Input y contains NaN (missing values); drop those rows")
     return array
+
+
+def _labels(series: nw.Series[Any]) -> NDArray[np.object_]:
+    """Text as it is; the levels of a categorical column, whatever their type, by their names."""
+    values = series.to_list()
+    if series.dtype in (nw.Categorical, nw.Enum):
+        values = [v if is_missing(v) else str(v) for v in values]
+    return np.array(values, dtype=object)
 
 
 def _is_text(series: nw.Series[Any]) -> bool:
@@ -171,7 +185,11 @@ def _regression(array: NDArray[Any], weights: NDArray[np.float64] | None, argume
     values = _floats(array, argument)
     values = values[:, None] if values.ndim == 1 else values
     shift = np.average(values, axis=0, weights=weights)
-    spread = np.sqrt(np.average((values - shift) ** 2, axis=0, weights=weights))
+    reach = np.abs(values - shift).max(0)
+    unit = np.where(reach > 0, reach, 1.0)  # squares of very large or small numbers leave float64
+    spread = unit * np.sqrt(np.average(((values - shift) / unit) ** 2, axis=0, weights=weights))
+    if not np.isfinite(spread).all():
+        raise ValueError(f"{argument}: the values are too large to work with; rescale them")
     if not spread.any():
         raise ValueError(f"{argument}: every value is the same; there is nothing to predict")
     scale = np.where(spread > 0, spread, 1.0)

@@ -97,12 +97,20 @@ def test_text_for_regression():
         ({"groups": {"g": []}}, "groups: 'g' has no columns"),
         ({"groups": {"x5": [0, 1]}}, "groups: the name 'x5' is also a column"),
         ({"groups": "x0"}, "groups: must be a dict"),
+        ({"groups": ["x0", "x1"]}, "groups: 'x0' must be a list of columns"),
+        ({"groups": {"g": 3}}, "groups: 'g' must be a list of columns"),
+        ({"groups": [["x0", "x1"], ["x0", "x1"]]}, "groups: column 'x0' is in both"),
+        ({"max_categories": 0}, "max_categories: must be a whole number"),
+        ({"hidden": "abc"}, "hidden: must be widths"),
+        ({"hidden": None}, "hidden: must be widths"),
+        ({"batch_norm": True, "batch_size": 1}, "batch_size: batch_norm needs"),
+        ({"sample_weight": ["a"] * 300}, "sample_weight: must hold numbers"),
         ({"sample_weight": [1.0]}, "sample_weight: must have one value for each"),
         ({"sample_weight": np.full(300, -1.0)}, "sample_weight: must be finite and not negative"),
         ({"sample_weight": np.zeros(300)}, "sample_weight: every weight is zero"),
         ({"class_weight": "fair"}, "class_weight: use 'balanced' or a dict"),
         ({"class_weight": {7: 1.0}}, "class_weight: 7 is not a label"),
-        ({"weight_decay": 0.1, "batch_norm": True}, "weight_decay: your own"),
+        ({"weight_decay": 1.0}, "weight_decay: must be a number"),
     ],
 )
 def test_options(options, message, problem):
@@ -145,8 +153,23 @@ def test_a_loss_that_turns_nan_stops_at_once_and_keeps_what_was_found(problem):
     assert len(found.features) == len(found.indices)
 
 
+def test_a_loss_that_does_not_fit(problem):
+    with pytest.raises(ValueError, match="loss: does not take outputs"):
+        seqatt.select(*problem, 2, loss=lambda out, y: out @ y)
+    with pytest.raises(ValueError, match="loss: row or class weights"):
+        seqatt.select(*problem, 2, loss=torch.nn.BCEWithLogitsLoss(), class_weight="balanced")
+
+
 def test_evaluate(problem):
     X, y = problem
+    with pytest.raises(TypeError, match="indices: must be a list"):
+        seqatt.evaluate(X, y, X, y, "ab")
+    with pytest.raises(ValueError, match="seed: must be a whole number"):
+        seqatt.evaluate(X, y, X, y, [1], seeds=[-1])
+    with pytest.raises(ValueError, match=r"y_test: has 2 column\(s\)"):
+        seqatt.evaluate(X, X[:, 0], X, X[:, :2], [1])
+    with pytest.raises(ValueError, match="indices: the selection is of 8 columns"):
+        seqatt.evaluate(X[:, :3], y, X[:, :3], y, seqatt.select(X, y, 2, epochs=1))
     with pytest.raises(ValueError, match="indices: 99 is not a column"):
         seqatt.evaluate(X, y, X, y, [99])
     with pytest.raises(ValueError, match="indices: at least one"):

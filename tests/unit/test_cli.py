@@ -204,6 +204,27 @@ def test_duplicate_names_in_a_file(tmp_path):
     assert "'a' stands twice" in done.stderr
 
 
+def test_a_diverged_run_keeps_what_was_found(csv, tmp_path):
+    out = tmp_path / "div"
+    done = run("select", csv, "-t", "label", "-k", 2, "--learning-rate", "1e30", "--out", out)
+    assert done.returncode == 1
+    assert "learning_rate" in done.stderr
+    assert "selection.partial.json" in done.stderr
+    assert seqatt.Selection.load(out / "selection.partial.json").method == "sequential_attention"
+
+
+def test_a_rare_class_stays_among_the_rows_to_learn_from(frame, tmp_path):
+    rare = frame.assign(label=["rare", *frame["label"][1:]])
+    rare.to_csv(tmp_path / "rare.csv", index=False)
+    for seed in range(3):
+        done = run(
+            "select", tmp_path / "rare.csv", "-t", "label", "-k", 1, "--holdout", 0.5, "--epochs", 1,
+            "--seed", seed, "--json",
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        json.loads(done.stdout, parse_constant=pytest.fail)
+
+
 def test_several_targets(tmp_path):
     X, y = linear_problem("multi-output")
     frame = pd.DataFrame(X).add_prefix("f").assign(u=y[:, 0], v=y[:, 1])

@@ -151,7 +151,7 @@ def test_any_module_loss_and_optimizer():
         y,
         2,
         model=Gated(),
-        loss=lambda out, y: nn.functional.huber_loss(out, y[:, 0], reduction="none"),
+        loss=lambda out, y: nn.functional.huber_loss(out, y, reduction="none"),
         optimizer=lambda parameters: torch.optim.AdamW(parameters, lr=3e-3),
     )
     assert set(selection.indices) == {1, 4}
@@ -184,6 +184,24 @@ def test_a_function_may_make_the_module_and_the_seed_rules_it():
 
 def test_two_outputs_serve_a_binary_target(problem):
     assert set(seqatt.select(*problem, 2, model=nn.Linear(8, 2)).indices) == {1, 4}
+
+
+FITTING = [
+    (nn.Linear(8, 1), nn.BCEWithLogitsLoss()),
+    (nn.Linear(8, 1), nn.MSELoss()),
+    (nn.Sequential(nn.Linear(8, 1), nn.Flatten(0)), nn.BCEWithLogitsLoss()),
+    (nn.Sequential(nn.Linear(8, 1), nn.Flatten(0)), nn.MSELoss()),
+    (nn.Linear(8, 2), nn.CrossEntropyLoss()),
+    (None, nn.BCEWithLogitsLoss()),
+    (None, nn.CrossEntropyLoss()),
+]
+
+
+@pytest.mark.parametrize(("model", "loss"), FITTING)
+def test_targets_come_in_the_shape_of_the_outputs(problem, model, loss):
+    selection = seqatt.select(*problem, 2, model=model, loss=loss)
+    assert set(selection.indices) == {1, 4}
+    assert selection.history[0]["loss"] > 0
 
 
 def test_the_callers_randomness_and_threads_are_left_alone(problem):

@@ -65,6 +65,12 @@ def test_how_many_may_be_a_number_a_fraction_or_half(problem, amount, expected):
     assert quick(n_features_to_select=amount, epochs=1).fit(*problem).support_.sum() == expected
 
 
+@pytest.mark.parametrize("amount", [0, 0.0, -1, 9])
+def test_impossible_numbers_are_refused(problem, amount):
+    with pytest.raises(ValueError, match="k: "):
+        quick(n_features_to_select=amount).fit(*problem)
+
+
 def test_frames_come_back_with_names_and_types():
     frame, y = load_iris(return_X_y=True, as_frame=True)
     frame["kind"] = pd.Categorical(np.where(y == 0, "a", "b"))

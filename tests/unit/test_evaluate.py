@@ -51,6 +51,17 @@ def test_names_selections_and_all_features():
     assert seqatt.evaluate(frame, y, frame, y, None, **options)["accuracy"][0] > 0.9
 
 
+def test_a_selection_goes_by_name_and_a_mask_by_position():
+    X, y = linear_problem("binary")
+    frame = pd.DataFrame(X, columns=list("abcdefgh"))
+    selection = seqatt.select(frame, y, 2)
+    turned = frame[list("hgfedcba")]
+    result = seqatt.evaluate(turned, y, turned, y, selection, seeds=[0], epochs=20)
+    assert result["accuracy"][0] > 0.9
+    by_mask = seqatt.evaluate(frame, y, frame, y, selection.support, seeds=[0], epochs=20)
+    assert by_mask["accuracy"][0] > 0.9
+
+
 def test_regression_is_reported_in_the_targets_own_units():
     X, y = linear_problem("regression", rows=400)
     small = seqatt.evaluate(X[:300], y[:300], X[300:], y[300:], [1, 4], seeds=[0])

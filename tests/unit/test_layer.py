@@ -138,6 +138,11 @@ def test_mixed_precision_keeps_the_inputs_type():
     assert torch.isfinite(out).all()
 
 
+def test_whole_numbers_are_weighed_too():
+    attention = SequentialAttention(4, k=1, total_steps=10, warmup=0)
+    torch.testing.assert_close(attention(torch.full((2, 4), 8)), torch.full((2, 4), 2.0))
+
+
 def test_it_compiles_once_a_mode_and_not_once_a_step():
     compiles = []
 

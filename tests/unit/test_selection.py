@@ -55,3 +55,14 @@ def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
 
 def test_it_shows_itself_briefly(selection):
     assert repr(selection).startswith("Selection(3 of 8 features: ")
+
+
+def test_settings_tell_what_was_said_about_the_table():
+    X, y = linear_problem("binary")
+    told = seqatt.select(
+        X, y, 2, epochs=1, class_weight={0: 1, 1: 2}, groups=[[0, 2]], sample_weight=X[:, 0] ** 2
+    ).settings
+    assert told["class_weight"] == {"0": 1, "1": 2}
+    assert told["groups"] == [[0, 2]]
+    assert told["sample_weight"] is True
+    json.dumps(told)

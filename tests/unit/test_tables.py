@@ -187,6 +187,71 @@ def test_dates_are_numbers():
     assert seqatt.select(frame, np.arange(200) > 100, 1).features == ["when"]
 
 
+def test_dates_with_zones_and_durations_are_numbers_too():
+    when = pd.date_range("2020", periods=60, tz="UTC")
+    frame = pd.DataFrame({"when": when, "since": when - when[0], "noise": np.arange(60) % 7})
+    source = read_source(frame, np.arange(60) > 30)
+    assert source.columns.std(0).round(3).tolist() == [1, 1, 1]
+
+
+def test_pandas_na_is_missing_everywhere():
+    frame = pd.DataFrame(
+        {
+            "s": pd.array(["x", pd.NA, "y"] * 20, dtype="string"),
+            "i": pd.array([1, pd.NA, 3] * 20, dtype="Int64"),
+            "b": pd.array([True, pd.NA, False] * 20, dtype="boolean"),
+        }
+    )
+    y = [0, 1, 0] * 20
+    assert seqatt.select(frame, y, 2, epochs=1).support.sum() == 2
+    with pytest.raises(ValueError, match=r"y: .*NaN"):
+        seqatt.select(frame, pd.Series(["a", pd.NA, "b"] * 20, dtype="string"), 1)
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table])
+def test_an_empty_column_is_a_constant_one(make):
+    columns = {
+        "void": [None] * 40,
+        "a": [float(i % 2) for i in range(40)],
+        "b": [float(i) for i in range(40)],
+    }
+    source = read_source(make(columns), [i % 2 for i in range(40)])
+    assert dict(zip(source.names, source.constant.tolist(), strict=True)) == {
+        "void": True,
+        "a": False,
+        "b": False,
+    }
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e200])
+def test_very_large_and_very_small_numbers_keep_their_spread(scale):
+    X, y = linear_problem("regression")
+    plain = read_source(X, y)
+    odd = read_source(X * scale, y * scale, task="regression")
+    np.testing.assert_allclose(odd.columns, plain.columns, atol=1e-5)
+    np.testing.assert_allclose(odd.target.values, plain.target.values, atol=1e-5)
+    sparse = read_source(sp.csr_matrix(X * scale), y)
+    np.testing.assert_allclose(sparse.columns, plain.columns, atol=1e-5)
+
+
+def test_a_categorical_target_is_classes_whatever_its_levels():
+    X, y = linear_problem("binary")
+    target = read_source(X, pd.Series(y * 1.5, dtype="category")).target
+    assert target.task == "binary"
+    assert target.classes.tolist() == ["0.0", "1.5"]
+
+
+def test_sparse_cells_given_twice_add_up():
+    data = sp.csr_matrix((np.ones(4), [0, 0, 1, 1], [0, 3, 4, 4, 4]), shape=(4, 2))
+    assert not read_source(data, [0, 1, 0, 1]).constant.any()
+
+
+def test_groups_go_by_name_where_columns_have_names():
+    X, y = linear_problem("regression")
+    frame = pd.DataFrame(X, columns=[7, 6, 5, 4, 3, 2, 1, 0])
+    assert seqatt.select(frame, y, 1, groups={"pair": [6, 3]}).columns.tolist() == [1, 4]
+
+
 @pytest.mark.parametrize(("k", "expected"), [(3, 3), (0.5, 5), (1.0, 10), (0.01, 1)])
 def test_k_may_be_a_fraction(k, expected):
     assert resolve_k(k, 10) == expected

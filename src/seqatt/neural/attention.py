@@ -62,8 +62,6 @@ def _replacement(source: Source, k: int, options: AttentionOptions) -> int:
 
 
 def _decay(source: Source, options: AttentionOptions) -> float:
-    if not options.built_in:
-        return 0.0
     return default_decay(source.rows) if options.weight_decay is None else options.weight_decay
 
 

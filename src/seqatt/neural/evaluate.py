@@ -13,7 +13,7 @@ from seqatt.encoding import SparseColumns
 from seqatt.neural.budget import default_batch_size, default_steps, steps_of
 from seqatt.neural.engine import Lane, pick_device, run, threads_for
 from seqatt.neural.lanes import make_lanes, work_of
-from seqatt.neural.options import Training
+from seqatt.neural.options import Training, check_seeds
 from seqatt.neural.schedule import cooling
 from seqatt.selection import Selection
 from seqatt.source import Source, read_source
@@ -98,9 +98,7 @@ def evaluate(
     True
     """
     options = _training(training | {"hidden": hidden})
-    seeds = [int(seed) for seed in seeds]
-    if not seeds:
-        raise ValueError("seeds: at least one seed is needed")
+    seeds = check_seeds(seeds)
     train, test = read_table(X_train, "X_train"), read_table(X_test, "X_test")
     columns = _columns(train, indices)
     _insist_on_same_columns(train, test)
@@ -145,7 +143,11 @@ def _columns(table: Table, indices: Selection | Sequence[int | str] | None) -> l
     if indices is None:
         return list(range(len(table.names)))
     if isinstance(indices, Selection):
-        return [int(c) for c in indices.columns]
+        return _columns_of(table, indices)
+    if isinstance(indices, str):
+        raise TypeError(f"indices: must be a list of columns, got {indices!r}")
+    if np.asarray(indices).dtype == bool:
+        indices = np.flatnonzero(indices).tolist()
     columns = []
     for index in indices:
         known = index in table.names if isinstance(index, str) else 0 <= index < len(table.names)
@@ -157,6 +159,21 @@ def _columns(table: Table, indices: Selection | Sequence[int | str] | None) -> l
     if len(set(columns)) < len(columns):
         raise ValueError("indices: a column stands twice")
     return columns
+
+
+def _columns_of(table: Table, selection: Selection) -> list[int]:
+    """By name where columns have names, so that their order does not matter; else by position."""
+    if table.named:
+        wanted = [selection.inputs[c] for c in selection.columns]
+        missing = [name for name in wanted if name not in table.names]
+        if missing:
+            raise ValueError(f"indices: the selection has column {missing[0]!r}, X_train does not")
+        return [table.names.index(name) for name in wanted]
+    if len(table.names) != len(selection.inputs):
+        raise ValueError(
+            f"indices: the selection is of {len(selection.inputs)} columns, X_train has {len(table.names)}"
+        )
+    return [int(c) for c in selection.columns]
 
 
 def _insist_on_same_columns(train: Table, test: Table) -> None:
@@ -183,7 +200,6 @@ def _metrics(source: Source, out: NDArray[np.float64], truth: NDArray[Any]) -> d
     if target.task == "regression":
         assert target.scale is not None
         assert target.shift is not None
-        truth = truth[:, None] if truth.ndim == 1 else truth
         error = out * target.scale + target.shift - truth
         spread = ((truth - truth.mean(0)) ** 2).sum(0)
         r2 = 1 - (error**2).sum(0) / np.where(spread > 0, spread, 1.0)

@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
+from torch.nn.functional import cross_entropy
 
 from seqatt.neural.body import Body
 from seqatt.neural.budget import default_batch_size
@@ -64,7 +65,12 @@ def work_of(source: Source, training: Training) -> int:
 
 def _make_body(source: Source, seeds: Sequence[int], training: Training, device: torch.device) -> Body:
     target = source.target
-    shape = Shape(len(source.owner), training.hidden, target.outputs, training.activation, training.dropout)
+    outputs = target.outputs
+    if target.task == "binary" and (
+        isinstance(training.loss, nn.CrossEntropyLoss) or training.loss is cross_entropy
+    ):
+        outputs = 2  # of a single output it would always be zero
+    shape = Shape(len(source.owner), training.hidden, outputs, training.activation, training.dropout)
     if training.built_in:
         generators = [_generator(seed, WEIGHTS) for seed in seeds]
         rate = training.learning_rate
@@ -87,14 +93,7 @@ def _make_body(source: Source, seeds: Sequence[int], training: Training, device:
 
 def _try_out(body: Separate, source: Source, rows: Rows, training: Training) -> None:
     """One look at what the model gives, so that a misfit is an error before any work."""
-    batch = rows.take(torch.arange(min(2, rows.count), device=rows.device)[None])
-    ones = torch.ones(1, batch.x.shape[2], device=rows.device)
-    try:
-        out: Tensor = body.predict(batch.x, ones)[0]
-    except RuntimeError as error:
-        raise ValueError(
-            f"model: does not accept a batch of {batch.x.shape[2]} columns ({str(error).splitlines()[0]})"
-        ) from error
+    out = body.try_out(rows.take(torch.arange(min(2, rows.count), device=rows.device)[None]))
     some = rows.take(torch.arange(min(64, rows.count), device=rows.device)[None])
     body.blends = body.undoes_scaling(some.x[0])
     target = source.target

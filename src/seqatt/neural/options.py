@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -41,6 +41,8 @@ class Training:
         object.__setattr__(self, "hidden", _widths(self.hidden))
         one_of("activation", self.activation, list(ACTIVATIONS))
         _flag(self, "batch_norm")
+        if self.batch_norm and self.batch_size == 1:
+            raise ValueError("batch_size: batch_norm needs at least 2 rows in a batch")
         for name in ("model", "loss", "optimizer"):
             value = getattr(self, name)
             if value is not None and not callable(value):
@@ -77,8 +79,6 @@ class AttentionOptions(Training):
         super().__post_init__()
         one_of("mask", self.mask, list(MASKS))
         _number(self, "temperature", above=0)
-        if self.weight_decay and not self.built_in:
-            raise ValueError("weight_decay: your own model, loss or optimizer has its own; leave it out")
         if self.temperature != 1 and self.mask != "softmax":
             raise ValueError(f"temperature: only the softmax mask has one, not {self.mask!r}")
         _whole(self, "features_per_phase", least=1)
@@ -98,8 +98,9 @@ def one_of(argument: str, value: Any, allowed: list[str]) -> None:
 
 
 def _widths(hidden: Any) -> tuple[int, ...]:
-    widths = (hidden,) if isinstance(hidden, int) else tuple(hidden)
-    if any(isinstance(h, bool) or int(h) != h or h < 1 for h in widths):
+    widths = (hidden,) if hasattr(hidden, "__index__") else hidden
+    widths = tuple(widths) if isinstance(widths, Iterable) else (None,)
+    if any(isinstance(h, bool) or not hasattr(h, "__index__") or h < 1 for h in widths):
         raise ValueError(f"hidden: must be widths of at least 1, such as (67,), got {hidden!r}")
     return tuple(int(h) for h in widths)
 
@@ -146,3 +147,15 @@ def _number(
     if not good:
         raise ValueError(f"{name}: must be a number {' and '.join(bounds)}, got {value!r}")
     object.__setattr__(options, name, number)
+
+
+def check_seeds(seeds: Sequence[int]) -> list[int]:
+    """Whole numbers from 0 on, at least one."""
+    checked = []
+    for seed in seeds:
+        if isinstance(seed, bool) or not hasattr(seed, "__index__") or int(seed) < 0:
+            raise ValueError(f"seed: must be a whole number of at least 0, got {seed!r}")
+        checked.append(int(seed))
+    if not checked:
+        raise ValueError("seeds: at least one seed is needed")
+    return checked

@@ -93,6 +93,11 @@ class Separate(Body):
         self._last = loss.detach()[None]
         return torch.zeros_like(weights) if leaf.grad is None else leaf.grad[None]
 
+    def shrink(self, factors: Tensor) -> None:
+        first = self.module[0] if isinstance(self.module, nn.Sequential) else self.module
+        if isinstance(first, nn.Linear) and first.in_features == factors.shape[1]:
+            first.weight.data.mul_(factors)
+
     def _admit(self, x: Tensor, weights: Tensor) -> Tensor:
         """Inputs scaled by their weights or, for a module that scales them back, blended.
 
@@ -124,21 +129,23 @@ class Separate(Body):
 
     def loss(self, batch: Batch, weights: Tensor) -> Tensor:
         x, y, w = batch
-        out = self.predict(x, weights)[0]
+        out = self.predict(x, weights, flat=True)
         return self._mean_loss(out, y[0], None if w is None else w[0])[None]
 
-    def predict(self, x: Tensor, weights: Tensor) -> Tensor:
+    def predict(self, x: Tensor, weights: Tensor, *, flat: bool = False) -> Tensor:
+        """Outputs (1, B, o); ``flat`` gives them as the module does."""
         self.module.eval()
         try:
             with torch.no_grad(), self._own_randomness(keep=False):
-                return _two_dimensional(self.module(x[0] * weights[0]))[None]
+                out: Tensor = self.module(x[0] * weights[0])
         finally:
             self.module.train()
+        return out if flat else _two_dimensional(out)[None]
 
     def _mean_loss(self, out: Any, y: Tensor, w: Tensor | None) -> Tensor:
         if self._custom_loss is None:
             return mean_rows(plain_rows(self._task, _two_dimensional(out), y), w)
-        rows = self._custom_loss(out, y)
+        rows = self._custom_loss(out, self._target_for(out, y))
         if rows.ndim == 0:
             if w is not None:
                 raise ValueError(
@@ -147,6 +154,31 @@ class Separate(Body):
                 )
             return rows
         return mean_rows(rows.flatten(1).mean(1) if rows.ndim > 1 else rows, w)
+
+    def _target_for(self, out: Any, y: Tensor) -> Tensor:
+        """Targets in the shape a loss expects beside these outputs: labels for two, flat for flat."""
+        if self._task == "binary" and isinstance(out, Tensor) and out.shape[1:] == (2,):
+            return y[:, 0].long()
+        flat = isinstance(out, Tensor) and out.ndim == 1 and y.ndim == 2 and y.shape[1] == 1
+        return y[:, 0] if flat else y
+
+    def try_out(self, batch: Batch) -> Tensor:
+        """What the model gives for a batch and whether the loss takes it; nothing changes."""
+        x, y, w = batch
+        columns = x.shape[2]
+        try:
+            out = self.predict(x, torch.ones(1, columns, device=x.device), flat=True)
+        except Exception as error:
+            reason = " ".join(str(error).split())
+            raise ValueError(f"model: does not accept a batch of {columns} columns ({reason})") from error
+        if self._custom_loss is not None:
+            try:
+                self._mean_loss(out, y[0], None if w is None else w[0])
+            except ValueError as error:
+                raise error if str(error).startswith("loss:") else _bad_loss(out, y, error) from error
+            except Exception as error:
+                raise _bad_loss(out, y, error) from error
+        return _two_dimensional(out)
 
     @contextmanager
     def _own_randomness(self, *, keep: bool = True) -> Iterator[None]:
@@ -163,6 +195,11 @@ def _two_dimensional(out: Any) -> Tensor:
     if not isinstance(out, Tensor):
         raise TypeError(f"model: must return a tensor of outputs, got {type(out).__name__}")
     return out.unsqueeze(-1) if out.ndim == 1 else out
+
+
+def _bad_loss(out: Any, y: Tensor, error: Exception) -> ValueError:
+    shapes = f"outputs {tuple(getattr(out, 'shape', ()))} and targets {tuple(y.shape[1:])}"
+    return ValueError(f"loss: does not take {shapes} ({' '.join(str(error).split())})")
 
 
 def _get_state(device: torch.device) -> list[Tensor]:

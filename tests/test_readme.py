@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 import seqatt.estimators
-import seqatt.methods
 import seqatt.neural.evaluate
+import seqatt.registry
 
 README = Path(__file__).parent.parent / "README.md"
 GUIDE = README.parent / "docs" / "guide.md"
@@ -51,11 +51,20 @@ def test_the_command_line_block_runs(tmp_path):
         assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("module", [seqatt.methods, seqatt.estimators, seqatt.neural.evaluate])
+@pytest.mark.parametrize("module", [seqatt.registry, seqatt.estimators, seqatt.neural.evaluate])
 def test_docstring_examples_run(module):
     failed, tried = doctest.testmod(module)
     assert tried > 0
     assert failed == 0
+
+
+def test_public_names_are_what_they_say_in_whatever_order_they_are_used():
+    code = (
+        "import seqatt; seqatt.SequentialAttentionSelector, seqatt.select, seqatt.evaluate; "
+        "assert seqatt.methods() == ['sequential_attention', 'random']; "
+        "assert all(callable(getattr(seqatt, n)) for n in seqatt.__all__ if n != '__version__')"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def test_import_loads_no_dataframe_library():

@@ -10,8 +10,8 @@ from seqatt.version import __version__
 if TYPE_CHECKING:
     from seqatt.estimators import SequentialAttentionSelector
     from seqatt.layer import SequentialAttention
-    from seqatt.methods import TrainingDiverged, methods, select, select_trials
     from seqatt.neural.evaluate import Evaluation, evaluate
+    from seqatt.registry import TrainingDiverged, methods, select, select_trials
     from seqatt.selection import Selection
 
 _ROOMS = {
@@ -19,11 +19,11 @@ _ROOMS = {
     "Selection": "selection",
     "SequentialAttention": "layer",
     "SequentialAttentionSelector": "estimators",
-    "TrainingDiverged": "methods",
+    "TrainingDiverged": "registry",
     "evaluate": "neural.evaluate",
-    "methods": "methods",
-    "select": "methods",
-    "select_trials": "methods",
+    "methods": "registry",
+    "select": "registry",
+    "select_trials": "registry",
 }
 
 __all__ = [

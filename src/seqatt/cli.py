@@ -9,14 +9,11 @@ import sys
 import warnings
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from seqatt.version import __version__
-
-if TYPE_CHECKING:
-    from seqatt.selection import Selection
 
 app = typer.Typer(
     help="Choose the features of a table that matter to a neural network.\n\n"
@@ -130,15 +127,16 @@ def select(
     if not 0 <= holdout < 1:
         raise typer.BadParameter("must be at least 0 and below 1", param_hint="--holdout")
     from seqatt.files import read_file
-    from seqatt.methods import TrainingDiverged
-    from seqatt.methods import select as choose
+    from seqatt.holdout import compare, split_rows, without_nan
+    from seqatt.registry import TrainingDiverged
+    from seqatt.registry import select as choose
     from seqatt.terminal import show, show_scores
 
     if out is not None:
         _make_folder(out)
     table = read_file(file)
     X, y, weights = _split_columns(table, target, ignore, weight)
-    rows = _rows(y, holdout, seed)
+    rows = split_rows(y, holdout, seed)
     if weights is not None:
         options["sample_weight"] = weights[rows[0]]
     train = (X.take(rows[0]), y.take(rows[0])) if holdout else (X, y)
@@ -159,11 +157,11 @@ def select(
             print(f"Wrote {out / 'selection.json'}\n")
     scores = None
     if holdout:
-        scores = _compare(*train, X.take(rows[1]), y.take(rows[1]), selection, device, options)
+        scores = compare(*train, X.take(rows[1]), y.take(rows[1]), selection, device, options)
         if not as_json:
             show_scores(scores, f"on {len(rows[1]):,} rows kept aside")
     if as_json:
-        print(json.dumps(selection.to_dict() | ({"holdout": _without_nan(scores)} if scores else {})))
+        print(json.dumps(selection.to_dict() | ({"holdout": without_nan(scores)} if scores else {})))
 
 
 @app.command()
@@ -175,7 +173,8 @@ def demo(
     from sklearn.datasets import load_digits
     from sklearn.model_selection import train_test_split
 
-    from seqatt.methods import select as choose
+    from seqatt.holdout import compare
+    from seqatt.registry import select as choose
     from seqatt.terminal import show, show_pixels, show_scores
 
     data = load_digits(as_frame=True)
@@ -189,42 +188,9 @@ def demo(
     selection = choose(X_train, y_train, k=12, seed=seed, device=device, progress=True)
     show(selection, "digit")
     show_pixels(selection.indices.tolist())
-    scores = _compare(X_train, y_train, X_test, y_test, selection, device, {})
+    scores = compare(X_train, y_train, X_test, y_test, selection, device, {})
     show_scores(scores, f"on {len(X_test)} images never seen")
     print("Next: seqatt select your.csv --target your_column -k 10")
-
-
-def _compare(
-    X: Any,
-    y: Any,
-    X_test: Any,
-    y_test: Any,
-    selection: Selection,
-    device: str,
-    options: dict[str, Any],
-) -> dict[str, dict[str, Any]]:
-    """Test scores with the chosen, with as many random, and with all features."""
-    from seqatt.methods import select_trials
-    from seqatt.neural.evaluate import evaluate
-    from seqatt.progress import progress_bar
-
-    about = ("task", "class_weight", "sample_weight", "missing_indicator")
-    shared = {name: options[name] for name in about if name in options} | {"device": device}
-    k = len(selection.indices)
-    draws = select_trials(X, y, k, method="random", seeds=range(5), **shared)
-    scores: dict[str, dict[str, Any]] = {}
-    with progress_bar("Testing", 7, shown=True) as advance:
-        for name, which in (("chosen", selection), ("all", None)):
-            result = evaluate(X, y, X_test, y_test, which, seeds=range(5), **shared)
-            scores[name] = {m: list(result[m]) for m in result}
-            advance(1)
-        drawn = []
-        for draw in draws:
-            drawn.append(evaluate(X, y, X_test, y_test, draw, seeds=[draw.seed], **shared))
-            advance(1)
-    scores["random"] = {m: [float(r[m][0]) for r in drawn] for m in drawn[0]}
-    sizes = {"chosen": k, "random": k, "all": len(selection.names)}
-    return {name: {"features": size, **scores[name]} for name, size in sizes.items()}
 
 
 def _amount(k: str) -> int | float:
@@ -280,41 +246,6 @@ def _split_columns(table: Any, target: str, ignore: str, weight: str | None) -> 
 
 def _some(names: list[str]) -> str:
     return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
-
-
-def _rows(y: Any, holdout: float, seed: int) -> tuple[Any, Any]:
-    """Row numbers to learn from and to test on; every class on both sides where that can be."""
-    import numpy as np
-    from sklearn.model_selection import train_test_split
-
-    every = np.arange(len(y))
-    if not holdout:
-        return every, every[:0]
-    labels = None if hasattr(y, "column_names") else np.array([str(v) for v in y.to_pylist()])
-    for stratify in (labels, None):
-        try:
-            train, test = train_test_split(every, test_size=holdout, random_state=seed, stratify=stratify)
-        except ValueError:  # a class too rare to be on both sides, or a target of numbers
-            continue
-        if labels is not None and stratify is None and _looks_like_classes(labels):
-            seen = np.isin(labels[test], labels[train])
-            train, test = np.concatenate([train, test[~seen]]), test[seen]
-        return np.sort(train), np.sort(test)
-    raise ValueError(f"--holdout: {len(every)} rows are too few to keep {holdout:.0%} of them aside")
-
-
-def _looks_like_classes(labels: Any) -> bool:
-    """Labels that come back are classes; a class that is not learnt cannot be tested."""
-    return len(set(labels.tolist())) <= len(labels) / 2
-
-
-def _without_nan(value: Any) -> Any:
-    """NaN is not JSON: null says that there is no such figure."""
-    if isinstance(value, dict):
-        return {name: _without_nan(item) for name, item in value.items()}
-    if isinstance(value, list):
-        return [_without_nan(item) for item in value]
-    return None if value != value else value
 
 
 class _Interrupted(BaseException):

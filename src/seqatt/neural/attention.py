@@ -8,13 +8,7 @@ from typing import Any
 
 import torch
 
-from seqatt.neural.budget import (
-    default_batch_size,
-    default_decay,
-    default_replacement,
-    default_steps,
-    steps_of,
-)
+from seqatt.neural.budget import batch_size_for, default_decay, default_replacement, steps_for
 from seqatt.neural.engine import run, threads_for
 from seqatt.neural.gates.attention import Attention
 from seqatt.neural.lanes import make_lanes, work_of
@@ -26,11 +20,8 @@ from seqatt.source import Source
 
 def plan(source: Source, k: int, options: AttentionOptions) -> Schedule:
     """The schedule a run will follow; its steps add up to the budget."""
-    batch = min(options.batch_size or default_batch_size(source.rows), source.rows)
-    if options.epochs is None:
-        steps = default_steps(source.rows, batch, k)
-    else:
-        steps = steps_of(options.epochs, source.rows, batch)
+    batch = batch_size_for(source.rows, options.batch_size)
+    steps = steps_for(source.rows, batch, options.epochs, k)
     if options.features_per_phase > k:
         raise ValueError(
             f"features_per_phase: {options.features_per_phase} is more than the k={k} features asked for"
@@ -86,7 +77,7 @@ def sequential_attention(
 
 def settings(source: Source, options: AttentionOptions, schedule: Schedule) -> dict[str, Any]:
     """The options as they were resolved for this table."""
-    batch = min(options.batch_size or default_batch_size(source.rows), source.rows)
+    batch = batch_size_for(source.rows, options.batch_size)
     steps = sum(phase.steps for phase in schedule)
     return options.record() | {
         "batch_size": batch,

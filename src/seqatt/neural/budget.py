@@ -24,8 +24,16 @@ def default_steps(rows: int, batch_size: int, k: int) -> int:
     return max(min(max(passes, LEAST), MOST), EACH * k)
 
 
-def steps_of(epochs: float, rows: int, batch_size: int) -> int:
-    return max(1, round(epochs * rows / min(batch_size, rows)))
+def batch_size_for(rows: int, asked: int | None) -> int:
+    """What a user asked for, or the default; never more rows than there are."""
+    return min(asked or default_batch_size(rows), rows)
+
+
+def steps_for(rows: int, batch_size: int, epochs: float | None, k: int) -> int:
+    """What a user asked for in passes over the rows, or the default."""
+    if epochs is None:
+        return default_steps(rows, batch_size, k)
+    return max(1, round(epochs * rows / batch_size))
 
 
 def default_replacement(k: int) -> int:

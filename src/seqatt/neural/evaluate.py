@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from seqatt.encoding import SparseColumns
-from seqatt.neural.budget import default_batch_size, default_steps, steps_of
+from seqatt.neural.budget import batch_size_for, steps_for
 from seqatt.neural.engine import Lane, pick_device, run, threads_for
 from seqatt.neural.lanes import make_lanes, work_of
 from seqatt.neural.options import Training, check_seeds
@@ -117,11 +117,8 @@ def evaluate(
     truth = source.target.encode(y_test, "y_test")
     if len(truth) != test.rows:
         raise ValueError(f"X_test has {test.rows} rows and y_test has {len(truth)}")
-    batch = min(options.batch_size or default_batch_size(source.rows), source.rows)
-    if options.epochs is None:
-        steps = default_steps(source.rows, batch, 1)
-    else:
-        steps = steps_of(options.epochs, source.rows, batch)
+    batch = batch_size_for(source.rows, options.batch_size)
+    steps = steps_for(source.rows, batch, options.epochs, k=1)
     with threads_for(work_of(source, options), picked):
         lanes = make_lanes(source, seeds, options, picked)
         run(lanes, cooling(steps))

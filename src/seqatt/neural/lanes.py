@@ -11,7 +11,7 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from seqatt.neural.body import Body
-from seqatt.neural.budget import default_batch_size
+from seqatt.neural.budget import batch_size_for
 from seqatt.neural.engine import Lane
 from seqatt.neural.feed import Feed, Rows
 from seqatt.neural.gates.gate import Gate
@@ -43,7 +43,7 @@ def make_lanes(
     owner = torch.from_numpy(source.owner).to(device)
     shared = training.built_in and device.type != "cpu"
     groups = [list(seeds)] if shared else [[seed] for seed in seeds]
-    batch_size = training.batch_size or default_batch_size(source.rows)
+    batch_size = batch_size_for(source.rows, training.batch_size)
     lanes = []
     for group in groups:
         body = _make_body(source, group, training, device)
@@ -58,7 +58,7 @@ def make_lanes(
 
 def work_of(source: Source, training: Training) -> int:
     """Multiply-adds in a step's largest product: what the number of threads is chosen by."""
-    batch = min(training.batch_size or default_batch_size(source.rows), source.rows)
+    batch = batch_size_for(source.rows, training.batch_size)
     width = 256 if training.model is not None else max(training.hidden, default=1)
     return batch * len(source.owner) * width
 

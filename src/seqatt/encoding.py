@@ -7,19 +7,23 @@ together.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from seqatt.table import Table
 
-CHUNK_CELLS = 1 << 21  # cells standardised at a time: float64 accuracy without a float64 copy
+CHUNK_CELLS = 1 << 17  # cells worked on at a time: float64 accuracy, in a core's own cache
+WORKERS = min(8, os.cpu_count() or 1)  # chunks worked on at once
 DENSE_CELLS = 1 << 28  # sparse tables up to this size (1 GiB) are opened once and for all
 
 Floats = NDArray[np.float64]
+Part = TypeVar("Part")
 
 
 @dataclass(frozen=True)
@@ -83,16 +87,21 @@ class Encoder:
         raw = table.numbers(self.numeric)
         out = np.empty(raw.shape, dtype=np.float32)
         missing = np.zeros(raw.shape, dtype=bool) if self.indicated else None
-        for rows in _chunks(raw):
+
+        def standardise(rows: slice) -> None:
             part = raw[rows].astype(np.float64)
-            gap = np.isnan(part)
-            if missing is not None:
-                missing[rows] = gap
-            _insist_on_finite(part, gap, self.numeric, table, argument)
             part -= self.shift
             part /= self.scale
-            part[gap] = 0.0  # the training mean, standardised
             out[rows] = part
+            if np.isfinite(out[rows]).all():
+                return
+            gap = np.isnan(part)
+            _insist_on_finite(part, gap, self.numeric, table, argument)
+            out[rows][gap] = 0.0  # the training mean, standardised
+            if missing is not None:
+                missing[rows] = gap
+
+        _each_chunk(raw, standardise)
         return out, missing
 
     def _encode_sparse(self, table: Table) -> Columns:
@@ -153,34 +162,39 @@ def _moments(
 ) -> tuple[Floats, Floats, Floats]:
     """Mean, spread and share of missing rows of each column: two passes, each a chunk at a time."""
     raw = table.numbers(numeric)
-    width = raw.shape[1]
-    total, present, gaps = np.zeros(width), np.zeros(width), np.zeros(width)
-    low, high = np.full(width, np.inf), np.full(width, -np.inf)
-    for rows in _chunks(raw):
+
+    def sums(rows: slice) -> tuple[Any, ...]:
         part = raw[rows].astype(np.float64)
+        w = np.ones(len(part)) if weights is None else weights[rows]
+        low, high = part.min(0), part.max(0)
+        if np.isfinite(low).all() and np.isfinite(high).all():
+            return low, high, w @ part, w.sum(), 0.0
         gap = np.isnan(part)
         _insist_on_finite(part, gap, numeric, table, argument)
-        w = np.ones(len(part)) if weights is None else weights[rows]
-        if gap.any():
-            low = np.fmin(low, np.min(np.where(gap, np.inf, part), axis=0))
-            high = np.fmax(high, np.max(np.where(gap, -np.inf, part), axis=0))
-            part[gap] = 0.0
-            present += w @ ~gap
-            gaps += w @ gap
-        else:
-            low, high = np.minimum(low, part.min(0)), np.maximum(high, part.max(0))
-            present += w.sum()
-        total += w @ part
+        low = np.min(np.where(gap, np.inf, part), axis=0)
+        high = np.max(np.where(gap, -np.inf, part), axis=0)
+        part[gap] = 0.0
+        return low, high, w @ part, w @ ~gap, w @ gap
+
+    lows, highs, totals, counts, absent = zip(*_each_chunk(raw, sums), strict=True)
+    nothing = np.zeros(raw.shape[1])
+    low, high = np.minimum.reduce(lows), np.maximum.reduce(highs)
+    total, present, gaps = (sum(parts, start=nothing) for parts in (totals, counts, absent))
     mean = total / np.where(present > 0, present, 1.0)
     # Squares of very large or very small numbers leave float64; shares of the reach never do.
     reach = np.where(low < high, np.maximum(high - mean, mean - low), 1.0)
     _insist_on_moderate(mean + reach, numeric, table, argument)
-    square = np.zeros(width)
-    for rows in _chunks(raw):
-        part = (raw[rows].astype(np.float64) - mean) / reach
-        part[np.isnan(part)] = 0.0
+
+    def squares(rows: slice) -> Floats:
+        part = raw[rows].astype(np.float64)
+        part -= mean
+        part /= reach
         np.square(part, out=part)
-        square += part.sum(0) if weights is None else weights[rows] @ part
+        if gaps.any():
+            part[np.isnan(part)] = 0.0
+        return np.asarray(part.sum(0) if weights is None else weights[rows] @ part)
+
+    square = sum(_each_chunk(raw, squares), start=nothing)
     spread = reach * np.sqrt(square / (present + gaps))
     return mean, np.where(low < high, spread, 0.0), gaps / (present + gaps)
 
@@ -205,9 +219,14 @@ def _sparse_moments(table: Table, weights: Floats | None, argument: str) -> tupl
     return mean, np.where(low < high, spread, 0.0), np.zeros(len(mean))
 
 
-def _chunks(raw: NDArray[Any]) -> Iterator[slice]:
+def _each_chunk(raw: NDArray[Any], work: Callable[[slice], Part]) -> list[Part]:
+    """What ``work`` gives for every few rows, in their order, whichever thread did it."""
     step = max(1, CHUNK_CELLS // max(1, raw.shape[1]))
-    return (slice(start, start + step) for start in range(0, len(raw), step))
+    chunks = [slice(start, start + step) for start in range(0, len(raw), step)]
+    if len(chunks) < 2 * WORKERS:
+        return [work(rows) for rows in chunks]
+    with ThreadPoolExecutor(WORKERS) as pool:
+        return list(pool.map(work, chunks))
 
 
 def _insist_on_finite(

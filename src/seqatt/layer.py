@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
+from seqatt.neural.masks import closing
 from seqatt.neural.options import AttentionOptions
 from seqatt.neural.schedule import one_pass
 
@@ -116,7 +117,7 @@ class SequentialAttention(nn.Module):
             return torch.ones_like(kept) + 0 * self.logits
         if self._finished:
             return kept + 0 * self.logits
-        shares: Tensor = self._mask.weights(self.logits, self.kept)
+        shares: Tensor = self._mask.weights(self.logits, closing(self.kept, self.logits.dtype))
         return kept + shares
 
     @property

@@ -6,7 +6,7 @@ import json
 import os
 import platform
 import tempfile
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from seqatt.source import Source
 from seqatt.version import __version__
 
 FORMAT = 1
+MOST_SCORES = 500  # kept of a phase: a table of 50,000 features must not make a file of gigabytes
 
 
 @dataclass
@@ -49,8 +50,8 @@ class Selection:
     ``ranking`` gives every feature its place (1 is the first chosen) and ``support`` marks the chosen.
     ``columns`` are the input columns to keep; they differ from ``indices`` only with groups, whose
     columns ``members`` lists, feature by feature; ``inputs`` are the names of all input columns.
-    ``history`` has an entry a phase: scores of the unselected (None for the selected), mean training
-    loss, seconds, and what was taken or dropped.
+    ``history`` has an entry a phase: scores of the unselected by name, best first (500 at most), mean
+    training loss, seconds, and what was taken or dropped.
     """
 
     method: str
@@ -155,23 +156,33 @@ def _history(source: Source, trace: Trace) -> list[dict[str, Any]]:
     kept: set[int] = set()
     history = []
     for step in trace.steps:
-        entry = {name: value for name, value in asdict(step).items() if name != "scores"}
+        entry: dict[str, Any] = {
+            "steps": step.steps,
+            "sees": step.sees,
+            "loss": step.loss,
+            "seconds": step.seconds,
+        }
         entry["taken"] = [source.names[f] for f in step.taken]
         entry["dropped"] = [source.names[f] for f in step.dropped]
-        entry["scores"] = _scores_in_place(source, step, kept)
+        entry["scores"] = _best_scores(source, step, kept)
         history.append(entry)
         kept = (kept - set(step.dropped)) | set(step.taken)
     return history
 
 
-def _scores_in_place(source: Source, step: Step, kept: set[int]) -> list[float | None] | None:
+def _best_scores(source: Source, step: Step, kept: set[int]) -> dict[str, float] | None:
     if step.scores is None:
         return None
-    row: list[float | None] = [None] * source.features
-    for feature, score in enumerate(step.scores):
-        if feature not in kept:
-            row[source.place[feature]] = float(f"{score:.6g}")
-    return row
+    best = [f for f in np.argsort(-step.scores, kind="stable").tolist() if f not in kept][:MOST_SCORES]
+    rounded = _six_digits(step.scores[best]).tolist()
+    return {source.names[f]: score for f, score in zip(best, rounded, strict=True)}
+
+
+def _six_digits(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Scores are float32: six digits are about all they have, and shorter to read and to store."""
+    size = np.floor(np.log10(np.maximum(np.abs(values), 1e-30)))
+    factor = 10.0 ** (5 - size)
+    return np.asarray(np.round(values * factor) / factor)
 
 
 def describe_environment(device: str) -> dict[str, str]:

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from seqatt.neural.body import Batch, Body
-from seqatt.neural.losses import LOSSES
+from seqatt.neural.body import Body
+from seqatt.neural.rows import Batch
 from seqatt.neural.separate import Separate, mlp
 from seqatt.neural.shape import Shape
 from seqatt.neural.stacked import ACTIVATIONS, Stacked
@@ -15,7 +15,7 @@ CPU = torch.device("cpu")
 def pair(shape: Shape, task: str = "multiclass") -> tuple[Stacked, Separate]:
     """Both bodies with the same weights."""
     generator = torch.Generator().manual_seed(0)
-    stacked = Stacked(shape, LOSSES[task], [generator], 1e-2, CPU)
+    stacked = Stacked(shape, task, [generator], 1e-2, CPU)
     separate = Separate(lambda: mlp(shape), task, 0, lambda p: torch.optim.Adam(p, lr=1e-2), CPU)
     linears = [m for m in separate.module if isinstance(m, torch.nn.Linear)]
     with torch.no_grad():
@@ -89,7 +89,7 @@ def test_dropout_is_drawn_trial_by_trial():
 
     def trained(seeds: list[int]) -> torch.Tensor:
         generators = [torch.Generator().manual_seed(s) for s in seeds]
-        body = Stacked(shape, LOSSES["multiclass"], generators, 1e-2, CPU)
+        body = Stacked(shape, "multiclass", generators, 1e-2, CPU)
         many = Batch(given.x.expand(len(seeds), -1, -1), given.y.expand(len(seeds), -1), None)
         for _ in range(5):
             body.train(many, torch.ones(len(seeds), 6))

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+NUMBERS: list[Tensor] = []  # 0, 1, 2, ... as the optimizer's kernel wants them
+
 
 class Adam:
     """Adam (Kingma and Ba 2015) for a few tensors, updated in place.
@@ -21,17 +23,17 @@ class Adam:
         self.second = [torch.zeros_like(p) for p in self.params]
         self.count = torch.zeros((), device=rate.device)
         self._one = torch.ones((), device=rate.device)
-        self._counts = [self.count] * len(self.params)
+        self._on_cpu = rate.device.type == "cpu"
+        self._steps = 0
 
     def step(self, grads: list[Tensor]) -> None:
-        self.count.add_(self._one)
         torch._fused_adam_(  # type: ignore[attr-defined]
             self.params,
             grads,
             self.first,
             self.second,
             [],
-            self._counts,
+            [self._next_count()] * len(self.params),
             lr=self.rate,
             beta1=0.9,
             beta2=0.999,
@@ -41,7 +43,17 @@ class Adam:
             maximize=False,
         )
 
+    def _next_count(self) -> Tensor:
+        """The step's number, in the device's memory; a CPU's are made once for all."""
+        if not self._on_cpu:
+            return self.count.add_(self._one)
+        self._steps += 1
+        while len(NUMBERS) <= self._steps:
+            NUMBERS.extend(torch.arange(len(NUMBERS), len(NUMBERS) + 1024, dtype=torch.float32).unbind())
+        return NUMBERS[self._steps]
+
     def forget(self) -> None:
         """Start afresh: moments and count to zero, so that the bias correction starts afresh too."""
+        self._steps = 0
         for tensor in (*self.first, *self.second, self.count):
             tensor.zero_()

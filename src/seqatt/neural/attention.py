@@ -9,11 +9,12 @@ from typing import Any
 import torch
 
 from seqatt.neural.budget import batch_size_for, default_decay, default_replacement, steps_for
-from seqatt.neural.engine import run, threads_for
+from seqatt.neural.engine import run
 from seqatt.neural.gates.attention import Attention
-from seqatt.neural.lanes import make_lanes, work_of
+from seqatt.neural.lanes import make_attention, make_lanes, work_of
 from seqatt.neural.options import AttentionOptions
 from seqatt.neural.schedule import Schedule, algorithm_1, one_pass, takes
+from seqatt.neural.threads import threads_for
 from seqatt.selection import Trace
 from seqatt.source import Source
 
@@ -68,11 +69,11 @@ def sequential_attention(
     mask = options.make_mask()
 
     def make_gate(trials: int) -> Attention:
-        return Attention(trials, source.features, mask, options.learning_rate, device)
+        return make_attention(trials, source.features, mask, options.learning_rate, device)
 
-    with threads_for(work_of(source, options), device):
+    with threads_for(work_of(source, options), device) as threads:
         lanes = make_lanes(source, seeds, options, device, make_gate, _decay(source, options))
-        return run(lanes, schedule, advance)
+        return run(lanes, schedule, advance, threads)
 
 
 def settings(source: Source, options: AttentionOptions, schedule: Schedule) -> dict[str, Any]:

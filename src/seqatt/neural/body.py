@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-
-class Batch(NamedTuple):
-    """``x`` (T, B, c), ``y`` (T, B) or (T, B, o), ``w`` (T, B) or None."""
-
-    x: Tensor
-    y: Tensor
-    w: Tensor | None
+from seqatt.neural.rows import Batch
 
 
 class Body(ABC):
     """``T`` models side by side. Inputs are (T, B, c) and enter scaled by column weights (T, c)."""
+
+    captured = False  # whether a step is tensor work alone, which an accelerator can record and replay
+    independent = False  # whether it shares nothing with other bodies, and threads change no answer
 
     @abstractmethod
     def train(self, batch: Batch, weights: Tensor) -> Tensor:

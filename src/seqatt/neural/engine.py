@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from functools import partial
+from itertools import zip_longest
 
 import numpy as np
 import torch
@@ -16,17 +17,17 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from seqatt.neural.body import Body
-from seqatt.neural.feed import Feed
+from seqatt.neural.capture import Recorder
+from seqatt.neural.feed import STRETCH, Feed
 from seqatt.neural.gates.gate import Gate
 from seqatt.neural.schedule import Phase, Schedule
 from seqatt.neural.state import State
+from seqatt.neural.threads import Pace, side_by_side
 from seqatt.selection import Step, Trace
 
-CHECK_EVERY = 50  # steps between looks at the loss; on an accelerator only the ends of phases look
-WATCH_EVERY = 4  # steps between batches whose loss is recorded
+WATCH_EVERY = 8  # steps between batches whose loss is recorded
 SHRINK_EVERY = 8  # steps between pulls of unselected features' weights towards zero
 JUDGED_ROWS = 2048  # rows on which the harm of dropping a feature is measured
-SERIAL_WORK = 3_000_000  # multiply-adds of a step's largest product below which threads cost more
 
 
 class Diverged(RuntimeError):
@@ -62,15 +63,17 @@ class Lane:
         self._members = _members_of(owner, self._features)
         self._sees: str = "all"
         self._fixed = torch.ones(trials, len(owner), device=owner.device)
+        self._factors = torch.ones_like(self._fixed)
         self._losses = torch.zeros(trials, device=owner.device)
-        self._done = self._watched = 0
+        self._watched = 0
+        self._recorder = Recorder(owner.device, enabled=body.captured and feed.captured)
         self._last_scores = np.zeros((trials, self._features))
         self.records: list[list[Step]] = [[] for _ in range(trials)]
 
     def enter(self, phase: Phase) -> None:
         self._sees = phase.sees
         self._losses.zero_()
-        self._done = self._watched = 0
+        self._watched = 0
         if phase.fresh:
             self.body.restart()
         self.body.set_rate(phase.rate)
@@ -78,21 +81,30 @@ class Lane:
             self._fixed.fill_(1)
         elif phase.sees == "kept":
             self._fixed.copy_(self._widen(self.state.kept))
-
-    def step(self) -> None:
-        batch = self._feed.next()
-        if self._sees == "attended":
-            assert self._gate is not None
-            weights = self._widen(self._gate.weights(self.state))
-            self._gate.learn(self._narrow(self.body.train(batch, weights)))
-            if self._shrinkage and self._done % SHRINK_EVERY == 0:
-                self.body.shrink(self._widen(1 - self._shrinkage * (1 - self.state.kept)))
         else:
-            self.body.train(batch, self._fixed)
-        if self._done % WATCH_EVERY == 0:
-            self._losses += self.body.last_loss(batch)
-            self._watched += 1
-        self._done += 1
+            assert self._gate is not None
+            self._gate.refresh(self.state)
+            self._factors.copy_(self._widen(1 - self._shrinkage * (1 - self.state.kept)))
+
+    def advance(self, steps: int) -> None:
+        """A stretch of steps."""
+        self._feed.load(steps)
+        self._recorder.run(self._sees == "attended", steps, lambda: self._train(steps))
+        self._watched += -(-steps // WATCH_EVERY)
+
+    def _train(self, steps: int) -> None:
+        for i in range(steps):
+            batch = self._feed.at(i)
+            if self._sees == "attended":
+                assert self._gate is not None
+                grad = self.body.train(batch, self._widen(self._gate.weights))
+                self._gate.learn(self._narrow(grad), self.state)
+                if self._shrinkage and i % SHRINK_EVERY == 0:
+                    self.body.shrink(self._factors)
+            else:
+                self.body.train(batch, self._fixed)
+            if i % WATCH_EVERY == 0:
+                self._losses += self.body.last_loss(batch)
 
     def leave(self, phase: Phase, seconds: float) -> None:
         """The choice at the END of a phase, from logits that were trained in it."""
@@ -162,53 +174,54 @@ def _members_of(owner: Tensor, features: int) -> tuple[Tensor, Tensor]:
 
 @torch.no_grad()
 def run(
-    lanes: Sequence[Lane], schedule: Schedule, advance: Callable[[int], None] = lambda steps: None
+    lanes: Sequence[Lane],
+    schedule: Schedule,
+    advance: Callable[[int], None] = lambda steps: None,
+    threads: int = 1,
 ) -> list[Trace]:
-    """Walk every lane through the schedule; ``advance`` hears of steps done."""
-    patient = lanes[0].state.kept.is_cuda
-    for phase in schedule:
-        started = time.perf_counter()
-        for lane in lanes:
-            lane.enter(phase)
-        for done in range(1, phase.steps + 1):
-            for lane in lanes:
-                lane.step()
-            if done % CHECK_EVERY == 0:
-                advance(CHECK_EVERY)
-                if not patient:
-                    _insist_on_numbers(lanes)
-        _insist_on_numbers(lanes)
-        advance(phase.steps % CHECK_EVERY)
-        seconds = time.perf_counter() - started
-        for lane in lanes:
-            lane.leave(phase, seconds)
+    """Walk every lane through the schedule; ``advance`` hears of steps done.
+
+    On a CPU lanes that share nothing walk side by side, on as many threads as are given.
+    """
+    on_cpu = lanes[0].state.kept.device.type == "cpu"
+    free = on_cpu and all(lane.body.independent for lane in lanes)
+    pace = Pace(torch.get_num_threads() if free and len(lanes) == 1 else 1)
+    walks = [_walk(lane, schedule, pace, lanes) for lane in lanes]
+    if free and min(len(lanes), threads) > 1:
+        side_by_side(walks, min(len(lanes), threads), advance)
+    else:
+        for progress in zip_longest(*walks):
+            advance(progress[0] or 0)
     return [trace for lane in lanes for trace in lane.traces()]
 
 
-def _insist_on_numbers(lanes: Sequence[Lane]) -> None:
-    if all(lane.finite() for lane in lanes):
+def _walk(lane: Lane, schedule: Schedule, pace: Pace, company: Sequence[Lane]) -> Iterator[int]:
+    """One lane through the schedule, a stretch at a time; yields the steps of each stretch."""
+    looks_often = lane.state.kept.device.type == "cpu"  # an accelerator would be made to wait
+    for phase in schedule:
+        started = time.perf_counter()
+        lane.enter(phase)
+        done = 0
+        while done < phase.steps:
+            steps = min(pace.most_steps or STRETCH, phase.steps - done)
+            pace.run(partial(lane.advance, steps), steps)
+            done += steps
+            if looks_often or done == phase.steps:
+                _insist_on_numbers(lane, company)
+            yield steps
+        lane.leave(phase, time.perf_counter() - started)
+
+
+def _insist_on_numbers(lane: Lane, company: Sequence[Lane]) -> None:
+    if lane.finite():
         return
-    traces = [trace for lane in lanes for trace in lane.traces()]
+    traces = [trace for lane in company for trace in lane.traces()]
     chosen = min(len(trace.order) for trace in traces)
     raise Diverged(
         f"the training loss is no longer a finite number, after {chosen} features were chosen; try a "
         "smaller learning_rate, or look for extreme values in X and y or a faulty loss",
         traces,
     )
-
-
-@contextmanager
-def threads_for(work: int, device: torch.device) -> Iterator[None]:
-    """On a CPU, one thread for small products: threads that wait burn the core they wait on."""
-    before = torch.get_num_threads()
-    torch.set_flush_denormal(True)  # a product of denormal numbers takes a hundred times as long
-    if device.type == "cpu" and work < SERIAL_WORK:
-        torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-        torch.set_flush_denormal(False)
 
 
 def pick_device(device: str | torch.device) -> torch.device:

@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 
 from seqatt.encoding import SparseColumns
 from seqatt.neural.budget import batch_size_for, steps_for
-from seqatt.neural.engine import Lane, pick_device, run, threads_for
+from seqatt.neural.engine import Lane, pick_device, run
 from seqatt.neural.lanes import make_lanes, work_of
 from seqatt.neural.options import Training, check_seeds
 from seqatt.neural.schedule import cooling
+from seqatt.neural.threads import threads_for
 from seqatt.selection import Selection
 from seqatt.source import Source, read_source
 from seqatt.table import Table, read_table
@@ -119,9 +120,9 @@ def evaluate(
         raise ValueError(f"X_test has {test.rows} rows and y_test has {len(truth)}")
     batch = batch_size_for(source.rows, options.batch_size)
     steps = steps_for(source.rows, batch, options.epochs, k=1)
-    with threads_for(work_of(source, options), picked):
+    with threads_for(work_of(source, options), picked) as threads:
         lanes = make_lanes(source, seeds, options, picked)
-        run(lanes, cooling(steps))
+        run(lanes, cooling(steps), threads=threads)
         outputs = _predict(lanes, source, test.select(columns), picked)
     per_seed = [_metrics(source, out, truth) for out in outputs]
     values = {name: np.array([metrics[name] for metrics in per_seed]) for name in per_seed[0]}

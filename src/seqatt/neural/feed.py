@@ -1,69 +1,74 @@
-"""Batches for the engine: rows on the device, in an order drawn trial by trial."""
+"""Batches for the engine, in an order drawn trial by trial."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from concurrent.futures import Future, ThreadPoolExecutor
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from seqatt.neural.body import Batch
-from seqatt.source import Source, SparseColumns
+from seqatt.neural.rows import Batch, Picked, Rows
 
-
-class Rows:
-    """The training rows on the device; sparse tables stay sparse and are opened a batch at a time."""
-
-    def __init__(self, source: Source, device: torch.device) -> None:
-        self.device = device
-        self.sparse = source.columns if isinstance(source.columns, SparseColumns) else None
-        self.x = None if self.sparse else torch.from_numpy(source.columns).to(device)
-        self.y = torch.from_numpy(source.target.values).to(device)
-        self.w = None if source.weights is None else torch.from_numpy(source.weights).to(device)
-        self.count = len(self.y)
-
-    def open(self, index: Tensor, out: Tensor | None = None) -> Tensor:
-        """Rows by number as (len(index), c), put into ``out`` where that is given."""
-        if self.x is not None:
-            return torch.index_select(self.x, 0, index, out=out)
-        assert self.sparse is not None
-        return torch.from_numpy(self.sparse.open(index.cpu().numpy())).to(self.device)
-
-    def take(self, index: Tensor) -> Batch:
-        """A batch of the rows numbered by (T, B)."""
-        x = self.open(index.flatten()).view(*index.shape, -1)
-        return Batch(x, self.y[index], None if self.w is None else self.w[index])
+STRETCH = 64  # batches laid out at a time: the most steps an accelerator is given in one go
+AHEAD = 1024  # batches whose order is drawn at a time, at least: small tables pass by quickly
 
 
 class Feed:
     """An endless stream of batches; every pass over the rows is a new order, drawn from the seed.
 
-    A batch as large as the table is the table itself, in its own order: nothing is copied.
+    ``load`` lays out the row numbers, targets and weights of the next few batches in memory that never
+    moves, so that a captured step finds its batch where it was. A batch as large as the table is the
+    table itself, in its own order: nothing is copied.
     """
 
     def __init__(self, rows: Rows, batch_size: int, generators: Sequence[torch.Generator]) -> None:
         self._rows = rows
+        self.captured = rows.x is not None  # else rows are opened on the host
         self._generators = list(generators)
-        self._size = min(batch_size, rows.count)
-        self._per_pass = rows.count // self._size
-        self._cursor = self._per_pass
-        self._room: Tensor | None = None
+        trials, size = len(self._generators), min(batch_size, rows.count)
+        self._size = size
+        self._per_pass = rows.count // size
+        self._passes = max(1, AHEAD // self._per_pass) if rows.device.type != "cpu" else 1
         self._whole: Batch | None = None
-        if self._size == rows.count:
-            every = torch.arange(rows.count, device=rows.device)[None]
-            self._whole = Batch(*(_repeat(part, len(generators)) for part in rows.take(every)))
+        if size == rows.count:
+            self._whole = _whole_table(rows, trials)
+            return
+        self._index = torch.empty(STRETCH, trials, size, dtype=torch.int64, device=rows.device)
+        self._y = rows.y.new_empty(STRETCH, trials, size, *rows.y.shape[1:])
+        self._w = None if rows.w is None else rows.w.new_empty(STRETCH, trials, size)
+        self._room = None if rows.x is None else rows.x.new_empty(trials, size, rows.columns)
+        self._batches = [self._batch(place) for place in range(STRETCH)]
+        self._order = self._index[:0]
+        self._cursor = 0
+        self._worker = ThreadPoolExecutor(1) if rows.device.type != "cpu" else None
+        self._next: Future[Tensor] | None = None
 
-    def next(self) -> Batch:
+    def load(self, count: int) -> None:
+        """Lay out the next ``count`` batches, at most a stretch."""
         if self._whole is not None:
-            return self._whole
-        if self._cursor == self._per_pass:
-            self._shuffle()
-        index, y, w = self._plan[self._cursor]
-        self._cursor += 1
-        x = self._rows.open(index, self._room)
-        self._room = x
-        return Batch(x.view(len(self._generators), self._size, -1), y, w)
+            return
+        done = 0
+        while done < count:
+            if self._cursor == len(self._order):
+                self._order, self._cursor = self._next_order(), 0
+            some = min(count - done, len(self._order) - self._cursor)
+            self._index[done : done + some] = self._order[self._cursor : self._cursor + some]
+            self._cursor += some
+            done += some
+        chosen = self._index[:count].flatten()
+        torch.index_select(self._rows.y, 0, chosen, out=self._y[:count].flatten(0, 2))
+        if self._w is not None and self._rows.w is not None:
+            torch.index_select(self._rows.w, 0, chosen, out=self._w[:count].flatten())
+
+    def at(self, place: int) -> Batch:
+        """One of the batches last laid out."""
+        return self._whole if self._whole is not None else self._batches[place].renew()
+
+    def _batch(self, place: int) -> Picked:
+        w = None if self._w is None else self._w[place]
+        return Picked(self._rows, self._index[place], self._y[place], w, self._room)
 
     def sample(self, count: int) -> list[Batch]:
         """The same up to ``count`` rows for every trial and every call, in batches: for judging."""
@@ -73,18 +78,42 @@ class Feed:
         index = index.expand(len(self._generators), -1)
         return [self._rows.take(part) for part in torch.split(index, 1024, dim=1)]
 
-    def _shuffle(self) -> None:
-        """A new pass: targets and weights are put in order at once, rows a batch at a time."""
-        orders = [torch.randperm(self._rows.count, generator=g) for g in self._generators]
-        order = torch.stack(orders)[:, : self._per_pass * self._size].to(self._rows.device)
-        index = [part.flatten() for part in torch.split(order, self._size, 1)]
-        y = torch.split(self._rows.y[order], self._size, 1)
-        w: Sequence[Tensor | None] = [None] * self._per_pass
-        if self._rows.w is not None:
-            w = torch.split(self._rows.w[order], self._size, 1)
-        self._plan = list(zip(index, y, w, strict=True))
-        self._cursor = 0
+    def _next_order(self) -> Tensor:
+        """Row numbers of the batches to come (m, T, B); an accelerator's are drawn while it works."""
+        if self._worker is None:
+            return self._draw()
+        order = self._draw() if self._next is None else self._next.result()
+        self._next = self._worker.submit(self._draw)
+        return order.to(self._rows.device, non_blocking=True)
+
+    def _draw(self) -> Tensor:
+        order = torch.empty(
+            self._passes, self._per_pass, len(self._generators), self._size, dtype=torch.int64
+        )
+        for some in order:
+            for trial, generator in enumerate(self._generators):
+                drawn = torch.randperm(self._rows.count, generator=generator)
+                batches = drawn[: self._per_pass * self._size].view(self._per_pass, self._size)
+                # In the table's own order a CPU gathers a batch's rows faster.
+                some[:, trial] = batches if self._worker else torch.from_numpy(np.sort(batches.numpy()))
+        order = order.flatten(0, 1)
+        return order if self._worker is None else order.pin_memory()
 
 
-def _repeat(part: Tensor | None, trials: int) -> Any:
-    return None if part is None else part.expand(trials, *part.shape[1:])
+def _whole_table(rows: Rows, trials: int) -> Batch:
+    every = torch.arange(rows.count, device=rows.device).repeat(trials, 1)
+    y = rows.y.expand(trials, *rows.y.shape)
+    w = None if rows.w is None else rows.w.expand(trials, -1)
+    if rows.x is not None:
+        return _Whole(rows, every, y, w)
+    one = rows.take(every[:1])
+    return Batch(one.x.expand(trials, -1, -1), y, w)
+
+
+class _Whole(Picked):
+    """The table itself as a batch: the trials share it without a copy."""
+
+    @property
+    def x(self) -> Tensor:
+        assert self.rows.x is not None
+        return self.rows.x.expand(len(self.index), -1, -1)

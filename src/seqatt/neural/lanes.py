@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,10 +14,12 @@ from torch.nn.functional import cross_entropy
 from seqatt.neural.body import Body
 from seqatt.neural.budget import batch_size_for
 from seqatt.neural.engine import Lane
-from seqatt.neural.feed import Feed, Rows
+from seqatt.neural.feed import Feed
+from seqatt.neural.gates.attention import Attention
 from seqatt.neural.gates.gate import Gate
-from seqatt.neural.losses import LOSSES
+from seqatt.neural.masks import Mask
 from seqatt.neural.options import Training
+from seqatt.neural.rows import Rows
 from seqatt.neural.separate import Separate, mlp
 from seqatt.neural.shape import Shape
 from seqatt.neural.stacked import Stacked
@@ -56,6 +59,24 @@ def make_lanes(
     return lanes
 
 
+def make_attention(trials: int, features: int, mask: Mask, rate: float, device: torch.device) -> Attention:
+    fast = fused_kernels(device)
+    make = fast.FusedAttention if fast and fast.serves_gate(mask, features) else Attention
+    gate: Attention = make(trials, features, mask, rate, device)
+    return gate
+
+
+def fused_kernels(device: torch.device) -> Any:
+    """The module of fused kernels where it can run; plain operations do without it."""
+    if device.type != "cuda":
+        return None
+    try:
+        from seqatt.neural import fused
+    except ImportError:
+        return None
+    return fused
+
+
 def work_of(source: Source, training: Training) -> int:
     """Multiply-adds in a step's largest product: what the number of threads is chosen by."""
     batch = batch_size_for(source.rows, training.batch_size)
@@ -74,7 +95,10 @@ def _make_body(source: Source, seeds: Sequence[int], training: Training, device:
     if training.built_in:
         generators = [_generator(seed, WEIGHTS) for seed in seeds]
         rate = training.learning_rate
-        return Stacked(shape, LOSSES[target.task], generators, rate, device)
+        fast = fused_kernels(device)
+        make = fast.FusedMLP if fast and fast.serves_body(shape) else Stacked
+        body: Body = make(shape, target.task, generators, rate, device)
+        return body
     model = training.model
 
     def make_module() -> nn.Module:

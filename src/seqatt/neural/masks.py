@@ -1,8 +1,8 @@
 """Masks: how attention logits become the weights of the unselected features (paper, section 4.2).
 
 A mask gives the weights and, given the gradient with respect to them, the gradient with respect to the
-logits. Shapes are (T, d); ``barred`` marks the features that have no share: the kept ones, and those
-that may not be chosen. At least one is never barred.
+logits. Shapes are (T, d); ``closed`` is minus infinity for the features that have no share, the kept ones
+and those that may not be chosen, and 0 for the others, of which there is at least one.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ class Mask(ABC):
     decay: float  # weight decay on the logits
 
     @abstractmethod
-    def weights(self, logits: Tensor, barred: Tensor) -> Tensor:
-        """Weights of the features that are not barred, 0 for those that are."""
+    def weights(self, logits: Tensor, closed: Tensor, out: Tensor | None = None) -> Tensor:
+        """Weights of the open features, 0 for the closed; into ``out`` if given."""
 
     @abstractmethod
     def pull(self, grad: Tensor, weights: Tensor, logits: Tensor) -> Tensor:
@@ -31,6 +31,11 @@ class Mask(ABC):
         """What a choice is made by. Never the weights: they can underflow to a tie."""
 
 
+def closing(barred: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
+    """What to add to the logits so that the barred features have no share."""
+    return torch.zeros(barred.shape, dtype=dtype, device=barred.device).masked_fill_(barred, -torch.inf)
+
+
 @dataclass(frozen=True)
 class Softmax(Mask):
     """Equation (1): ``s_i = exp(w_i / t) / sum_j exp(w_j / t)`` over the free features."""
@@ -39,13 +44,12 @@ class Softmax(Mask):
     start: float = 0.0
     decay: float = 0.0
 
-    def weights(self, logits: Tensor, barred: Tensor) -> Tensor:
+    def weights(self, logits: Tensor, closed: Tensor, out: Tensor | None = None) -> Tensor:
         scaled = logits if self.temperature == 1 else logits / self.temperature
-        return torch.softmax(scaled.masked_fill(barred, -torch.inf), -1)
+        return torch.softmax(scaled + closed, -1, out=out)
 
     def pull(self, grad: Tensor, weights: Tensor, logits: Tensor) -> Tensor:
-        flow = weights * grad
-        flow = torch.addcmul(flow, weights, flow.sum(-1, keepdim=True), value=-1)
+        flow = torch._softmax_backward_data(grad, weights, -1, grad.dtype)
         return flow if self.temperature == 1 else flow / self.temperature
 
     def score(self, logits: Tensor) -> Tensor:
@@ -65,9 +69,11 @@ class Power(Mask):
     start: float = 1.0
     decay: float = 0.0
 
-    def weights(self, logits: Tensor, barred: Tensor) -> Tensor:
-        value = logits.abs().pow(self.power).masked_fill(barred, 0.0)
-        return value / self._total(value) if self.normalised else value
+    def weights(self, logits: Tensor, closed: Tensor, out: Tensor | None = None) -> Tensor:
+        value = logits.abs().pow(self.power).masked_fill(closed < 0, 0.0)
+        if self.normalised:
+            value = value / self._total(value)
+        return value if out is None else out.copy_(value)
 
     def pull(self, grad: Tensor, weights: Tensor, logits: Tensor) -> Tensor:
         slope = torch.where(weights > 0, self.power * logits.sign() * logits.abs().pow(self.power - 1), 0.0)

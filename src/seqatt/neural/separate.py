@@ -10,8 +10,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from seqatt.neural.body import Batch, Body, mean_rows
+from seqatt.neural.body import Body, mean_rows
 from seqatt.neural.losses import plain_rows
+from seqatt.neural.rows import Batch
 from seqatt.neural.shape import Shape
 
 MakeModule = Callable[[], nn.Module]
@@ -81,7 +82,7 @@ class Separate(Body):
             group["lr"] = rate * factor
 
     def train(self, batch: Batch, weights: Tensor) -> Tensor:
-        x, y, w = batch
+        x, y, w = batch.x, batch.y, batch.w
         leaf = weights[0].detach().requires_grad_()
         with self._own_randomness(), torch.enable_grad():
             out = self.module(self._admit(x[0], leaf))
@@ -128,7 +129,7 @@ class Separate(Body):
         return self._last
 
     def loss(self, batch: Batch, weights: Tensor) -> Tensor:
-        x, y, w = batch
+        x, y, w = batch.x, batch.y, batch.w
         out = self.predict(x, weights, flat=True)
         return self._mean_loss(out, y[0], None if w is None else w[0])[None]
 
@@ -164,7 +165,7 @@ class Separate(Body):
 
     def try_out(self, batch: Batch) -> Tensor:
         """What the model gives for a batch and whether the loss takes it; nothing changes."""
-        x, y, w = batch
+        x, y, w = batch.x, batch.y, batch.w
         columns = x.shape[2]
         try:
             out = self.predict(x, torch.ones(1, columns, device=x.device), flat=True)

@@ -1,8 +1,10 @@
 """The built-in MLP: all trials in one tensor, forward and backward written out.
 
-The gate's weights scale the rows of the first layer instead of the batch, which is the same product and
-far cheaper; so a step costs two large matrix products and little else. ``separate.py`` trains the same
-network through autograd and is its reference.
+The gate's weights scale the columns of the first layer instead of the batch, which is the same product and
+far cheaper; so a step costs two large matrix products and little else. Layers hold a row of the batch in a
+column, (T, width, B): then the long side of every product is the batch, whatever the width, which is what
+a CPU's matrix products are fast at. ``separate.py`` trains the same network through autograd and is its
+reference.
 """
 
 from __future__ import annotations
@@ -15,26 +17,28 @@ import torch
 from torch import Tensor
 
 from seqatt.neural.adam import Adam
-from seqatt.neural.body import Batch, Body, mean_rows
-from seqatt.neural.losses import Loss
+from seqatt.neural.body import Body, mean_rows
+from seqatt.neural.losses import LOSSES
+from seqatt.neural.product import cut, product, product_of_pieces
+from seqatt.neural.rows import Batch
 from seqatt.neural.shape import Shape
 
 aten = torch.ops.aten
-LANES = 16  # hidden widths are padded to whole vector registers; padded units are zero and stay zero
+JUDGED_CELLS = (1 << 25, 1 << 18)  # numbers worked on at a time: on an accelerator, on a CPU
 
 
 class Activation(NamedTuple):
     """``forward(sums, room)`` and, from the gradient it is given and overwrites, ``backward``."""
 
     forward: Callable[[Tensor, Tensor], Tensor]
-    backward: Callable[[Tensor, Tensor, Tensor], Tensor]  # (gradient, sums, activations)
+    backward: Callable[[Tensor, Tensor, Tensor], Tensor]  # (gradient, sums, activations, its to spoil)
 
 
-# Each maps 0 to 0, which keeps padded units silent. Rectified sums are not needed again.
+# Rectified sums are not needed again: what was positive is all that counts on the way back.
 ACTIVATIONS = {
     "relu": Activation(
-        lambda z, room: z.relu_(),
-        lambda g, z, a: aten.threshold_backward.grad_input(g, a, 0, grad_input=g),
+        lambda z, room: torch.relu_(z),
+        lambda g, z, a: g.mul_(torch.sign(a, out=a)),
     ),
     "tanh": Activation(
         lambda z, room: torch.tanh(z, out=room),
@@ -55,33 +59,43 @@ class Room:
     """Memory for one size of batch: each layer's sums, activations and gradients."""
 
     def __init__(self, x: Tensor, widths: Sequence[int]) -> None:
-        sizes = [(x.shape[0], x.shape[1], width) for width in widths]
+        sizes = [(x.shape[0], width, x.shape[1]) for width in widths]
         self.sums = [x.new_empty(size) for size in sizes]
         self.spare = [x.new_empty(size) for size in sizes[:-1]]
         self.deltas = [x.new_empty(size) for size in sizes[:-1]]
+        self.out = self.sums[-1].mT  # (T, B, o), as losses have it
         self.share = x.new_tensor(1 / x.shape[1])  # of a row in the mean
-        self.flows: list[Tensor] = []  # what each layer but the last hands on
+        self.active: list[Tensor] = []  # what each layer but the last makes of its sums,
+        self.flows: list[Tensor] = []  # and what it hands on
         self.noise: list[Tensor] = []
+        self._x = x
+        self._pieces = cut(x.mT, 1)
+
+    def inputs(self, x: Tensor) -> Sequence[Tensor]:
+        """The batch on its side, in pieces; batches gathered into the same place are cut once."""
+        if x is not self._x:
+            self._x, self._pieces = x, cut(x.mT, 1)
+        return self._pieces
 
 
 class Stacked(Body):
     def __init__(
         self,
         shape: Shape,
-        loss: Loss,
+        task: str,
         generators: Sequence[torch.Generator],
         rate: float,
         device: torch.device,
     ) -> None:
         self._shape = shape
-        self._loss = loss
+        self._loss = LOSSES[task]
+        self.captured = not shape.dropout  # its noise is drawn on the host
+        self.independent = True
         self._generators = list(generators)
         self._activation = ACTIVATIONS[shape.activation]
         trials = len(self._generators)
-        padded = tuple(-(-h // LANES) * LANES for h in shape.hidden)
-        self._padded = Shape(shape.columns, padded, shape.outputs)
-        self.weights = [torch.zeros(trials, *s, device=device) for s in self._padded.sizes]
-        self.biases = [torch.zeros(trials, s[0], device=device) for s in self._padded.sizes]
+        self.weights = [torch.zeros(trials, *s, device=device) for s in shape.sizes]
+        self.biases = [torch.zeros(trials, s[0], device=device) for s in shape.sizes]
         self._weight_grads = [torch.zeros_like(w) for w in self.weights]
         self._bias_grads = [torch.zeros_like(b) for b in self.biases]
         self._base_rate = rate
@@ -89,8 +103,11 @@ class Stacked(Body):
         self._adam = Adam(self.weights + self.biases, self._rate)
         self._grads = self._weight_grads + self._bias_grads
         self._scaled = torch.empty_like(self.weights[0])
-        self._upright = [self._scaled.mT, *(w.mT for w in self.weights[1:])]
-        self._tall_biases = [b.unsqueeze(1) for b in self.biases]
+        self._pieces = cut(self._scaled, 2)
+        self._tall_biases = [b.unsqueeze(2) for b in self.biases]
+        self._ones = torch.ones(trials, 1, shape.sizes[0][0], device=device)
+        self._gate_grad = torch.empty(trials, shape.columns, device=device)
+        self._wide_gate_grad = self._gate_grad.unsqueeze(1)
         self._rooms: dict[int, Room] = {}
         self.restart()
 
@@ -109,28 +126,30 @@ class Stacked(Body):
         self._rate.fill_(self._base_rate * factor)
 
     def train(self, batch: Batch, weights: Tensor) -> Tensor:
-        x, y, w = batch
+        x, w = batch.x, batch.w
         room = self._room(x)
         row = weights.unsqueeze(1)
-        self._forward(x, row, room, self._shape.dropout)
-        delta = self._loss.grad(room.sums[-1], y)
-        delta.mul_(room.share if w is None else (w * room.share).unsqueeze(-1))
+        self._first_layer(x, row, room)
+        self._upper_layers(room)
+        delta = self._loss.grad(room.out, batch.y).mT
+        delta.mul_(room.share if w is None else (w * room.share).unsqueeze(1))
         for i in range(len(self.weights) - 1, 0, -1):
-            torch.bmm(delta.mT, room.flows[i - 1], out=self._weight_grads[i])
-            torch.sum(delta, 1, out=self._bias_grads[i])
-            delta = torch.bmm(delta, self.weights[i], out=room.deltas[i - 1])
+            product(delta, room.flows[i - 1].mT, out=self._weight_grads[i])
+            torch.sum(delta, 2, out=self._bias_grads[i])
+            delta = product(self.weights[i].mT, delta, out=room.deltas[i - 1])
             if room.noise:
                 delta.mul_(room.noise[i - 1])
-            self._activation.backward(delta, room.sums[i - 1], room.flows[i - 1])
-        torch.sum(delta, 1, out=self._bias_grads[0])
-        outer = torch.bmm(delta.mT, x, out=self._weight_grads[0])
-        gate = torch.mul(self.weights[0], outer, out=self._scaled).sum(1)
+            self._activation.backward(delta, room.sums[i - 1], room.active[i - 1])
+        torch.sum(delta, 2, out=self._bias_grads[0])
+        outer = product(delta, x, out=self._weight_grads[0])
+        torch.mul(self.weights[0], outer, out=self._scaled)
+        torch.bmm(self._ones, self._scaled, out=self._wide_gate_grad)
         outer.mul_(row)
         self._adam.step(self._grads)
-        return gate
+        return self._gate_grad
 
     def last_loss(self, batch: Batch) -> Tensor:
-        return mean_rows(self._loss.rows(self._room(batch.x).sums[-1], batch.y), batch.w)
+        return mean_rows(self._loss.rows(self._room(batch.x).out, batch.y), batch.w)
 
     def loss(self, batch: Batch, weights: Tensor) -> Tensor:
         return mean_rows(self._loss.rows(self.predict(batch.x, weights), batch.y), batch.w)
@@ -139,47 +158,56 @@ class Stacked(Body):
         self.weights[0].mul_(factors.unsqueeze(1))
 
     def losses_without(self, batch: Batch, weights: Tensor, columns: Tensor, live: Tensor) -> Tensor:
-        """The first layer once; then each set of columns is taken out of its sums."""
-        x, y, w = batch
+        """The first layer once; then each set of columns is taken out of its sums, a few at a time."""
+        x, y, w = batch.x, batch.y, batch.w
         room = self._room(x)
         self._first_layer(x, weights.unsqueeze(1), room)
-        whole = room.sums[0].clone()
+        trials, width, rows = room.sums[0].shape
+        cells = JUDGED_CELLS[x.device.type == "cpu"]
+        at_once = max(1, cells // (trials * rows * (width + columns.shape[2])))
+        parts = torch.split(columns, at_once, 1), torch.split(live, at_once, 1)
         losses = []
-        for i in range(columns.shape[1]):
-            index = columns[:, i].unsqueeze(1)
-            inputs = x.gather(2, index.expand(-1, x.shape[1], -1)) * live[:, i].unsqueeze(1)
-            layer = self._scaled.gather(2, index.expand(-1, self._scaled.shape[1], -1))
-            torch.baddbmm(whole, inputs, layer.mT, alpha=-1, out=room.sums[0])
-            self._upper_layers(room)
-            losses.append(mean_rows(self._loss.rows(room.sums[-1], y), w))
-        return torch.stack(losses, 1)
+        for some, alive in zip(*parts, strict=True):
+            sets, size = some.shape[1:]
+            index = some.flatten(1).unsqueeze(1)
+            inputs = x.gather(2, index.expand(-1, rows, -1)) * alive.flatten(1).unsqueeze(1)
+            layer = self._scaled.gather(2, index.expand(-1, width, -1))
+            inputs = inputs.view(trials, rows, sets, size).permute(0, 2, 3, 1)
+            layer = layer.view(trials, width, sets, size).transpose(1, 2)
+            flow = room.sums[0].unsqueeze(1) - layer @ inputs
+            for i in range(1, len(self.weights)):
+                flow = self._activation.forward(flow, torch.empty_like(flow))
+                flow = self.weights[i].unsqueeze(1) @ flow + self._tall_biases[i].unsqueeze(1)
+            truth = y.unsqueeze(1).expand(-1, sets, *y.shape[1:]).flatten(0, 1)
+            each = self._loss.rows(flow.flatten(0, 1).mT, truth).view(trials, sets, rows)
+            losses.append(mean_rows(each, None if w is None else w.unsqueeze(1)))
+        return torch.cat(losses, 1)
 
     def predict(self, x: Tensor, weights: Tensor) -> Tensor:
         room = self._room(x)
-        self._forward(x, weights.unsqueeze(1), room)
-        return room.sums[-1].clone()
-
-    def _forward(self, x: Tensor, row: Tensor, room: Room, dropout: float = 0.0) -> None:
-        self._first_layer(x, row, room)
-        self._upper_layers(room, dropout)
+        self._first_layer(x, weights.unsqueeze(1), room)
+        self._upper_layers(room, noisy=False)
+        return room.out.clone()
 
     def _first_layer(self, x: Tensor, row: Tensor, room: Room) -> None:
         torch.mul(self.weights[0], row, out=self._scaled)
-        torch.bmm(x, self._upright[0], out=room.sums[0]).add_(self._tall_biases[0])
+        sums = product_of_pieces(self._pieces, room.inputs(x), out=room.sums[0])
+        sums.add_(self._tall_biases[0])
 
-    def _upper_layers(self, room: Room, dropout: float = 0.0) -> None:
-        room.flows, room.noise = [], []
+    def _upper_layers(self, room: Room, *, noisy: bool = True) -> None:
+        room.active, room.flows, room.noise = [], [], []
         for i in range(1, len(self.weights)):
             flow = self._activation.forward(room.sums[i - 1], room.spare[i - 1])
-            if dropout:
+            room.active.append(flow)
+            if noisy and self._shape.dropout:
                 room.noise.append(self._draw_noise(flow))
-                flow.mul_(room.noise[-1])
+                flow = flow * room.noise[-1]
             room.flows.append(flow)
-            torch.bmm(flow, self._upright[i], out=room.sums[i]).add_(self._tall_biases[i])
+            product(self.weights[i], flow, out=room.sums[i]).add_(self._tall_biases[i])
 
     def _room(self, x: Tensor) -> Room:
         if x.shape[1] not in self._rooms:
-            self._rooms[x.shape[1]] = Room(x, [outs for outs, _ in self._padded.sizes])
+            self._rooms[x.shape[1]] = Room(x, [outs for outs, _ in self._shape.sizes])
         return self._rooms[x.shape[1]]
 
     def _draw_noise(self, like: Tensor) -> Tensor:

@@ -8,13 +8,13 @@ from numpy.typing import NDArray
 
 
 class State:
-    """``kept`` (1 or 0) and ``barred`` are (T, d); ``order`` has each trial's features as chosen."""
+    """``kept`` (1 or 0) and ``closed`` (0 or -inf) are (T, d); ``order`` has the features as chosen."""
 
     def __init__(self, trials: int, constant: NDArray[np.bool_], device: torch.device) -> None:
         self._constant = constant
         self.order: list[list[int]] = [[] for _ in range(trials)]
         self.kept = torch.zeros(trials, len(constant), device=device)
-        self.barred = torch.zeros_like(self.kept, dtype=torch.bool)
+        self.closed = torch.zeros_like(self.kept)
         self._write()
 
     def take(self, scores: NDArray[np.float64], count: int) -> list[list[int]]:
@@ -45,9 +45,11 @@ class State:
 
     def _best_first(self, order: list[int], scores: NDArray[np.float64]) -> list[int]:
         """Unselected features: informative ones before constant ones, then by score, then by index."""
-        candidates = np.setdiff1d(np.arange(len(scores)), order)
-        ranked = np.lexsort((candidates, -scores[candidates], self._constant[candidates]))
-        return [int(i) for i in candidates[ranked]]
+        free = np.ones(len(scores), dtype=bool)
+        free[order] = False
+        candidates = np.flatnonzero(free)
+        ranked = np.lexsort((-scores[candidates], self._constant[candidates]))  # stable: ties by index
+        return list(candidates[ranked].tolist())
 
     def _write(self) -> None:
         kept = np.zeros(tuple(self.kept.shape), dtype=bool)
@@ -57,4 +59,4 @@ class State:
         spent = barred.all(1)
         barred[spent] = kept[spent]  # only constant features are left: let them in after all
         self.kept.copy_(torch.from_numpy(kept))
-        self.barred.copy_(torch.from_numpy(barred))
+        self.closed.copy_(torch.from_numpy(np.where(barred, -np.inf, 0.0)))

@@ -15,18 +15,20 @@ class Attention(Gate):
     def __init__(self, trials: int, features: int, mask: Mask, rate: float, device: torch.device) -> None:
         self.mask = mask
         self.logits = torch.full((trials, features), mask.start, device=device)
+        self.weights = torch.zeros_like(self.logits)
         self._shares = torch.zeros_like(self.logits)
         self._adam = Adam([self.logits], torch.tensor(rate, device=device))
 
-    def weights(self, state: State) -> Tensor:
-        self._shares = self.mask.weights(self.logits, state.barred)
-        return self._shares + state.kept
+    def refresh(self, state: State) -> None:
+        self.mask.weights(self.logits, state.closed, out=self._shares)
+        torch.add(self._shares, state.kept, out=self.weights)
 
-    def learn(self, grad: Tensor) -> None:
+    def learn(self, grad: Tensor, state: State) -> None:
         pulled = self.mask.pull(grad, self._shares, self.logits)
         if self.mask.decay:
             pulled.add_(self.logits, alpha=self.mask.decay)
         self._adam.step([pulled])
+        self.refresh(state)
 
     def scores(self) -> Tensor:
         return self.mask.score(self.logits)

@@ -12,13 +12,15 @@ from seqatt.neural.state import State
 class Gate(ABC):
     """Lets features in with weights (T, d), learns from their gradient, judges the unselected."""
 
-    @abstractmethod
-    def weights(self, state: State) -> Tensor:
-        """The weight of every feature while the model attends."""
+    weights: Tensor  # of every feature while the model attends; always current, never moves
 
     @abstractmethod
-    def learn(self, grad: Tensor) -> None:
-        """One step from the gradient of the loss with respect to the last weights given out."""
+    def refresh(self, state: State) -> None:
+        """Bring the weights up to date with what has been chosen."""
+
+    @abstractmethod
+    def learn(self, grad: Tensor, state: State) -> None:
+        """One step from the gradient of the loss with respect to the weights."""
 
     @abstractmethod
     def scores(self) -> Tensor:

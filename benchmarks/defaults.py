@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 
 import numpy as np
-from step import commit, processor
+from common import commit, machine
 
 import seqatt
 
@@ -76,7 +76,7 @@ def main() -> None:
     parser.add_argument("--commit", default=None, help="where git is not at hand")
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
-    record = {"commit": given.commit or commit(), "machine": processor(), "results": []}
+    record = {"commit": given.commit or commit(), "machine": machine(), "results": []}
     for name in given.names:
         record["results"].append(measure(name, given.seeds, given.k))
         if given.out:

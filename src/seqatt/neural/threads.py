@@ -7,6 +7,7 @@ as help, by the clock. Products are cut (``product.py``) so that none of this ch
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -79,12 +80,13 @@ def side_by_side(walks: Sequence[Iterator[int]], workers: int, advance: Callable
     """
     waiting = deque(walks)
     done: deque[int] = deque()
+    stop = threading.Event()
 
     def work() -> None:
         torch.set_num_threads(1)
         torch.set_flush_denormal(True)
         with torch.no_grad():
-            while True:
+            while not stop.is_set():
                 try:
                     walk = waiting.popleft()
                 except IndexError:
@@ -107,4 +109,4 @@ def side_by_side(walks: Sequence[Iterator[int]], workers: int, advance: Callable
                 advance(total // len(walks) - told)
                 told = total // len(walks)
         finally:
-            waiting.clear()
+            stop.set()

@@ -1,0 +1,163 @@
+"""The fused kernels say what the plain operations say.
+
+Where there is no GPU the kernels run in Triton's interpreter, if Triton is installed.
+"""
+
+import copy
+import os
+
+import numpy as np
+import pytest
+import torch
+
+CUDA = torch.cuda.is_available()
+if not CUDA:
+    os.environ.setdefault("TRITON_INTERPRET", "1")
+    # Triton 3.6's interpreter turns arrays of one number into numbers, which newer NumPy refuses.
+    if np.lib.NumpyVersion(np.__version__) >= "2.4.0":
+        pytest.skip("Triton's interpreter needs an older NumPy", allow_module_level=True)
+pytest.importorskip("triton", reason="Triton is not installed")
+
+import seqatt  # noqa: E402
+from seqatt.neural import fused, lanes  # noqa: E402
+from seqatt.neural.gates.attention import Attention  # noqa: E402
+from seqatt.neural.masks import MASKS, Softmax  # noqa: E402
+from seqatt.neural.rows import Picked  # noqa: E402
+from seqatt.neural.shape import Shape  # noqa: E402
+from seqatt.neural.stacked import Stacked  # noqa: E402
+from seqatt.neural.state import State  # noqa: E402
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+DEVICE = torch.device("cuda" if CUDA else "cpu")
+gpu = [pytest.mark.gpu, pytest.mark.skipif(not CUDA, reason="no CUDA device")]
+
+
+class Table:
+    """Rows enough to pick from."""
+
+    def __init__(self, columns: int) -> None:
+        self.x = torch.randn(50, columns, device=DEVICE)
+
+    def open(self, index, room):
+        return self.x[index]
+
+
+def targets(task, trials, size, outputs):
+    if task == "multiclass":
+        return torch.randint(outputs, (trials, size), device=DEVICE)
+    y = torch.randn(trials, size, outputs, device=DEVICE)
+    return y if task == "regression" else (y > 0).float()
+
+
+@pytest.mark.parametrize(
+    ("task", "outputs", "activation", "hidden", "weighted"),
+    [
+        ("multiclass", 7, "relu", 19, False),
+        ("multiclass", 7, "gelu", 67, True),
+        ("binary", 1, "tanh", 16, False),
+        ("multilabel", 3, "silu", 40, True),
+        ("regression", 2, "relu", 100, False),
+    ],
+)
+def test_steps_agree_with_the_plain_ones(task, outputs, activation, hidden, weighted):
+    torch.manual_seed(0)
+    trials, size, columns = 2, 21, 37
+    shape = Shape(columns, (hidden,), outputs, activation)
+
+    def make(kind):
+        return kind(shape, task, [torch.Generator().manual_seed(t) for t in range(trials)], 1e-2, DEVICE)
+
+    plain, fast = make(Stacked), make(fused.FusedMLP)
+    gates = [kind(trials, columns, Softmax(0.7), 1e-2, DEVICE) for kind in (Attention, fused.FusedAttention)]
+    state = State(trials, np.zeros(columns, dtype=bool), DEVICE)
+    state.take(np.random.default_rng(0).random((trials, columns)), 3)
+    table = Table(columns)
+    for gate in gates:
+        gate.refresh(state)
+    for _ in range(4):
+        index = torch.randint(50, (trials, size), device=DEVICE)
+        w = torch.rand(trials, size, device=DEVICE) if weighted else None
+        batch = Picked(table, index, targets(task, trials, size, outputs), w)
+        grads = [body.train(batch, gate.weights) for body, gate in zip((plain, fast), gates, strict=True)]
+        torch.testing.assert_close(grads[1], grads[0], rtol=1e-3, atol=1e-6)
+        torch.testing.assert_close(fast.last_loss(batch), plain.last_loss(batch), rtol=1e-4, atol=1e-6)
+        for gate, grad in zip(gates, grads, strict=True):
+            gate.learn(grad, state)
+        torch.testing.assert_close(gates[1].weights, gates[0].weights, rtol=1e-4, atol=1e-6)
+    for one, other in zip(fast.weights + fast.biases, plain.weights + plain.biases, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-4)
+
+
+def test_forgetting_starts_the_bias_corrections_afresh():
+    state = State(1, np.zeros(5, dtype=bool), DEVICE)
+    gate = fused.FusedAttention(1, 5, Softmax(), 1e-2, DEVICE)
+    fresh = copy.deepcopy(gate)
+    grad = torch.tensor([[1.0, -1, 0.5, 0, 2]], device=DEVICE)
+    for _ in range(5):
+        gate.learn(grad, state)
+    gate.reset()
+    for one in (gate, fresh):
+        one.learn(grad, state)
+    assert torch.equal(gate.logits, fresh.logits)
+
+
+def test_what_the_kernels_cannot_do_is_left_to_the_plain_operations():
+    assert fused.serves_body(Shape(784, (67,), 10))
+    assert not fused.serves_body(Shape(784, (67, 30), 10))
+    assert not fused.serves_body(Shape(784, (67,), 10, dropout=0.1))
+    assert not fused.serves_body(Shape(50_000, (67,), 10))
+    assert not fused.serves_body(Shape(784, (67,), 1000))
+    assert fused.serves_gate(Softmax(), 784)
+    assert not fused.serves_gate(MASKS["l1"], 784)
+
+
+def problem(rows=1500, features=60):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(rows, features)).astype(np.float32)
+    y = X[:, :6] @ rng.normal(size=(6, 4)) + 0.3 * rng.normal(size=(rows, 4))
+    return X, y.argmax(1)
+
+
+class TestOnAGPU:
+    pytestmark = gpu
+
+    @pytest.mark.parametrize(
+        "options", [{}, {"hidden": (20, 10)}, {"mask": "l2_normalised"}, {"dropout": 0.1}]
+    )
+    def test_the_choices_are_those_of_a_cpu(self, options):
+        X, y = problem()
+        on_gpu = seqatt.select_trials(X, y, 6, seeds=range(3), device="cuda", **options)
+        on_cpu = seqatt.select_trials(X, y, 6, seeds=range(3), device="cpu", **options)
+        assert [set(s.indices) for s in on_gpu] == [set(s.indices) for s in on_cpu]
+
+    def test_the_choices_are_those_of_the_plain_operations(self, monkeypatch):
+        X, y = problem()
+        fast = seqatt.select_trials(X, y, 6, seeds=range(3), device="cuda")
+        monkeypatch.setattr(lanes, "fused_kernels", lambda device: None)
+        plain = seqatt.select_trials(X, y, 6, seeds=range(3), device="cuda")
+        assert [s.indices.tolist() for s in fast] == [s.indices.tolist() for s in plain]
+
+    def test_a_trial_is_bit_for_bit_the_same_alone_and_in_company(self):
+        X, y = problem()
+        together = seqatt.select_trials(X, y, 6, seeds=range(7), device="cuda")
+        alone = seqatt.select(X, y, 6, seed=4, device="cuda")
+        assert [e["scores"] for e in alone.history] == [e["scores"] for e in together[4].history]
+
+    def test_recorded_steps_are_the_steps_themselves(self, monkeypatch):
+        X, y = problem()
+        recorded = seqatt.select(X, y, 6, device="cuda")
+        monkeypatch.setattr(Stacked, "captured", property(lambda s: False, lambda s, v: None), raising=False)
+        stepped = seqatt.select(X, y, 6, device="cuda")
+        assert [e["scores"] for e in recorded.history] == [e["scores"] for e in stepped.history]
+
+    def test_weighted_rows_and_every_task(self):
+        X, y = problem()
+        for target in (y, y > 1, X[:, 0] + X[:, 1], np.stack([X[:, 0] > 0, X[:, 1] > 0], 1).astype(int)):
+            chosen = seqatt.select(X, target, 3, device="cuda", sample_weight=np.linspace(0.5, 1.5, len(X)))
+            on_cpu = seqatt.select(X, target, 3, device="cpu", sample_weight=np.linspace(0.5, 1.5, len(X)))
+            assert set(chosen.indices) == set(on_cpu.indices)
+
+    def test_a_batch_as_large_as_the_table(self):
+        X, y = problem(rows=200)
+        one = seqatt.select(X, y, 3, device="cuda", batch_size=200)
+        assert set(one.indices) == set(seqatt.select(X, y, 3, device="cpu", batch_size=200).indices)

@@ -50,6 +50,15 @@ def test_trials_side_by_side_find_what_each_finds_alone():
     assert torch.get_num_threads() == 3
 
 
+def test_long_trainings_side_by_side_count_their_steps_right():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 4)).astype(np.float32)
+    y = X[:, 0] > 0
+    torch.set_num_threads(4)
+    together = seqatt.select_trials(X, y, 1, seeds=range(8), epochs=2500, batch_size=30)
+    assert scores_of(together[5]) == scores_of(seqatt.select(X, y, 1, seed=5, epochs=2500, batch_size=30))
+
+
 @pytest.mark.parametrize("length", [5, LONGEST, LONGEST + 1, 3 * LONGEST + 7])
 def test_a_product_in_pieces_is_the_product(length):
     a, b = torch.randn(2, 6, length, dtype=torch.float64), torch.randn(2, length, 9, dtype=torch.float64)

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import torch
 from torch import Tensor
 
-NUMBERS: list[Tensor] = []  # 0, 1, 2, ... as the optimizer's kernel wants them
+
+@lru_cache(maxsize=64)
+def _numbers(block: int) -> tuple[Tensor, ...]:
+    """Whole numbers as the optimizer's kernel wants them, 1024 to a block. Threads share them."""
+    return torch.arange(1024 * block, 1024 * (block + 1), dtype=torch.float32).unbind()
 
 
 class Adam:
@@ -48,9 +53,7 @@ class Adam:
         if not self._on_cpu:
             return self.count.add_(self._one)
         self._steps += 1
-        while len(NUMBERS) <= self._steps:
-            NUMBERS.extend(torch.arange(len(NUMBERS), len(NUMBERS) + 1024, dtype=torch.float32).unbind())
-        return NUMBERS[self._steps]
+        return _numbers(self._steps // 1024)[self._steps % 1024]
 
     def forget(self) -> None:
         """Start afresh: moments and count to zero, so that the bias correction starts afresh too."""

@@ -28,7 +28,7 @@ class Recorder:
             return
         if (kind, size) not in self._graphs:
             graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(graph, pool=self._pool):
+            with torch.cuda.graph(graph, pool=self._pool, capture_error_mode="thread_local"):
                 work()
             self._graphs[kind, size] = graph
         self._graphs[kind, size].replay()

@@ -84,7 +84,7 @@ class Feed:
             return self._draw()
         order = self._draw() if self._next is None else self._next.result()
         self._next = self._worker.submit(self._draw)
-        return order.to(self._rows.device, non_blocking=True)
+        return order.to(self._rows.device)
 
     def _draw(self) -> Tensor:
         order = torch.empty(
@@ -96,8 +96,7 @@ class Feed:
                 batches = drawn[: self._per_pass * self._size].view(self._per_pass, self._size)
                 # In the table's own order a CPU gathers a batch's rows faster.
                 some[:, trial] = batches if self._worker else torch.from_numpy(np.sort(batches.numpy()))
-        order = order.flatten(0, 1)
-        return order if self._worker is None else order.pin_memory()
+        return order.flatten(0, 1)
 
 
 def _whole_table(rows: Rows, trials: int) -> Batch:

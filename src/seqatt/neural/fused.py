@@ -28,7 +28,7 @@ WIDEST_HIDDEN, WIDEST_OUTPUT = 256, 64  # a program holds all of a row's hidden 
 WIDEST_TABLE = 4096  # columns; beyond it the library's matrix products use the chip better
 WIDEST_GATE = 16384  # features; a trial's logits are one program's work
 # Sizes of tiles, found by measuring. They never depend on the number of trials, nor do the answers.
-COLUMNS = 192  # for each part of the first product
+PARTS = 5  # of the first product's columns
 PRODUCT = {"BM": 64, "BK": 32, "num_warps": 4, "num_stages": 3}
 TOP = {"BM": 16, "num_warps": 4}
 UPDATE = {"BD": 32, "BK": 32, "BP": 256, "BT": 16, "num_warps": 2, "num_stages": 3}
@@ -66,7 +66,6 @@ class FusedMLP(Stacked):
         super().__init__(shape, task, generators, rate, device)
         width = self.weights[0].shape[1]
         block = 1 << (width.bit_length() - 1)
-        self._parts = triton.cdiv(shape.columns, COLUMNS)
         self._hidden: dict[str, Any] = {
             "H": width,
             "HA": block,
@@ -93,14 +92,14 @@ class FusedMLP(Stacked):
         space = self._space(trials, size)
         (w1, w2, b1, b2), first, second = self._adam.params, self._adam.first, self._adam.second
         tiles = space["losses"].shape[1]
-        _product[(triton.cdiv(size, PRODUCT["BM"]), trials, self._parts)](
+        _product[(triton.cdiv(size, PRODUCT["BM"]), trials, PARTS)](
             batch.rows.x, batch.index, weights, w1, space["sums"], self._powers, size, columns,
-            PARTS=self._parts, **PRODUCT, **self._hidden,
+            PARTS=PARTS, **PRODUCT, **self._hidden,
         )  # fmt: skip
         _top[(tiles, trials)](
             space["sums"], batch.y, batch.y if batch.w is None else batch.w, b1, w2, b2,
             space["back"], space["w2"], space["b1"], space["b2"], space["losses"], size, outputs,
-            WEIGHTED=batch.w is not None, SHARED=batch.y.stride(0) == 0, PARTS=self._parts,
+            WEIGHTED=batch.w is not None, SHARED=batch.y.stride(0) == 0, PARTS=PARTS,
             **TOP, **self._codes,
         )  # fmt: skip
         tail = [triton.cdiv(count, UPDATE["BP"]) for count in (w2[0].numel(), b1[0].numel(), b2[0].numel())]
@@ -123,7 +122,7 @@ class FusedMLP(Stacked):
             new, width, outputs = self.weights[0].new_empty, self._hidden["H"], self._shape.outputs
             tiles = triton.cdiv(size, TOP["BM"])
             self._spaces[size] = {
-                "sums": new(trials, self._parts, size, width),
+                "sums": new(trials, PARTS, size, width),
                 "back": new(trials, width, size),
                 "w2": new(trials, tiles, outputs, width),
                 "b1": new(trials, tiles, width),

@@ -17,7 +17,7 @@ from seqatt.source import Source
 from seqatt.version import __version__
 
 FORMAT = 1
-MOST_SCORES = 500  # kept of a phase: a table of 50,000 features must not make a file of gigabytes
+MOST_SCORES = 100  # kept of a phase: a table of 50,000 features must not make a file of gigabytes
 
 
 @dataclass
@@ -50,7 +50,7 @@ class Selection:
     ``ranking`` gives every feature its place (1 is the first chosen) and ``support`` marks the chosen.
     ``columns`` are the input columns to keep; they differ from ``indices`` only with groups, whose
     columns ``members`` lists, feature by feature; ``inputs`` are the names of all input columns.
-    ``history`` has an entry a phase: scores of the unselected by name, best first (500 at most), mean
+    ``history`` has an entry a phase: scores of the unselected by name, best first (100 at most), mean
     training loss, seconds, and what was taken or dropped.
     """
 
@@ -153,7 +153,7 @@ def _score_when_taken(trace: Trace, feature: int) -> float:
 
 
 def _history(source: Source, trace: Trace) -> list[dict[str, Any]]:
-    kept: set[int] = set()
+    free = np.ones(source.features, dtype=bool)
     history = []
     for step in trace.steps:
         entry: dict[str, Any] = {
@@ -161,21 +161,27 @@ def _history(source: Source, trace: Trace) -> list[dict[str, Any]]:
             "sees": step.sees,
             "loss": step.loss,
             "seconds": step.seconds,
+            "taken": [source.names[f] for f in step.taken],
+            "dropped": [source.names[f] for f in step.dropped],
+            "scores": _best_scores(source, step, free),
         }
-        entry["taken"] = [source.names[f] for f in step.taken]
-        entry["dropped"] = [source.names[f] for f in step.dropped]
-        entry["scores"] = _best_scores(source, step, kept)
         history.append(entry)
-        kept = (kept - set(step.dropped)) | set(step.taken)
+        free[step.taken] = False
+        free[step.dropped] = True
     return history
 
 
-def _best_scores(source: Source, step: Step, kept: set[int]) -> dict[str, float] | None:
+def _best_scores(source: Source, step: Step, free: NDArray[np.bool_]) -> dict[str, float] | None:
     if step.scores is None:
         return None
-    best = [f for f in np.argsort(-step.scores, kind="stable").tolist() if f not in kept][:MOST_SCORES]
-    rounded = _six_digits(step.scores[best]).tolist()
-    return {source.names[f]: score for f, score in zip(best, rounded, strict=True)}
+    candidates = np.flatnonzero(free)
+    scores = step.scores[candidates]
+    if len(scores) > 4 * MOST_SCORES:
+        few = np.flatnonzero(scores >= np.partition(scores, -MOST_SCORES)[-MOST_SCORES])
+        candidates, scores = candidates[few], scores[few]
+    best = np.argsort(-scores, kind="stable")[:MOST_SCORES]
+    rounded = _six_digits(scores[best]).tolist()
+    return {source.names[f]: score for f, score in zip(candidates[best].tolist(), rounded, strict=True)}
 
 
 def _six_digits(values: NDArray[np.float64]) -> NDArray[np.float64]:

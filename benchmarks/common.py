@@ -31,10 +31,13 @@ def machine() -> str:
 
 
 def commit() -> str:
+    """What was measured; SEQATT_COMMIT says so where the files travelled without their history."""
+    if "SEQATT_COMMIT" in os.environ:
+        return os.environ["SEQATT_COMMIT"]
     done = subprocess.run(
         ["git", "describe", "--always", "--dirty"], capture_output=True, text=True, check=False
     )
-    return done.stdout.strip() or os.environ.get("SEQATT_COMMIT", "unknown")
+    return done.stdout.strip() or "unknown"
 
 
 def wait() -> None:

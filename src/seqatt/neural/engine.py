@@ -145,9 +145,11 @@ class Lane:
         kept = self._widen(self.state.kept)
         chosen = torch.tensor(self.state.order, device=self._owner.device)
         columns, live = self._members[0][chosen], self._members[1][chosen]
-        batches = self._feed.sample(JUDGED_ROWS)
-        losses = [self.body.losses_without(b, kept, columns, live) * b.x.shape[1] for b in batches]
-        rows = sum(b.x.shape[1] for b in batches)
+        losses, rows = [], 0
+        for batch in self._feed.sample(JUDGED_ROWS):
+            count = batch.x.shape[1]
+            losses.append(self.body.losses_without(batch, kept, columns, live) * count)
+            rows += count
         return (torch.stack(losses).sum(0) / rows).double().cpu().numpy()
 
     def _widen(self, features: Tensor) -> Tensor:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 
 import numpy as np
@@ -12,7 +12,7 @@ from torch import Tensor
 from seqatt.neural.rows import Batch, Picked, Rows
 
 STRETCH = 64  # batches laid out at a time: the most steps an accelerator is given in one go
-DRAWERS = 4  # threads that draw orders beside an accelerator
+SAMPLED_CELLS = 1 << 24  # of a batch for judging: wide tables are judged a few rows at a time
 AHEAD = 1024  # batches whose order is drawn at a time, at least: small tables pass by quickly
 
 
@@ -43,8 +43,8 @@ class Feed:
         self._batches = [self._batch(place) for place in range(STRETCH)]
         self._order = torch.empty(0, trials, size, dtype=torch.int32)
         self._cursor = 0
-        self._workers = ThreadPoolExecutor(DRAWERS) if rows.device.type != "cpu" else None
-        self._next: tuple[Tensor, list[Future[None]]] | None = None
+        self._worker = ThreadPoolExecutor(1) if rows.device.type != "cpu" else None
+        self._next: Future[Tensor] | None = None
 
     def load(self, count: int) -> None:
         """Lay out the next ``count`` batches, at most a stretch."""
@@ -71,41 +71,33 @@ class Feed:
         w = None if self._w is None else self._w[place]
         return Picked(self._rows, self._index[place], self._y[place], w, self._room)
 
-    def sample(self, count: int) -> list[Batch]:
+    def sample(self, count: int) -> Iterator[Batch]:
         """The same up to ``count`` rows for every trial and every call, in batches: for judging."""
         generator = torch.Generator().manual_seed(0)
         count = min(count, self._rows.count)
         index = torch.randperm(self._rows.count, generator=generator)[:count].to(self._rows.device)
         index = index.expand(len(self._generators), -1)
-        return [self._rows.take(part) for part in torch.split(index, 1024, dim=1)]
+        at_once = min(1024, max(64, SAMPLED_CELLS // (self._rows.columns * len(self._generators))))
+        return (self._rows.take(part) for part in torch.split(index, at_once, dim=1))
 
     def _next_order(self) -> Tensor:
         """Row numbers of the batches to come (m, T, B); an accelerator's are drawn while it works."""
-        if self._workers is None:
-            order, _ = self._draw()
-            return order
-        order, drawing = self._next or self._draw()
-        for trial in drawing:
-            trial.result()
-        self._next = self._draw()
+        if self._worker is None:
+            return self._draw()
+        order = self._draw() if self._next is None else self._next.result()
+        self._next = self._worker.submit(self._draw)
         return order.to(self._rows.device)
 
-    def _draw(self) -> tuple[Tensor, list[Future[None]]]:
+    def _draw(self) -> Tensor:
         shape = (self._passes, self._per_pass, len(self._generators), self._size)
         order = torch.empty(shape, dtype=torch.int32)
-        trials = range(len(self._generators))
-        if self._workers is not None:
-            return order.flatten(0, 1), [self._workers.submit(self._draw_trial, order, t) for t in trials]
-        for trial in trials:
-            self._draw_trial(order, trial)
-        return order.flatten(0, 1), []
-
-    def _draw_trial(self, order: Tensor, trial: int) -> None:
         for some in order:
-            drawn = torch.randperm(self._rows.count, generator=self._generators[trial])
-            batches = drawn[: self._per_pass * self._size].view(self._per_pass, self._size)
-            # In the table's own order a CPU gathers a batch's rows faster.
-            some[:, trial] = batches if self._workers else torch.from_numpy(np.sort(batches.numpy()))
+            for trial, generator in enumerate(self._generators):
+                drawn = torch.randperm(self._rows.count, generator=generator)
+                batches = drawn[: self._per_pass * self._size].view(self._per_pass, self._size)
+                # In the table's own order a CPU gathers a batch's rows faster.
+                some[:, trial] = batches if self._worker else torch.from_numpy(np.sort(batches.numpy()))
+        return order.flatten(0, 1)
 
 
 def _whole_table(rows: Rows, trials: int) -> Batch:

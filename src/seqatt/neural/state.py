@@ -6,6 +6,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+CONSTANT = -1e300  # a score below any that a feature can earn
+
 
 class State:
     """``kept`` (1 or 0) and ``closed`` (0 or -inf) are (T, d); ``order`` has the features as chosen."""
@@ -19,12 +21,17 @@ class State:
 
     def take(self, scores: NDArray[np.float64], count: int) -> list[list[int]]:
         """Choose the ``count`` best of each trial's free features, ties to the lowest index."""
-        taken = []
-        for order, row in zip(self.order, scores, strict=True):
-            best = self._best_first(order, row)[:count]
-            order.extend(best)
+        key = np.where(self._constant, CONSTANT, scores)
+        for row, order in zip(key, self.order, strict=True):
+            row[order] = -np.inf
+        if count == 1:
+            best = key.argmax(1)[:, None]
+        else:
+            best = np.argsort(-key, axis=1, kind="stable")[:, :count]
+        taken = best.tolist()
+        for order, some in zip(self.order, taken, strict=True):
+            order.extend(some)
             order.sort(key=lambda f: bool(self._constant[f]))  # stable: a constant one goes last
-            taken.append(best)
         self._write()
         return taken
 
@@ -40,13 +47,9 @@ class State:
         return dropped
 
     def rest(self, trial: int, scores: NDArray[np.float64]) -> list[int]:
-        """The features not chosen, best first."""
-        return self._best_first(self.order[trial], scores)
-
-    def _best_first(self, order: list[int], scores: NDArray[np.float64]) -> list[int]:
-        """Unselected features: informative ones before constant ones, then by score, then by index."""
+        """The features not chosen: informative before constant ones, then by score, then by index."""
         free = np.ones(len(scores), dtype=bool)
-        free[order] = False
+        free[self.order[trial]] = False
         candidates = np.flatnonzero(free)
         ranked = np.lexsort((-scores[candidates], self._constant[candidates]))  # stable: ties by index
         return list(candidates[ranked].tolist())

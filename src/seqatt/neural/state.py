@@ -24,11 +24,8 @@ class State:
         key = np.where(self._constant, CONSTANT, scores)
         for row, order in zip(key, self.order, strict=True):
             row[order] = -np.inf
-        if count == 1:
-            best = key.argmax(1)[:, None]
-        else:
-            best = np.argsort(-key, axis=1, kind="stable")[:, :count]
-        taken = best.tolist()
+        ranked = key.argmax(1)[:, None] if count == 1 else np.argsort(-key, axis=1, kind="stable")
+        taken: list[list[int]] = ranked[:, :count].tolist()
         for order, some in zip(self.order, taken, strict=True):
             order.extend(some)
             order.sort(key=lambda f: bool(self._constant[f]))  # stable: a constant one goes last

@@ -1,0 +1,150 @@
+"""Side by side with other libraries, one process each, on this machine.
+
+    pip install lassonet stg
+    SEQATT_DATA_DIR=... python benchmarks/peers.py --most 420
+
+On ISOLET (6,238 rows, 617 features, k=50): the ``lassonet`` and ``stg`` packages and scikit-learn's RFE. On
+breast cancer (426 training rows, 30 features, k=3): scikit-learn's SequentialFeatureSelector around its own
+MLP. Every library runs with its defaults; where it has none (stg), with those of its own example. Chosen
+features are judged alike: ``seqatt.evaluate`` on the test rows. One that takes longer than ``--most`` seconds
+is stopped, and its time is a lower bound.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+import warnings
+from typing import Any
+
+import numpy as np
+from common import print_table, write_record
+from datasets import Rows, load
+
+import seqatt
+
+Chosen = list[int]
+
+
+def cancer() -> tuple[Rows, Rows]:
+    from sklearn.datasets import load_breast_cancer
+    from sklearn.model_selection import train_test_split
+
+    X, y = load_breast_cancer(return_X_y=True)
+    X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0, stratify=y)
+    return (X_train, y_train), (X_test, y_test)
+
+
+def standardised(X: np.ndarray) -> np.ndarray:
+    return ((X - X.mean(0)) / np.where(X.std(0) > 0, X.std(0), 1)).astype(np.float32)
+
+
+def by_seqatt(X: np.ndarray, y: np.ndarray, k: int) -> Chosen:
+    return list(seqatt.select(X, y, k).indices)
+
+
+def by_lassonet(X: np.ndarray, y: np.ndarray, k: int) -> Chosen:
+    from lassonet import LassoNetClassifier
+
+    model = LassoNetClassifier(verbose=False)
+    model.path(standardised(X), y.astype(np.int64))
+    return list(np.argsort(-model.feature_importances_.numpy(), kind="stable")[:k])
+
+
+def by_stg(X: np.ndarray, y: np.ndarray, k: int) -> Chosen:
+    from stg import STG
+
+    model = STG(
+        task_type="classification",
+        input_dim=X.shape[1],
+        output_dim=int(y.max()) + 1,
+        hidden_dims=[60, 20],
+        activation="tanh",
+        optimizer="SGD",
+        learning_rate=0.1,
+        batch_size=len(X),
+        feature_selection=True,
+        sigma=0.5,
+        lam=0.5,
+        random_state=1,
+        device="cpu",
+    )
+    inputs, labels = standardised(X), y.astype(np.int64)
+    model.fit(inputs, labels, nr_epochs=3000, valid_X=inputs, valid_y=labels, print_interval=1000)
+    return list(np.argsort(-model.get_gates(mode="raw"), kind="stable")[:k])
+
+
+def by_rfe(X: np.ndarray, y: np.ndarray, k: int) -> Chosen:
+    from sklearn.feature_selection import RFE
+    from sklearn.linear_model import LogisticRegression
+
+    return list(
+        np.flatnonzero(RFE(LogisticRegression(), n_features_to_select=k).fit(standardised(X), y).support_)
+    )
+
+
+def by_sfs(X: np.ndarray, y: np.ndarray, k: int) -> Chosen:
+    from sklearn.feature_selection import SequentialFeatureSelector
+    from sklearn.neural_network import MLPClassifier
+
+    search = SequentialFeatureSelector(MLPClassifier(random_state=0), n_features_to_select=k)
+    return list(np.flatnonzero(search.fit(standardised(X), y).get_support()))
+
+
+ON_ISOLET = {"seqatt": by_seqatt, "lassonet": by_lassonet, "stg": by_stg, "RFE": by_rfe}
+ON_CANCER = {"seqatt": by_seqatt, "SequentialFeatureSelector": by_sfs}
+CONTESTS = {
+    "isolet": (lambda: load("isolet"), 50, ON_ISOLET),
+    "breast cancer": (cancer, 3, ON_CANCER),
+}
+
+
+def contest(data: str, name: str) -> dict[str, Any]:
+    warnings.filterwarnings("ignore")
+    get, k, players = CONTESTS[data]
+    train, test = get()
+    started = time.perf_counter()
+    chosen = [int(i) for i in players[name](*train, k)]
+    seconds = time.perf_counter() - started
+    found = seqatt.evaluate(*train, *test, chosen, seeds=range(3))
+    return {"seconds": seconds, "accuracy": float(found["accuracy"].mean()), "finished": True}
+
+
+def apart(data: str, name: str, most: float) -> dict[str, Any]:
+    command = [sys.executable, __file__, "--one", data, name]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=most + 60, check=True)
+        return dict(json.loads(done.stdout.splitlines()[-1]))
+    except subprocess.TimeoutExpired:
+        return {"seconds": most + 60, "accuracy": None, "finished": False}
+    except subprocess.CalledProcessError as error:
+        return {"seconds": None, "accuracy": None, "finished": False, "error": error.stderr[-500:]}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--one", nargs=2)
+    parser.add_argument("--most", type=float, default=420)
+    asked = parser.parse_args()
+    if asked.one:
+        print(json.dumps(contest(*asked.one)))
+        return
+    results = []
+    for data, (_, k, players) in CONTESTS.items():
+        ours = None
+        for name in players:
+            row = {"data": data, "k": k, "by": name, **apart(data, name, asked.most)}
+            ours = ours or row["seconds"]
+            row["times_seqatt"] = row["seconds"] / ours if row["seconds"] else None
+            results.append(row)
+            print(row, flush=True)
+    keys = ("data", "k", "by", "seconds", "accuracy", "finished", "times_seqatt")
+    print_table(list(keys), [[row[key] for key in keys] for row in results])
+    write_record("peers", "python benchmarks/peers.py", {"contests": results})
+
+
+if __name__ == "__main__":
+    main()

@@ -13,6 +13,7 @@ is stopped, and its time is a lower bound.
 from __future__ import annotations
 
 import argparse
+import collections.abc
 import json
 import subprocess
 import sys
@@ -55,6 +56,9 @@ def by_lassonet(X: np.ndarray, y: np.ndarray, k: int) -> Chosen:
 
 
 def by_stg(X: np.ndarray, y: np.ndarray, k: int) -> Chosen:
+    # stg 0.1.2 was written for Pythons that had the abstract classes here too.
+    for old in collections.abc.__all__:
+        setattr(collections, old, getattr(collections.abc, old))
     from stg import STG
 
     model = STG(

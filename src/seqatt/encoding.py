@@ -8,7 +8,7 @@ together.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from seqatt.table import Table
 
 CHUNK_CELLS = 1 << 17  # cells worked on at a time: float64 accuracy, in a core's own cache
+FEWEST_ROWS = 16  # a chunk: what is kept of each is as wide as the table
 WORKERS = min(8, os.cpu_count() or 1)  # chunks worked on at once
 DENSE_CELLS = 1 << 28  # sparse tables up to this size (1 GiB) are opened once and for all
 
@@ -90,18 +91,22 @@ class Encoder:
 
         def standardise(rows: slice) -> None:
             part = raw[rows].astype(np.float64)
-            part -= self.shift
-            part /= self.scale
-            out[rows] = part
+            with np.errstate(over="ignore", invalid="ignore"):  # what comes of it is looked at below
+                part -= self.shift
+                part /= self.scale
+                out[rows] = part
             if np.isfinite(out[rows]).all():
                 return
-            gap = np.isnan(part)
-            _insist_on_finite(part, gap, self.numeric, table, argument)
+            given = raw[rows].astype(np.float64)
+            gap = np.isnan(given)
+            _insist_on_finite(given, gap, self.numeric, table, argument)
             out[rows][gap] = 0.0  # the training mean, standardised
+            _insist_on_moderate(np.abs(out[rows]).max(0), self.numeric, table, argument)
             if missing is not None:
                 missing[rows] = gap
 
-        _each_chunk(raw, standardise)
+        for _ in _each_chunk(raw, standardise):
+            pass
         return out, missing
 
     def _encode_sparse(self, table: Table) -> Columns:
@@ -168,18 +173,21 @@ def _moments(
         w = np.ones(len(part)) if weights is None else weights[rows]
         low, high = part.min(0), part.max(0)
         if np.isfinite(low).all() and np.isfinite(high).all():
-            return low, high, w @ part, w.sum(), 0.0
+            return low, high, w @ part, w.sum(), 0.0, False
         gap = np.isnan(part)
         _insist_on_finite(part, gap, numeric, table, argument)
         low = np.min(np.where(gap, np.inf, part), axis=0)
         high = np.max(np.where(gap, -np.inf, part), axis=0)
         part[gap] = 0.0
-        return low, high, w @ part, w @ ~gap, w @ gap
+        return low, high, w @ part, w @ ~gap, w @ gap, True
 
-    lows, highs, totals, counts, absent = zip(*_each_chunk(raw, sums), strict=True)
-    nothing = np.zeros(raw.shape[1])
-    low, high = np.minimum.reduce(lows), np.maximum.reduce(highs)
-    total, present, gaps = (sum(parts, start=nothing) for parts in (totals, counts, absent))
+    width = raw.shape[1]
+    total, present, gaps = np.zeros(width), np.zeros(width), np.zeros(width)
+    low, high, holes = np.full(width, np.inf), np.full(width, -np.inf), False
+    for lowest, highest, weighed, there, absent, holed in _each_chunk(raw, sums):
+        low, high = np.minimum(low, lowest), np.maximum(high, highest)
+        total, present, gaps = total + weighed, present + there, gaps + absent
+        holes = holes or holed
     mean = total / np.where(present > 0, present, 1.0)
     # Squares of very large or very small numbers leave float64; shares of the reach never do.
     reach = np.where(low < high, np.maximum(high - mean, mean - low), 1.0)
@@ -190,11 +198,13 @@ def _moments(
         part -= mean
         part /= reach
         np.square(part, out=part)
-        if gaps.any():
+        if holes:
             part[np.isnan(part)] = 0.0
         return np.asarray(part.sum(0) if weights is None else weights[rows] @ part)
 
-    square = sum(_each_chunk(raw, squares), start=nothing)
+    square = np.zeros(width)
+    for some in _each_chunk(raw, squares):
+        square += some
     spread = reach * np.sqrt(square / (present + gaps))
     return mean, np.where(low < high, spread, 0.0), gaps / (present + gaps)
 
@@ -219,14 +229,15 @@ def _sparse_moments(table: Table, weights: Floats | None, argument: str) -> tupl
     return mean, np.where(low < high, spread, 0.0), np.zeros(len(mean))
 
 
-def _each_chunk(raw: NDArray[Any], work: Callable[[slice], Part]) -> list[Part]:
+def _each_chunk(raw: NDArray[Any], work: Callable[[slice], Part]) -> Iterator[Part]:
     """What ``work`` gives for every few rows, in their order, whichever thread did it."""
-    step = max(1, CHUNK_CELLS // max(1, raw.shape[1]))
+    step = max(FEWEST_ROWS, CHUNK_CELLS // max(1, raw.shape[1]))
     chunks = [slice(start, start + step) for start in range(0, len(raw), step)]
     if len(chunks) < 2 * WORKERS:
-        return [work(rows) for rows in chunks]
+        yield from map(work, chunks)
+        return
     with ThreadPoolExecutor(WORKERS) as pool:
-        return list(pool.map(work, chunks))
+        yield from pool.map(work, chunks)
 
 
 def _insist_on_finite(

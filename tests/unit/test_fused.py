@@ -54,7 +54,7 @@ def targets(task, trials, size, outputs):
     [
         ("multiclass", 7, "relu", 19, False),
         ("multiclass", 7, "gelu", 67, True),
-        ("binary", 1, "tanh", 16, False),
+        ("binary", 1, "tanh", 5, False),
         ("multilabel", 3, "silu", 40, True),
         ("regression", 2, "relu", 100, False),
     ],
@@ -111,6 +111,18 @@ def test_what_the_kernels_cannot_do_is_left_to_the_plain_operations():
     assert not fused.serves_gate(MASKS["l1"], 784)
 
 
+def test_kernels_are_tried_out_and_done_without_where_they_fail(monkeypatch):
+    shape = Shape(12, (9,), 3)
+    assert fused.body_works(shape, "multiclass", DEVICE)
+    assert fused.body_works(shape, "regression", DEVICE)
+    assert fused.gate_works(DEVICE)
+    fused.body_works.cache_clear()
+    monkeypatch.setattr(fused, "_product", None)
+    with pytest.warns(UserWarning, match="plain operations instead of GPU kernels"):
+        assert not fused.body_works(shape, "multiclass", DEVICE)
+    fused.body_works.cache_clear()
+
+
 def problem(rows=1500, features=60):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(rows, features)).astype(np.float32)
@@ -156,6 +168,13 @@ class TestOnAGPU:
             chosen = seqatt.select(X, target, 3, device="cuda", sample_weight=np.linspace(0.5, 1.5, len(X)))
             on_cpu = seqatt.select(X, target, 3, device="cpu", sample_weight=np.linspace(0.5, 1.5, len(X)))
             assert set(chosen.indices) == set(on_cpu.indices)
+
+    def test_targets_of_several_columns_in_any_layout(self):
+        X, _ = problem(rows=200)
+        y = np.asfortranarray(np.stack([X[:, 0], X[:, 1] + X[:, 2]], 1))
+        for options in ({}, {"hidden": (7,)}):
+            one = seqatt.select(X, y, 3, device="cuda", **options)
+            assert set(one.indices) == {0, 1, 2}
 
     def test_a_batch_as_large_as_the_table(self):
         X, y = problem(rows=200)

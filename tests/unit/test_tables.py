@@ -255,3 +255,34 @@ def test_groups_go_by_name_where_columns_have_names():
 @pytest.mark.parametrize(("k", "expected"), [(3, 3), (0.5, 5), (1.0, 10), (0.01, 1)])
 def test_k_may_be_a_fraction(k, expected):
     assert resolve_k(k, 10) == expected
+
+
+def test_missing_values_of_rows_that_weigh_nothing_change_no_scale():
+    rng = np.random.default_rng(0)
+    X = 1000 * rng.normal(size=(90, 3))
+    y = np.repeat([0, 1, 2], 30)
+    X[y == 2, 1] = np.nan
+    source = read_source(X, y, class_weight={0: 1, 1: 1, 2: 0})
+    np.testing.assert_allclose(source.columns[y < 2].std(0), 1, rtol=0.05)
+
+
+def test_test_rows_with_huge_values_are_called_huge():
+    X = np.random.default_rng(0).normal(size=(50, 2))
+    source = read_source(X, X[:, 0] > 0)
+    for value, words in ((1e305, "too large"), (np.inf, "infinity")):
+        other = X.copy()
+        other[3, 1] = value
+        with pytest.raises(ValueError, match=words):
+            source.encode(other)
+
+
+def test_a_wide_table_is_read_in_the_memory_of_a_few_copies():
+    import tracemalloc
+
+    X = np.random.default_rng(0).normal(size=(64, 60_000)).astype(np.float32)
+    y = np.arange(64) % 2
+    tracemalloc.start()
+    read_source(X, y)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 12 * X.nbytes

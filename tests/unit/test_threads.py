@@ -40,6 +40,30 @@ def test_the_number_of_threads_changes_no_bit_of_a_selection():
     assert scores_of(found[0]) == scores_of(found[1]) == scores_of(found[2])
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"hidden": (401,)},
+        {"hidden": (40, 30), "activation": "silu"},
+        {"hidden": (512,), "activation": "gelu"},
+        {"mask": "l2_normalised"},
+        {"batch_size": 600},
+    ],
+)
+def test_nor_with_other_networks_masks_and_batches(options):
+    X, y = large_problem()
+    found = []
+    for threads in (1, 2):
+        torch.set_num_threads(threads)
+        chosen = seqatt.select_trials(X, y, 2, seeds=range(2), **{"batch_size": 128, "epochs": 3} | options)
+        found.append([scores_of(trial) for trial in chosen])
+    torch.set_num_threads(2)
+    alone = seqatt.select(X, y, 2, seed=1, **{"batch_size": 128, "epochs": 3} | options)
+    assert found[1][1] == scores_of(alone)
+    if options.get("activation") != "gelu":  # a tensor long enough for threads to divide
+        assert found[0] == found[1]
+
+
 def test_trials_side_by_side_find_what_each_finds_alone():
     X, y = large_problem()
     torch.set_num_threads(3)
@@ -163,5 +187,17 @@ def test_a_trial_that_diverges_beside_others_is_reported(monkeypatch):
     X, y = large_problem()
     torch.set_num_threads(2)
     monkeypatch.setattr(engine.Lane, "finite", lambda lane: False)
-    with pytest.raises(seqatt.TrainingDiverged, match="no longer a finite number"):
+    with pytest.raises(seqatt.TrainingDiverged, match="no longer a finite number") as caught:
         seqatt.select_trials(X, y, 3, seeds=range(3), epochs=2)
+    for selection in caught.value.selections:
+        taken = [name for entry in selection.history for name in entry["taken"]]
+        assert set(selection.features) <= set(taken)
+
+
+def test_a_callers_inference_mode_does_no_harm():
+    X, y = large_problem()
+    torch.set_num_threads(2)
+    with torch.inference_mode():
+        trials = seqatt.select_trials(X, y, 2, seeds=range(2), epochs=2)
+    alone = seqatt.select(X, y, 2, seed=1, epochs=2)
+    assert scores_of(trials[1]) == scores_of(alone)

@@ -14,7 +14,10 @@ class Body(ABC):
     """``T`` models side by side. Inputs are (T, B, c) and enter scaled by column weights (T, c)."""
 
     captured = False  # whether a step is tensor work alone, which an accelerator can record and replay
-    independent = False  # whether it shares nothing with other bodies, and threads change no answer
+
+    def shares_nothing(self, batch_size: int) -> bool:
+        """Whether it may train on any thread beside others, and on any number of them, to the same end."""
+        return False
 
     @abstractmethod
     def train(self, batch: Batch, weights: Tensor) -> Tensor:

@@ -20,6 +20,7 @@ class Recorder:
         self._seen: set[Hashable] = set()
         self._graphs: dict[tuple[Hashable, int], torch.cuda.CUDAGraph] = {}
         self._pool = torch.cuda.graph_pool_handle() if self._enabled else None
+        self._stream = torch.cuda.Stream(device) if self._enabled else None  # type: ignore[no-untyped-call]
 
     def run(self, kind: Hashable, size: int, work: Callable[[], None]) -> None:
         if not self._enabled or kind not in self._seen:
@@ -28,7 +29,8 @@ class Recorder:
             return
         if (kind, size) not in self._graphs:
             graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(graph, pool=self._pool, capture_error_mode="thread_local"):
+            # Another thread draws the order of rows meanwhile, which is none of the recording's business.
+            with torch.cuda.graph(graph, self._pool, self._stream, capture_error_mode="thread_local"):
                 work()
             self._graphs[kind, size] = graph
         self._graphs[kind, size].replay()

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from seqatt.neural.body import Body
 from seqatt.neural.capture import Recorder
-from seqatt.neural.feed import STRETCH, Feed
+from seqatt.neural.feed import Feed
 from seqatt.neural.gates.gate import Gate
 from seqatt.neural.schedule import Phase, Schedule
 from seqatt.neural.state import State
@@ -30,11 +30,19 @@ SHRINK_EVERY = 8  # steps between pulls of unselected features' weights towards 
 JUDGED_ROWS = 2048  # rows on which the harm of dropping a feature is measured
 
 
+class NotANumber(Exception):
+    """A lane's loss or scores are no longer finite."""
+
+
 class Diverged(RuntimeError):
     """The loss is no longer a number. ``traces`` holds what had been chosen by then."""
 
-    def __init__(self, message: str, traces: list[Trace]) -> None:
-        super().__init__(message)
+    def __init__(self, traces: list[Trace]) -> None:
+        chosen = min(len(trace.order) for trace in traces)
+        super().__init__(
+            f"the training loss is no longer a finite number, after {chosen} features were chosen; try a "
+            "smaller learning_rate, or look for extreme values in X and y or a faulty loss"
+        )
         self.traces = traces
         self.settings: dict[str, object] = {}
 
@@ -66,9 +74,15 @@ class Lane:
         self._factors = torch.ones_like(self._fixed)
         self._losses = torch.zeros(trials, device=owner.device)
         self._watched = 0
+        self.stretch = feed.stretch
         self._recorder = Recorder(owner.device, enabled=body.captured and feed.captured)
         self._last_scores = np.zeros((trials, self._features))
         self.records: list[list[Step]] = [[] for _ in range(trials)]
+
+    def shares_nothing(self) -> bool:
+        """Whether its trials come out the same beside others and on any number of threads."""
+        gate = self._gate is None or self._gate.shares_nothing()
+        return gate and self.body.shares_nothing(self._feed.size)
 
     def enter(self, phase: Phase) -> None:
         self._sees = phase.sees
@@ -186,18 +200,21 @@ def run(
     On a CPU lanes that share nothing walk side by side, on as many threads as are given.
     """
     on_cpu = lanes[0].state.kept.device.type == "cpu"
-    free = on_cpu and all(lane.body.independent for lane in lanes)
+    free = on_cpu and all(lane.shares_nothing() for lane in lanes)
     pace = Pace(torch.get_num_threads() if free and len(lanes) == 1 else 1)
-    walks = [_walk(lane, schedule, pace, lanes) for lane in lanes]
-    if free and min(len(lanes), threads) > 1:
-        side_by_side(walks, min(len(lanes), threads), advance)
-    else:
-        for progress in zip_longest(*walks):
-            advance(progress[0] or 0)
+    walks = [_walk(lane, schedule, pace) for lane in lanes]
+    try:
+        if free and min(len(lanes), threads) > 1:
+            side_by_side(walks, min(len(lanes), threads), advance)
+        else:
+            for progress in zip_longest(*walks):
+                advance(progress[0] or 0)
+    except NotANumber:
+        raise Diverged([trace for lane in lanes for trace in lane.traces()]) from None
     return [trace for lane in lanes for trace in lane.traces()]
 
 
-def _walk(lane: Lane, schedule: Schedule, pace: Pace, company: Sequence[Lane]) -> Iterator[int]:
+def _walk(lane: Lane, schedule: Schedule, pace: Pace) -> Iterator[int]:
     """One lane through the schedule, a stretch at a time; yields the steps of each stretch."""
     looks_often = lane.state.kept.device.type == "cpu"  # an accelerator would be made to wait
     for phase in schedule:
@@ -205,25 +222,13 @@ def _walk(lane: Lane, schedule: Schedule, pace: Pace, company: Sequence[Lane]) -
         lane.enter(phase)
         done = 0
         while done < phase.steps:
-            steps = min(pace.most_steps or STRETCH, phase.steps - done)
+            steps = min(pace.most_steps or lane.stretch, phase.steps - done)
             pace.run(partial(lane.advance, steps), steps)
             done += steps
-            if looks_often or done == phase.steps:
-                _insist_on_numbers(lane, company)
+            if (looks_often or done == phase.steps) and not lane.finite():
+                raise NotANumber
             yield steps
         lane.leave(phase, time.perf_counter() - started)
-
-
-def _insist_on_numbers(lane: Lane, company: Sequence[Lane]) -> None:
-    if lane.finite():
-        return
-    traces = [trace for lane in company for trace in lane.traces()]
-    chosen = min(len(trace.order) for trace in traces)
-    raise Diverged(
-        f"the training loss is no longer a finite number, after {chosen} features were chosen; try a "
-        "smaller learning_rate, or look for extreme values in X and y or a faulty loss",
-        traces,
-    )
 
 
 def pick_device(device: str | torch.device) -> torch.device:

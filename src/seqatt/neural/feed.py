@@ -11,6 +11,7 @@ from torch import Tensor
 
 from seqatt.neural.rows import Batch, Picked, Rows
 
+LAID_OUT = 1 << 22  # row numbers laid out at a time, at most
 STRETCH = 64  # batches laid out at a time: the most steps an accelerator is given in one go
 SAMPLED_CELLS = 1 << 24  # of a batch for judging: wide tables are judged a few rows at a time
 AHEAD = 1024  # batches whose order is drawn at a time, at least: small tables pass by quickly
@@ -29,18 +30,21 @@ class Feed:
         self.captured = rows.x is not None  # else rows are opened on the host
         self._generators = list(generators)
         trials, size = len(self._generators), min(batch_size, rows.count)
-        self._size = size
+        self.size = size
         self._per_pass = rows.count // size
         self._passes = max(1, AHEAD // self._per_pass) if rows.device.type != "cpu" else 1
+        self.stretch = STRETCH
         self._whole: Batch | None = None
         if size == rows.count:
             self._whole = _whole_table(rows, trials)
             return
-        self._index = torch.empty(STRETCH, trials, size, dtype=torch.int64, device=rows.device)
-        self._y = rows.y.new_empty(STRETCH, trials, size, *rows.y.shape[1:])
-        self._w = None if rows.w is None else rows.w.new_empty(STRETCH, trials, size)
+        self.stretch = min(STRETCH, max(8, LAID_OUT // (trials * size) // 8 * 8))
+        self._index = torch.empty(self.stretch, trials, size, dtype=torch.int64, device=rows.device)
+        self._y = rows.y.new_empty(self.stretch, trials, size, *rows.y.shape[1:])
+        self._w = None if rows.w is None else rows.w.new_empty(self.stretch, trials, size)
         self._room = None if rows.x is None else rows.x.new_empty(trials, size, rows.columns)
-        self._batches = [self._batch(place) for place in range(STRETCH)]
+        self._batches = [self._batch(place) for place in range(self.stretch)]
+        self._current = self._batches[0]
         self._order = torch.empty(0, trials, size, dtype=torch.int32)
         self._cursor = 0
         self._worker = ThreadPoolExecutor(1) if rows.device.type != "cpu" else None
@@ -65,7 +69,11 @@ class Feed:
 
     def at(self, place: int) -> Batch:
         """One of the batches last laid out."""
-        return self._whole if self._whole is not None else self._batches[place].renew()
+        if self._whole is not None:
+            return self._whole
+        self._current.renew()  # rows that were opened for it alone are let go
+        self._current = self._batches[place]
+        return self._current.renew()
 
     def _batch(self, place: int) -> Picked:
         w = None if self._w is None else self._w[place]
@@ -89,12 +97,12 @@ class Feed:
         return order.to(self._rows.device)
 
     def _draw(self) -> Tensor:
-        shape = (self._passes, self._per_pass, len(self._generators), self._size)
+        shape = (self._passes, self._per_pass, len(self._generators), self.size)
         order = torch.empty(shape, dtype=torch.int32)
         for some in order:
             for trial, generator in enumerate(self._generators):
                 drawn = torch.randperm(self._rows.count, generator=generator)
-                batches = drawn[: self._per_pass * self._size].view(self._per_pass, self._size)
+                batches = drawn[: self._per_pass * self.size].view(self._per_pass, self.size)
                 # In the table's own order a CPU gathers a batch's rows faster.
                 some[:, trial] = batches if self._worker else torch.from_numpy(np.sort(batches.numpy()))
         return order.flatten(0, 1)

@@ -9,9 +9,12 @@ A trial is a program axis of its own, so its numbers are the same alone and in c
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import warnings
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 import triton
 import triton.language as tl
@@ -51,6 +54,51 @@ def serves_gate(mask: Mask, features: int) -> bool:
     return isinstance(mask, Softmax) and features <= WIDEST_GATE
 
 
+@lru_cache(maxsize=64)
+def body_works(shape: Shape, task: str, device: torch.device) -> bool:
+    """Whether the kernels compile and run here: a step of a throw-away network tells."""
+
+    def step() -> None:
+        body = FusedMLP(shape, task, [torch.Generator().manual_seed(0)], 1e-3, device)
+        index = torch.zeros(1, 256, dtype=torch.int64, device=device)
+        y = index if task == "multiclass" else torch.zeros(1, 256, shape.outputs, device=device)
+        table = Table(torch.zeros(1, shape.columns, device=device))
+        body.train(
+            Picked(table, index, y, None),  # type: ignore[arg-type]
+            torch.ones(1, shape.columns, device=device),
+        )
+
+    return _works(step, device)
+
+
+@lru_cache(maxsize=64)
+def gate_works(device: torch.device) -> bool:
+    def step() -> None:
+        gate = FusedAttention(1, 8, Softmax(), 1e-3, device)
+        gate.learn(torch.zeros_like(gate.logits), State(1, np.zeros(8, dtype=bool), device))
+
+    return _works(step, device)
+
+
+def _works(step: Callable[[], None], device: torch.device) -> bool:
+    """No compiler, no place for its cache, a GPU too small: plain operations ask for none of that."""
+    try:
+        step()
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
+    except Exception as error:
+        reason = " ".join(str(error).split())[:200]
+        warnings.warn(f"seqatt: plain operations instead of GPU kernels ({reason})", stacklevel=2)
+        return False
+    return True
+
+
+class Table(NamedTuple):
+    """As much of a table as the kernels need."""
+
+    x: Tensor
+
+
 class FusedMLP(Stacked):
     """``Stacked`` with its training step in three kernels; its batches are ``Picked`` from a table."""
 
@@ -65,7 +113,7 @@ class FusedMLP(Stacked):
         self._powers = torch.ones(2, dtype=torch.float64, device=device)  # of Adam's two decay rates
         super().__init__(shape, task, generators, rate, device)
         width = self.weights[0].shape[1]
-        block = 1 << (width.bit_length() - 1)
+        block = max(16, 1 << (width.bit_length() - 1))
         self._hidden: dict[str, Any] = {
             "H": width,
             "HA": block,

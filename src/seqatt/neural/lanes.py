@@ -24,7 +24,7 @@ from seqatt.neural.separate import Separate, mlp
 from seqatt.neural.shape import Shape
 from seqatt.neural.stacked import Stacked
 from seqatt.neural.state import State
-from seqatt.source import Source
+from seqatt.source import Source, SparseColumns
 
 MakeGate = Callable[[int], Gate]
 WEIGHTS, ORDER = 0, 1  # streams of randomness a seed has
@@ -61,8 +61,8 @@ def make_lanes(
 
 def make_attention(trials: int, features: int, mask: Mask, rate: float, device: torch.device) -> Attention:
     fast = fused_kernels(device)
-    make = fast.FusedAttention if fast and fast.serves_gate(mask, features) else Attention
-    gate: Attention = make(trials, features, mask, rate, device)
+    served = fast and fast.serves_gate(mask, features) and fast.gate_works(device)
+    gate: Attention = (fast.FusedAttention if served else Attention)(trials, features, mask, rate, device)
     return gate
 
 
@@ -95,8 +95,9 @@ def _make_body(source: Source, seeds: Sequence[int], training: Training, device:
     if training.built_in:
         generators = [_generator(seed, WEIGHTS) for seed in seeds]
         rate = training.learning_rate
-        fast = fused_kernels(device)
-        make = fast.FusedMLP if fast and fast.serves_body(shape) else Stacked
+        fast = None if isinstance(source.columns, SparseColumns) else fused_kernels(device)
+        served = fast and fast.serves_body(shape) and fast.body_works(shape, target.task, device)
+        make = fast.FusedMLP if fast and served else Stacked
         body: Body = make(shape, target.task, generators, rate, device)
         return body
     model = training.model

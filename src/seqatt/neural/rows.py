@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -59,7 +60,7 @@ class Rows:
         self.device = device
         self.sparse = source.columns if isinstance(source.columns, SparseColumns) else None
         self.x = None if self.sparse else torch.from_numpy(source.columns).to(device)
-        self.y = torch.from_numpy(source.target.values).to(device)
+        self.y = torch.from_numpy(np.ascontiguousarray(source.target.values)).to(device)
         self.w = None if source.weights is None else torch.from_numpy(source.weights).to(device)
         self.count = len(self.y)
         self.columns = source.columns.shape[1]

@@ -24,6 +24,7 @@ from seqatt.neural.rows import Batch
 from seqatt.neural.shape import Shape
 
 aten = torch.ops.aten
+DIVIDED_FROM = 32_768  # elements from which torch's threads divide an elementwise operation
 JUDGED_CELLS = (1 << 25, 1 << 18)  # numbers worked on at a time: on an accelerator, on a CPU
 
 
@@ -90,7 +91,6 @@ class Stacked(Body):
         self._shape = shape
         self._loss = LOSSES[task]
         self.captured = not shape.dropout  # its noise is drawn on the host
-        self.independent = True
         self._generators = list(generators)
         self._activation = ACTIVATIONS[shape.activation]
         trials = len(self._generators)
@@ -110,6 +110,15 @@ class Stacked(Body):
         self._wide_gate_grad = self._gate_grad.unsqueeze(1)
         self._rooms: dict[int, Room] = {}
         self.restart()
+
+    def shares_nothing(self, batch_size: int) -> bool:
+        """Whether every number comes out the same on any number of threads.
+
+        Exponentials of long tensors do not: threads divide them, and ends are worked out differently.
+        Sums and products do (``product.py``), and so does the rectifier.
+        """
+        curved = () if self._shape.activation == "relu" else self._shape.hidden
+        return batch_size * max((self._shape.outputs, *curved)) <= DIVIDED_FROM
 
     def restart(self) -> None:
         """torch.nn.Linear's own initialisation, drawn trial by trial from the trial's generator."""
@@ -143,7 +152,7 @@ class Stacked(Body):
         torch.sum(delta, 2, out=self._bias_grads[0])
         outer = product(delta, x, out=self._weight_grads[0])
         torch.mul(self.weights[0], outer, out=self._scaled)
-        torch.bmm(self._ones, self._scaled, out=self._wide_gate_grad)
+        product(self._ones, self._scaled, out=self._wide_gate_grad)
         outer.mul_(row)
         self._adam.step(self._grads)
         return self._gate_grad
@@ -164,7 +173,8 @@ class Stacked(Body):
         self._first_layer(x, weights.unsqueeze(1), room)
         trials, width, rows = room.sums[0].shape
         cells = JUDGED_CELLS[x.device.type == "cpu"]
-        at_once = max(1, cells // (trials * rows * (width + columns.shape[2])))
+        held = columns.shape[2] + sum(outs for outs, _ in self._shape.sizes)
+        at_once = max(1, cells // (trials * rows * held))
         parts = torch.split(columns, at_once, 1), torch.split(live, at_once, 1)
         losses = []
         for some, alive in zip(*parts, strict=True):

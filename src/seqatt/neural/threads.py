@@ -12,7 +12,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 import torch
 
@@ -24,13 +24,18 @@ POLL_SECONDS = 0.1  # between reports of progress by trials that run side by sid
 
 @contextmanager
 def threads_for(work: int, device: torch.device) -> Iterator[int]:
-    """On a CPU, one thread for small products; and no denormal numbers. Gives the threads there are."""
+    """Ready to train on a device: on a CPU one thread for small products and no denormal numbers.
+
+    Gives the number of threads there are. A caller's inference mode ends at this door.
+    """
     before = torch.get_num_threads()
     torch.set_flush_denormal(True)  # a product of denormal numbers takes a hundred times as long
     if device.type == "cpu" and work < SERIAL_WORK:
         torch.set_num_threads(1)
+    this = torch.cuda.device(device) if device.type == "cuda" else nullcontext()
     try:
-        yield before
+        with this, torch.inference_mode(False):
+            yield before
     finally:
         torch.set_num_threads(before)
         torch.set_flush_denormal(False)

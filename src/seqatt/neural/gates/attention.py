@@ -7,7 +7,7 @@ from torch import Tensor
 
 from seqatt.neural.adam import Adam
 from seqatt.neural.gates.gate import Gate
-from seqatt.neural.masks import Mask
+from seqatt.neural.masks import DIVIDED_FROM, Mask, Softmax
 from seqatt.neural.state import State
 
 
@@ -18,6 +18,9 @@ class Attention(Gate):
         self.weights = torch.zeros_like(self.logits)
         self._shares = torch.zeros_like(self.logits)
         self._adam = Adam([self.logits], torch.tensor(rate, device=device))
+
+    def shares_nothing(self) -> bool:
+        return isinstance(self.mask, Softmax) or self.logits.shape[1] <= DIVIDED_FROM
 
     def refresh(self, state: State) -> None:
         self.mask.weights(self.logits, state.closed, out=self._shares)

@@ -14,6 +14,10 @@ class Gate(ABC):
 
     weights: Tensor  # of every feature while the model attends; always current, never moves
 
+    def shares_nothing(self) -> bool:
+        """Whether its numbers come out the same on any number of threads."""
+        return False
+
     @abstractmethod
     def refresh(self, state: State) -> None:
         """Bring the weights up to date with what has been chosen."""

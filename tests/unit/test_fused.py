@@ -117,7 +117,7 @@ def test_kernels_are_tried_out_and_done_without_where_they_fail(monkeypatch):
     assert fused.body_works(shape, "regression", DEVICE)
     assert fused.gate_works(DEVICE)
     fused.body_works.cache_clear()
-    monkeypatch.setattr(fused, "_product", None)
+    monkeypatch.setattr(fused, "first_product", None)
     with pytest.warns(UserWarning, match="plain operations instead of GPU kernels"):
         assert not fused.body_works(shape, "multiclass", DEVICE)
     fused.body_works.cache_clear()

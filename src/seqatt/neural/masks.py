@@ -13,8 +13,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-DIVIDED_FROM = 32_768  # features from which torch's threads divide a sum; a softmax they never do
-
 
 class Mask(ABC):
     start: float  # what the logits are at the beginning of a phase

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+DIVIDED_FROM = 32_768  # numbers from which threads divide a sum or an elementwise operation
 LONGEST = 320  # terms; from 400 on some shapes were divided, on 8 threads
 
 

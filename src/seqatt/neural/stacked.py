@@ -19,12 +19,11 @@ from torch import Tensor
 from seqatt.neural.adam import Adam
 from seqatt.neural.body import Body, mean_rows
 from seqatt.neural.losses import LOSSES
-from seqatt.neural.product import cut, product, product_of_pieces
+from seqatt.neural.product import DIVIDED_FROM, cut, product, product_of_pieces
 from seqatt.neural.rows import Batch
 from seqatt.neural.shape import Shape
 
 aten = torch.ops.aten
-DIVIDED_FROM = 32_768  # elements from which torch's threads divide an elementwise operation
 JUDGED_CELLS = (1 << 25, 1 << 18)  # numbers worked on at a time: on an accelerator, on a CPU
 
 

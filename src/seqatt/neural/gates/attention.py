@@ -7,7 +7,8 @@ from torch import Tensor
 
 from seqatt.neural.adam import Adam
 from seqatt.neural.gates.gate import Gate
-from seqatt.neural.masks import DIVIDED_FROM, Mask, Softmax
+from seqatt.neural.masks import Mask, Softmax
+from seqatt.neural.product import DIVIDED_FROM
 from seqatt.neural.state import State
 
 
@@ -20,6 +21,7 @@ class Attention(Gate):
         self._adam = Adam([self.logits], torch.tensor(rate, device=device))
 
     def shares_nothing(self) -> bool:
+        # A softmax is one thread's work for each trial; the sums of the other masks may be divided.
         return isinstance(self.mask, Softmax) or self.logits.shape[1] <= DIVIDED_FROM
 
     def refresh(self, state: State) -> None:

@@ -1,4 +1,4 @@
-"""The only training loop: lanes of trials walk through a schedule in lockstep.
+"""The only training loop: lanes of trials walk through a schedule, a stretch of steps at a time.
 
 A lane is a group of trials that share kernels: all of them on an accelerator, one each on a CPU, where a
 trial then gives bit for bit the same answer alone and in company.

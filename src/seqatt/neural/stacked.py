@@ -31,7 +31,7 @@ class Activation(NamedTuple):
     """``forward(sums, room)`` and, from the gradient it is given and overwrites, ``backward``."""
 
     forward: Callable[[Tensor, Tensor], Tensor]
-    backward: Callable[[Tensor, Tensor, Tensor], Tensor]  # (gradient, sums, activations, its to spoil)
+    backward: Callable[[Tensor, Tensor, Tensor], Tensor]  # (gradient, sums, activations); it may spoil all
 
 
 # Rectified sums are not needed again: what was positive is all that counts on the way back.
@@ -126,8 +126,8 @@ class Stacked(Body):
             for t, generator in enumerate(self._generators):
                 weight = torch.empty(outs, ins).uniform_(-bound, bound, generator=generator)
                 bias = torch.empty(outs).uniform_(-bound, bound, generator=generator)
-                self.weights[i][t, :outs, :ins].copy_(weight)
-                self.biases[i][t, :outs].copy_(bias)
+                self.weights[i][t].copy_(weight)
+                self.biases[i][t].copy_(bias)
         self._adam.forget()
 
     def set_rate(self, factor: float) -> None:

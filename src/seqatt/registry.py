@@ -15,7 +15,8 @@ import torch
 from seqatt.classic.random import random_features
 from seqatt.neural.attention import plan, sequential_attention, settings
 from seqatt.neural.engine import Diverged, pick_device
-from seqatt.neural.options import AttentionOptions, check_seeds
+from seqatt.neural.options import AttentionOptions, Training, check_seeds
+from seqatt.neural.waking import waking
 from seqatt.progress import progress_bar
 from seqatt.selection import Selection, Trace, describe_environment, make_selection
 from seqatt.source import Source, read_source, resolve_k
@@ -174,6 +175,8 @@ def select_trials(
     made = _make_options(method, options)
     seeds = check_seeds(seeds)
     picked = pick_device(device)
+    if isinstance(made, Training):
+        waking(picked)
     about_table = {name: options[name] for name in TABLE_OPTIONS if name in options}
     own_model = getattr(made, "model", None) is not None
     source = read_source(X, y, by_name=not own_model, **about_table)

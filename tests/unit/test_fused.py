@@ -26,6 +26,7 @@ from seqatt.neural.rows import Picked  # noqa: E402
 from seqatt.neural.shape import Shape  # noqa: E402
 from seqatt.neural.stacked import Stacked  # noqa: E402
 from seqatt.neural.state import State  # noqa: E402
+from seqatt.neural.waking import waking  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 DEVICE = torch.device("cuda" if CUDA else "cpu")
@@ -145,7 +146,7 @@ class TestOnAGPU:
     def test_the_choices_are_those_of_the_plain_operations(self, monkeypatch):
         X, y = problem()
         fast = seqatt.select_trials(X, y, 6, seeds=range(3), device="cuda")
-        monkeypatch.setattr(lanes, "fused_kernels", lambda device: None)
+        monkeypatch.setattr(lanes, "waking", lambda device: waking(torch.device("cpu")))  # no kernels there
         plain = seqatt.select_trials(X, y, 6, seeds=range(3), device="cuda")
         assert [s.indices.tolist() for s in fast] == [s.indices.tolist() for s in plain]
 

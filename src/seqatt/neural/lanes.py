@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 import torch
@@ -24,6 +23,7 @@ from seqatt.neural.separate import Separate, mlp
 from seqatt.neural.shape import Shape
 from seqatt.neural.stacked import Stacked
 from seqatt.neural.state import State
+from seqatt.neural.waking import waking
 from seqatt.source import Source, SparseColumns
 
 MakeGate = Callable[[int], Gate]
@@ -60,21 +60,10 @@ def make_lanes(
 
 
 def make_attention(trials: int, features: int, mask: Mask, rate: float, device: torch.device) -> Attention:
-    fast = fused_kernels(device)
+    fast = waking(device).result()
     served = fast and fast.serves_gate(mask, features) and fast.gate_works(device)
     gate: Attention = (fast.FusedAttention if served else Attention)(trials, features, mask, rate, device)
     return gate
-
-
-def fused_kernels(device: torch.device) -> Any:
-    """The module of fused kernels where it can run; plain operations do without it."""
-    if device.type != "cuda":
-        return None
-    try:
-        from seqatt.neural import fused
-    except ImportError:
-        return None
-    return fused
 
 
 def work_of(source: Source, training: Training) -> int:
@@ -95,7 +84,7 @@ def _make_body(source: Source, seeds: Sequence[int], training: Training, device:
     if training.built_in:
         generators = [_generator(seed, WEIGHTS) for seed in seeds]
         rate = training.learning_rate
-        fast = None if isinstance(source.columns, SparseColumns) else fused_kernels(device)
+        fast = None if isinstance(source.columns, SparseColumns) else waking(device).result()
         served = fast and fast.serves_body(shape) and fast.body_works(shape, target.task, device)
         make = fast.FusedMLP if fast and served else Stacked
         body: Body = make(shape, target.task, generators, rate, device)

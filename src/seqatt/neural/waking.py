@@ -1,0 +1,36 @@
+"""A GPU and its compiler take most of a second to wake up: better while the table is read."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import lru_cache
+from typing import Any
+
+import torch
+
+
+@lru_cache(maxsize=8)
+def waking(device: torch.device) -> Future[Any]:
+    """The module of fused kernels where it can run, else None, as soon as the device is up.
+
+    The first call for a device starts the work; whoever needs the answer waits for it.
+    """
+    if device.type != "cuda":
+        never: Future[Any] = Future()
+        never.set_result(None)
+        return never
+    worker = ThreadPoolExecutor(1, thread_name_prefix="seqatt-waking")
+    started = worker.submit(_wake, device)
+    worker.shutdown(wait=False)
+    return started
+
+
+def _wake(device: torch.device) -> Any:
+    torch.zeros(1, device=device)
+    try:
+        from seqatt.neural import fused
+    except ImportError:
+        return None  # no Triton: plain operations do without it
+    with torch.cuda.device(device):
+        fused.gate_works(device)
+    return fused

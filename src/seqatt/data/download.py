@@ -115,6 +115,7 @@ class Download:
         found = file_hash(str(self.part), alg=kind)
         if found != expected:
             self.part.unlink()
+            self.version.unlink(missing_ok=True)
             raise DataError(
                 f"{self.name}: {self.original.file} from {self.host} has the {kind} {found} instead of "
                 f"{expected} and was thrown away; {self.remedy}"

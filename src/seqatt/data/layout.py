@@ -23,7 +23,7 @@ ROW_NOTES = ("mouse_id", "subject_train", "subject_test", "subset_train")
 def read_arrays(path: Path, entry: Entry) -> Arrays:
     """What the file holds of the data set, checked against the catalogue."""
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
             arrays = {key: file[key] for key in (*entry.keys, *ROW_NOTES) if key in file.files}
     except (OSError, ValueError, EOFError, AttributeError, zipfile.BadZipFile, zlib.error) as error:
         reason = " ".join(str(error).split())[:150]

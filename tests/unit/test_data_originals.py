@@ -5,15 +5,13 @@ from __future__ import annotations
 import dataclasses
 import gzip
 import io
-import struct
 import sys
 import warnings
-import zipfile
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-import xlwt
+from archives import activity_files, compress, idx, workbook, zipped
 from local_server import serve
 from PIL import Image
 from scipy.io import savemat
@@ -47,19 +45,6 @@ def fetch(tmp_path, monkeypatch):
         return again
 
     return load
-
-
-def zipped(files: dict[str, bytes]) -> bytes:
-    stream = io.BytesIO()
-    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, content in files.items():
-            archive.writestr(name, content)
-    return stream.getvalue()
-
-
-def idx(values: np.ndarray) -> bytes:
-    head = bytes([0, 0, 8, values.ndim]) + struct.pack(f">{values.ndim}I", *values.shape)
-    return gzip.compress(head + values.astype(np.uint8).tobytes())
 
 
 @pytest.mark.parametrize(("name", "label"), [("mnist", "7"), ("fashion_mnist", "Sneaker")])
@@ -96,53 +81,16 @@ def test_mice_protein_workbook(fetch):
     labels = ["t-SC-s", "c-SC-s", "t-SC-m", "c-SC-m", "t-CS-s", "c-CS-s", "t-CS-m", "c-CS-m"]
     values = RNG.normal(size=(16, 3))
     values[4, 1] = np.nan
-    book = xlwt.Workbook()
-    sheet = book.add_sheet("Hoja1")
-    header = ["MouseID", "DYRK1A_N", "ITSN1_N", "BDNF_N", "Genotype", "Treatment", "Behavior", "class"]
-    for column, title in enumerate(header):
-        sheet.write(0, column, title)
-    for row in range(16):
-        mouse = [f"{300 + row // 2}_{row % 2 + 1}"]
-        notes = ["Control", "Memantine", "C/S", labels[row // 2]]
-        for column, value in enumerate([*mouse, *values[row], *notes]):
-            if value == value:  # a missing value is an empty cell
-                sheet.write(row + 1, column, value)
-    stream = io.BytesIO()
-    book.save(stream)
-    archive = zipped({"Data_Cortex_Nuclear.xls": stream.getvalue()})
+    mouse_ids = [f"{300 + row // 2}_{row % 2 + 1}" for row in range(16)]
+    classes = [labels[row // 2] for row in range(16)]
+    content = workbook(mouse_ids, ["DYRK1A_N", "ITSN1_N", "BDNF_N"], values, classes)
+    archive = zipped({"Data_Cortex_Nuclear.xls": content})
     data = fetch("mice_protein", {"mice+protein+expression.zip": archive}, rows=(16,), features=3)
     np.testing.assert_array_equal(data.X, values)
     np.testing.assert_array_equal(data.y, np.arange(16) // 2)
     assert data.target_names == tuple(labels)
     assert data.feature_names == ("DYRK1A_N", "ITSN1_N", "BDNF_N")
     assert data.groups.tolist() == [str(300 + row // 2) for row in range(16)]
-
-
-def compress(data: bytes, most: int = 16) -> bytes:
-    """Unix compress: LZW whose codes grow from 9 bits, packed eight at a time from the low end."""
-    table = {bytes([i]): i for i in range(256)}
-    codes: list[tuple[int, int]] = []
-    width, prefix, next_code = 9, b"", 257  # 256 would clear the table
-    for byte in data:
-        longer = prefix + bytes([byte])
-        if longer in table:
-            prefix = longer
-            continue
-        codes.append((table[prefix], width))
-        prefix = bytes([byte])
-        if next_code < 1 << most:
-            table[longer] = next_code
-            next_code += 1
-            if next_code > 1 << width and width < most:
-                while len([c for c in codes if c[1] == width]) % 8:
-                    codes.append((0, width))
-                width += 1
-    codes.append((table[prefix], width))
-    packed = used = 0
-    for code, bits in codes:
-        packed |= code << used
-        used += bits
-    return b"\x1f\x9d" + bytes([0x80 | most]) + packed.to_bytes((used + 7) // 8, "little")
 
 
 def test_isolet_archives(fetch):
@@ -160,29 +108,6 @@ def test_isolet_archives(fetch):
     np.testing.assert_array_equal(data.y, labels)
     assert data.target_names[0] == "A"
     assert data.split().y_test.tolist() == list(range(26))
-
-
-def fixed(value: float) -> str:
-    """Sixteen characters a number, three digits of exponent: how the source prints."""
-    digits, exponent = f"{value: .7e}".split("e")
-    return f"{digits}e{exponent[0]}0{exponent[1:]}".rjust(16)
-
-
-def activity_files(values: np.ndarray, labels: np.ndarray) -> dict[str, bytes]:
-    def text(rows) -> bytes:
-        return "".join(f"{row}\n" for row in rows).encode()
-
-    files = {
-        "features.txt": text(["1 tBodyAcc-mean()-X", "2 angle(X,gravityMean)", "3 angle(X,gravityMean)"]),
-        "activity_labels.txt": text(f"{i} {word}" for i, word in enumerate("ABCDEF", 1)),
-        "features_info.txt": b"about the features",
-    }
-    for side, rows in (("train", slice(0, 12)), ("test", slice(12, None))):
-        files[f"{side}/X_{side}.txt"] = text("".join(map(fixed, row)) for row in values[rows])
-        files[f"{side}/y_{side}.txt"] = text(labels[rows] + 1)
-        files[f"{side}/subject_{side}.txt"] = text(labels[rows] + (1 if side == "train" else 20))
-    folder = {f"UCI HAR Dataset/{name}": content for name, content in files.items()}
-    return folder | {"__MACOSX/UCI HAR Dataset/train/._X_train.txt": b"\0"}
 
 
 @pytest.mark.parametrize("nested", [True, False])
@@ -231,6 +156,21 @@ def test_matlab_files(fetch, layout):
 def test_an_archive_without_the_file_is_refused(fetch):
     with pytest.raises(DataError, match=r"isolet1.*is not in the archive"):
         fetch("isolet", {"isolet.zip": zipped({"readme": b"moved"})})
+
+
+@pytest.mark.parametrize(
+    ("name", "archive", "member"),
+    [
+        ("mice_protein", "mice+protein+expression.zip", "Data_Cortex_Nuclear.xls"),
+        ("isolet", "isolet.zip", "isolet1+2+3+4.data.Z"),
+        ("coil20", "coil-20-proc.zip", "coil-20-proc/obj1__0.png"),
+        ("activity", "human+activity+recognition+using+smartphones.zip", "UCI HAR Dataset.zip"),
+    ],
+)
+@pytest.mark.parametrize("content", [b"", b"not at all what it says", bytes(3000)])
+def test_a_spoilt_archive_is_refused(fetch, name, archive, member, content):
+    with pytest.raises(DataError, match=f"{name}: what was downloaded cannot be read"):
+        fetch(name, {archive: zipped({member: content})})
 
 
 @pytest.mark.parametrize(

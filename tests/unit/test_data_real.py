@@ -6,12 +6,12 @@ import gzip
 import hashlib
 import io
 import os
-import struct
 import zipfile
 from pathlib import Path
 
 import numpy as np
 import pytest
+from archives import idx, workbook, zipped
 from PIL import Image
 
 import seqatt
@@ -72,10 +72,6 @@ def test_activity_and_isolet_have_nobody_on_both_sides():
     assert len(isolet.split().y_test) == 1559
 
 
-def idx(values: np.ndarray) -> bytes:
-    return bytes([0, 0, 8, values.ndim]) + struct.pack(f">{values.ndim}I", *values.shape) + values.tobytes()
-
-
 def test_mnists_own_bytes_are_read_right():
     """The idx files, rebuilt: their published checksums say that they are the originals, byte for byte."""
     data = load("mnist")
@@ -88,8 +84,8 @@ def test_mnists_own_bytes_are_read_right():
     }
     files = {}
     for name, (values, md5) in originals.items():
-        assert hashlib.md5(idx(values)).hexdigest() == md5
-        files[name] = gzip.compress(idx(values), compresslevel=1)
+        files[name] = idx(values)
+        assert hashlib.md5(gzip.decompress(files[name])).hexdigest() == md5
     arrays = PARSERS["mnist"](files)
     np.testing.assert_array_equal(arrays["X_train"], data.X[:60000])
     np.testing.assert_array_equal(arrays["y_test"], data.y[60000:])
@@ -112,3 +108,16 @@ def test_coil20s_pictures_are_made_small_as_in_the_folder():
     np.testing.assert_array_equal(arrays["y"], data.y)
     assert arrays["target_names"].tolist() == list(data.target_names)
     assert arrays["feature_names"].tolist() == list(data.feature_names)
+
+
+def test_mice_proteins_values_survive_a_workbook():
+    data = load("mice_protein")
+    with np.load(locate(CATALOGUE["mice_protein"]).path, allow_pickle=False) as file:
+        mice = file["mouse_id"].tolist()
+    book = workbook(mice, data.feature_names, data.X, np.array(data.target_names)[data.y].tolist())
+    arrays = PARSERS["mice_protein"]({"a.zip": zipped({"Data_Cortex_Nuclear.xls": book})})
+    np.testing.assert_array_equal(arrays["X"], data.X)
+    np.testing.assert_array_equal(arrays["y"], data.y)
+    assert arrays["feature_names"].tolist() == list(data.feature_names)
+    assert arrays["target_names"].tolist() == list(data.target_names)
+    assert arrays["mouse_id"].tolist() == mice

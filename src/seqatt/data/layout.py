@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -68,13 +67,13 @@ def write_arrays(path: Path, arrays: Arrays, name: str) -> None:
     """Write next to the place and move over: a reader never sees half a file."""
     with writing_into(path.parent, name):
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        beside = path.with_name(f".{path.name}.new")  # one name: only the holder of the lock writes
         try:
-            with os.fdopen(handle, "wb") as file:
+            with beside.open("wb") as file:
                 np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(beside, path)
         except BaseException:
-            Path(beside).unlink(missing_ok=True)
+            beside.unlink(missing_ok=True)
             raise

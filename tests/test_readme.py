@@ -12,19 +12,21 @@ from pathlib import Path
 
 import pytest
 
+import seqatt.data
 import seqatt.estimators
 import seqatt.neural.evaluate
 import seqatt.registry
 
 README = Path(__file__).parent.parent / "README.md"
 GUIDE = README.parent / "docs" / "guide.md"
+DATA = README.parent / "docs" / "data.md"
 
 
 def blocks(path: Path, language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", path.read_text(encoding="utf-8"), re.DOTALL)
 
 
-PYTHON = [(path.name, code) for path in (README, GUIDE) for code in blocks(path, "python")]
+PYTHON = [(path.name, code) for path in (README, GUIDE, DATA) for code in blocks(path, "python")]
 
 
 @pytest.mark.parametrize(("name", "code"), PYTHON)
@@ -51,18 +53,35 @@ def test_the_command_line_block_runs(tmp_path):
         assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("module", [seqatt.registry, seqatt.estimators, seqatt.neural.evaluate])
+@pytest.mark.parametrize("module", [seqatt.registry, seqatt.estimators, seqatt.neural.evaluate, seqatt.data])
 def test_docstring_examples_run(module):
     failed, tried = doctest.testmod(module)
     assert tried > 0
     assert failed == 0
 
 
+def test_the_table_of_data_sets_is_the_catalogue():
+    row = r"^\| `(\w+)` " + 4 * r"\| ([^|]+) " + r"\|"
+    rows = re.findall(row, DATA.read_text(encoding="utf-8"), re.MULTILINE)
+    shown = [row for row in rows if row[0] in seqatt.data.names()]
+    entries = [seqatt.data.info(name) for name in seqatt.data.names()]
+    assert shown == [
+        (
+            entry.name,
+            " + ".join(f"{n:,}" for n in entry.rows),
+            f"{entry.features:,}",
+            str(entry.classes or "numeric"),
+            ", ".join(entry.splits),
+        )
+        for entry in entries
+    ]
+
+
 def test_public_names_are_what_they_say_in_whatever_order_they_are_used():
     code = (
         "import seqatt; seqatt.SequentialAttentionSelector, seqatt.select, seqatt.evaluate; "
         "assert seqatt.methods() == ['sequential_attention', 'random']; "
-        "assert all(callable(getattr(seqatt, n)) for n in seqatt.__all__ if n != '__version__')"
+        "assert all(callable(getattr(seqatt, n)) for n in seqatt.__all__ if n not in ('__version__', 'data'))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 

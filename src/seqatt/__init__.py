@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from seqatt.version import __version__
 
 if TYPE_CHECKING:
+    from seqatt import data
     from seqatt.estimators import SequentialAttentionSelector
     from seqatt.layer import SequentialAttention
     from seqatt.neural.evaluate import Evaluation, evaluate
@@ -33,6 +34,7 @@ __all__ = [
     "SequentialAttentionSelector",
     "TrainingDiverged",
     "__version__",
+    "data",
     "evaluate",
     "methods",
     "select",
@@ -42,6 +44,8 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Public names load what they need when they are first used, so that ``--help`` is quick."""
+    if name == "data":
+        return import_module("seqatt.data")
     if name not in _ROOMS:
         raise AttributeError(f"module 'seqatt' has no attribute {name!r}")
     value = getattr(import_module(f"seqatt.{_ROOMS[name]}"), name)

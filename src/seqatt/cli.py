@@ -1,4 +1,4 @@
-"""The command line: ``seqatt select`` for a file, ``seqatt demo`` for a first look."""
+"""The command line: ``seqatt select`` for a file, ``demo`` for a first look, ``data`` for data sets."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
+from seqatt.data_commands import data_app
 from seqatt.version import __version__
 
 app = typer.Typer(
@@ -23,6 +24,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
 )
+app.add_typer(data_app, name="data")
 
 
 class MaskName(StrEnum):

@@ -1,0 +1,79 @@
+"""Charts as small SVG files. matplotlib comes with the extra ``bench``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from experiments.paper import Figure
+from experiments.rendering import title
+
+Series = tuple[str, str, Sequence[Figure | None]]  # name, colour, a figure a label
+
+OURS, PLAIN, THIRD, PAPER, REST = "#1f6fb4", "#e08214", "#2a9d4e", "#222222", "#999999"
+COLOURS = (OURS, PLAIN, THIRD, REST)
+
+
+def panels(count: int, *, columns: int = 4, size: tuple[float, float] = (2.6, 2.2)) -> tuple[Any, list[Any]]:
+    """A figure and so many axes; those left over are hidden."""
+    import matplotlib
+
+    matplotlib.use("svg")
+    matplotlib.rcParams |= {"svg.hashsalt": "seqatt", "svg.fonttype": "none", "font.size": 8}
+    from matplotlib import pyplot as plt
+
+    columns = min(columns, count)
+    rows = -(-count // columns)
+    figure, grid = plt.subplots(
+        rows, columns, figsize=(size[0] * columns, size[1] * rows), layout="constrained", squeeze=False
+    )
+    axes = list(grid.flat)
+    for spare in axes[count:]:
+        spare.set_visible(False)
+    return figure, axes[:count]
+
+
+def save(figure: Any, path: Path) -> None:
+    from matplotlib import pyplot as plt
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, metadata={"Date": None}, facecolor="white")
+    plt.close(figure)
+
+
+def dots(
+    axes: Any, series: Sequence[tuple[str, str, Sequence[Figure | None]]], labels: Sequence[str]
+) -> None:
+    """Mean and deviation, a row of labels and a colour a series: (name, colour, figures)."""
+    for number, (name, colour, figures) in enumerate(series):
+        known = [(row, figure) for row, figure in enumerate(figures) if figure is not None]
+        if known:
+            shift = (number - (len(series) - 1) / 2) * 0.7 / max(len(series), 1)
+            axes.errorbar(
+                [figure[0] for _, figure in known],
+                [row + shift for row, _ in known],
+                xerr=[figure[1] for _, figure in known],
+                fmt="D" if name == "paper" else "o",
+                color=colour,
+                markersize=4,
+                capsize=2,
+                label=name,
+            )
+    axes.set_yticks(range(len(labels)), labels)
+    axes.set_ylim(len(labels) - 0.5, -0.5)
+    for edge in range(1, len(labels)):
+        axes.axhline(edge - 0.5, color="#dddddd", linewidth=0.5)
+    axes.grid(axis="x", alpha=0.3)
+
+
+def summary(values: Sequence[float]) -> Figure | None:
+    """Mean and deviation, None where nothing was run."""
+    return (float(np.mean(values)), float(np.std(values))) if values else None
+
+
+def name_panel(axes: Any, data: str) -> None:
+    axes.set_title(title(data), fontsize=8)
+    axes.grid(alpha=0.3)

@@ -1,0 +1,60 @@
+"""docs/results.md from the result files, and its charts; nothing is run.
+
+python -m experiments.page
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from experiments import accuracy, adaptivity, budget, efficiency, masks, pixels, variation, wide
+from experiments.results_file import COMMITTED, Results, results_folder
+from experiments.running import ROOT
+
+EXPERIMENTS = {e.NAME: e for e in (accuracy, masks, adaptivity, efficiency, budget, pixels, wide)}
+
+OPENING = """# Results
+
+The tables of [Sequential Attention for Feature Selection](https://arxiv.org/abs/2209.14881) (ICLR 2023),
+run with seqatt, beside the paper's figures; and what the paper does not ask: small budgets, steadiness,
+wide and noisy tables.
+
+- Figures are mean ± standard deviation over five trials, seeds 0 to 4. A trial is one selection and one
+  network, trained on the chosen features alone with the default recipe of `seqatt.evaluate`, the same for
+  every method and data set.
+- MNIST, Fashion-MNIST, ISOLET and Activity have official test rows. Mice Protein, COIL-20 and the wide
+  tables have none: every trial splits them anew, a random fifth for testing. Mice Protein has fifteen rows
+  a mouse: by row, the same mouse is on both sides of the split, which is easier than any use of it would
+  be; by mouse it is not.
+- A dash is a figure that was not measured. This page is made by `python -m experiments.page` from
+  `experiments/results`, which `make paper` fills; edit neither."""
+
+
+def page(folder: Path) -> str:
+    """The page, as Markdown."""
+    found = {name: Results(name, folder) for name in EXPERIMENTS}
+    parts = [OPENING]
+    for name, experiment in EXPERIMENTS.items():
+        parts.append(experiment.render(found[name]))
+        if name == "accuracy":
+            parts.append(variation.render(found[name]))
+    return "\n\n".join(parts) + "\n"
+
+
+def page_path(folder: Path) -> Path:
+    """In the docs for the repository's own results; beside them for any others."""
+    return (ROOT / "docs" if folder.resolve() == COMMITTED.resolve() else folder) / "results.md"
+
+
+def write_page(folder: Path) -> Path:
+    path = page_path(folder)
+    for name, experiment in EXPERIMENTS.items():
+        results = Results(name, folder)
+        if results.cells:
+            experiment.draw(results, path.parent / "results")
+    path.write_text(page(folder), encoding="utf-8")
+    return path
+
+
+if __name__ == "__main__":
+    print(f"Wrote {write_page(results_folder())}")

@@ -1,0 +1,76 @@
+"""From figures to Markdown. Nothing is computed here but means, deviations and their spelling."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from experiments.paper import TITLES, Figure
+from experiments.results_file import Results
+
+TRIALS = 5
+MISSING = "–"
+
+
+def title(data: str) -> str:
+    """A data set, in words."""
+    name, _, kind = data.partition("/")
+    if name == "mice_protein":
+        return "Mice Protein, by mouse" if kind == "groups" else "Mice Protein, by row"
+    return TITLES.get(name, name) + (f" ({kind})" if kind else "")
+
+
+def base(data: str) -> str:
+    """The name of the data set, whatever its split: what the paper's tables go by."""
+    return data.partition("/")[0]
+
+
+def shown(values: Sequence[float], *, digits: int = 3) -> str:
+    """Mean and standard deviation; the number of trials too where it is not five; a dash for none."""
+    if not values:
+        return MISSING
+    mean, std = np.mean(values), np.std(values)
+    text = f"{mean:.{digits}f} ± {std:.{digits}f}" if len(values) > 1 else f"{mean:.{digits}f}"
+    count = "" if len(values) == TRIALS else f" ({len(values)} trial{'s' * (len(values) > 1)})"
+    return text + count
+
+
+def reported(figure: Figure | float | None, *, digits: int = 3) -> str:
+    """A figure of the paper."""
+    if figure is None:
+        return MISSING
+    if isinstance(figure, tuple):
+        return f"{figure[0]:.{digits}f} ± {figure[1]:.{digits}f}"
+    return f"{figure:.{digits}f}"
+
+
+def table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [headings, ["---"] * len(headings), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def chart(name: str, says: str) -> str:
+    """A link to a chart that ``experiments.charts`` draws."""
+    return f"![{says}](results/{name}.svg)"
+
+
+def provenance(results: Results) -> str:
+    """Where, when and of which commit the figures are."""
+    lines = []
+    for number, run in enumerate(results.runs):
+        cells = [cell for cell in results.cells.values() if cell["run"] == number]
+        if cells:
+            seconds = sum(cell["seconds"] for cell in cells)
+            lines.append(
+                f"{run['machine']}, {run['date']}, commit {run['commit']}, torch {run['torch']}: "
+                f"{len(cells)} cells, {seconds:,.0f} s"
+            )
+    return f"<sub>{'; '.join(lines)}. File: `experiments/results/{results.path.name}`.</sub>"
+
+
+def section(heading: str, command: str, results: Results, *parts: str) -> str:
+    """A chapter of the page, or the command that would fill it."""
+    if not results.cells:
+        return f"## {heading}\n\nNot run yet: `{command}`."
+    return "\n\n".join([f"## {heading}", *parts, f"{provenance(results)} Again: `{command}`."])

@@ -1,0 +1,133 @@
+"""Trials: choose features on the training rows, judge them by a network on the test rows.
+
+A trial is a seed. It gives one selection and one network, retrained on the chosen features alone with the
+default recipe of ``seqatt.evaluate``, the same for every method and data set. Data sets without an
+official split are split anew for every seed, except where time is measured: there one split serves all
+trials, so that they train together.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+import seqatt
+from experiments.planted import planted
+from experiments.rivals import RIVALS
+from experiments.running import Cell, Slice
+
+SIX = ("mice_protein", "mice_protein/groups", "mnist", "fashion_mnist", "isolet", "coil20", "activity")
+
+# The paper's algorithm and no more: one model, exactly k choices, none of them taken back.
+PLAIN = {"ensemble": 1, "surplus": 1.0, "replacement": 0, "input_dropout": 0.0}
+
+Options = Mapping[str, Any]
+
+
+def make_cells(
+    data: Sequence[str], settings: Mapping[str, Options], part: Slice, *, timed_on: str = ""
+) -> list[Cell]:
+    """Every data set with every setting. Trials that share their training rows share a cell.
+
+    A setting is what ``seqatt.select_trials`` is told. ``method`` may also be "all", for no selection, or
+    one of the rivals.
+    """
+    cells = []
+    for name in part.data or data:
+        _insist_on_data(name)
+        for setting, options in settings.items():
+            if part.settings and setting not in part.settings:
+                continue
+            told = dict(options)
+            if part.epochs is not None and not {"method", "steps"} & set(told):
+                told["epochs"] = part.epochs
+            seeds = tuple(range(part.seeds))
+            alone = not timed_on and _split_kind(name) != "official"
+            batches = [(seed,) for seed in seeds] if alone else [seeds]
+            cells += [Cell(name, setting, batch, told, timed_on) for batch in batches]
+    return cells
+
+
+def run_trials(cell: Cell, *, judge: bool = True) -> dict[str, Any]:
+    """Accuracy and features of every trial, the seconds choosing took, and the settings as resolved."""
+    accuracy: list[float] = []
+    features: list[list[int]] = []
+    settings: dict[str, Any] = {}
+    choosing = 0.0
+    for seeds, split, task in _shared_rows(cell):
+        started = time.perf_counter()
+        chosen, settings = choose(split, task, seeds, cell.options)
+        choosing += time.perf_counter() - started
+        features += [[] if columns is None else columns for columns in chosen]
+        if judge:
+            accuracy += score(split, task, seeds, chosen)
+    found: dict[str, Any] = {"accuracy": accuracy} if judge else {}
+    if cell.options.get("method") != "all":
+        found |= {"choosing_seconds": round(choosing, 4), "features": features}
+    return found | ({"settings": settings} if settings else {})
+
+
+def choose(
+    split: seqatt.data.Split, task: str, seeds: Sequence[int], options: Options
+) -> tuple[list[list[int] | None], dict[str, Any]]:
+    """Columns in the order chosen, None for all of them, a list a seed."""
+    told = dict(options)
+    method = told.get("method")
+    X, y = split.X_train, split.y_train
+    if method == "all":
+        return [None for _ in seeds], {}
+    k = min(told.pop("k"), X.shape[1])
+    if method in RIVALS:
+        return [RIVALS[method](X, y, k, seed) for seed in seeds], {}
+    trials = seqatt.select_trials(X, y, k, seeds=seeds, task=task, progress=True, **told)
+    resolved = {name: value for name, value in trials[0].settings.items() if value is not None}
+    return [trial.indices.tolist() for trial in trials], resolved
+
+
+def score(
+    split: seqatt.data.Split, task: str, seeds: Sequence[int], chosen: Sequence[list[int] | None]
+) -> list[float]:
+    """Test accuracy of one network a trial."""
+    if all(columns is None for columns in chosen):  # the same columns: they train together
+        return [round(float(a), 6) for a in seqatt.evaluate(*split, seeds=seeds, task=task)["accuracy"]]
+    return [
+        round(float(seqatt.evaluate(*split, columns, seeds=[seed], task=task)["accuracy"][0]), 6)
+        for seed, columns in zip(seeds, chosen, strict=True)
+    ]
+
+
+def open_data(name: str, seed: int = 0) -> seqatt.data.Dataset:
+    """A data set by name; the planted problem is another one for every seed."""
+    return planted(seed) if name == "planted" else _load(name.partition("/")[0])
+
+
+@lru_cache(maxsize=1)
+def _load(name: str) -> seqatt.data.Dataset:
+    return seqatt.data.load(name)
+
+
+def _shared_rows(cell: Cell) -> Iterator[tuple[tuple[int, ...], seqatt.data.Split, str]]:
+    """Training and test rows, and the trials that share them."""
+    kind = _split_kind(cell.data)
+    together = bool(cell.machine) or kind == "official"
+    for seeds in [cell.seeds] if together else [(seed,) for seed in cell.seeds]:
+        first = 0 if together else seeds[0]
+        dataset = open_data(cell.data, first)
+        yield seeds, dataset.split(kind, seed=first), dataset.task
+
+
+def _split_kind(name: str) -> Any:
+    base, _, kind = name.partition("/")
+    return kind or ("rows" if base == "planted" else seqatt.data.info(base).splits[0])
+
+
+def _insist_on_data(name: str) -> None:
+    """A wrong name is told before any work."""
+    base, _, kind = name.partition("/")
+    if base == "planted":
+        return
+    offered = seqatt.data.info(base).splits
+    if kind and kind not in offered:
+        raise ValueError(f"data: {base} has no split {kind!r}; it has {' or '.join(map(repr, offered))}")

@@ -1,15 +1,16 @@
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.ready
+PAPER := accuracy masks adaptivity efficiency budget pixels wide
 
-.PHONY: setup demo test check format bench clean
+.PHONY: setup demo test check format bench paper $(PAPER:%=paper-%) clean
 
 setup: $(STAMP)
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "seqatt needs Python 3.11 or newer")'
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,bench]'
 	@touch $(STAMP)
 
 demo: $(STAMP)
@@ -31,6 +32,14 @@ format: $(STAMP)
 
 bench: $(STAMP)
 	$(BIN)/python benchmarks/bench.py
+
+# The paper's tables: stopped at any time, the same command goes on. Data sets come from SEQATT_DATA_DIR,
+# the cache or their sources (docs/data.md).
+paper: $(STAMP)
+	$(BIN)/python -m experiments
+
+$(PAPER:%=paper-%): paper-%: $(STAMP)
+	$(BIN)/python -m experiments $*
 
 clean:
 	rm -rf .venv build dist

@@ -42,7 +42,7 @@ def main(words: list[str] | None = None) -> int:
         for name, cells in plans.items():
             results = Results(name, asked.results)
             new = run_cells(results, cells, EXPERIMENTS[name].run)
-            print(f"{name}: {new} of {len(cells)} cells run now, the others were there", flush=True)
+            print(f"{name}: {new} cells run, {len(cells) - new} were there already", flush=True)
     except KeyboardInterrupt:
         print("Stopped. What is done is kept; the same command goes on from there.", file=sys.stderr)
         return 130

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments import drawing, paper
-from experiments.rendering import base, chart, reported, section, shown, table, title
+from experiments.rendering import chart, reported, section, shown, table, title
 from experiments.results_file import Results
 from experiments.running import Cell, Slice
 from experiments.trials import PLAIN, SIX, make_cells, run_trials
@@ -38,9 +38,9 @@ def render(results: Results) -> str:
     rows = [
         [
             title(data),
-            reported(paper.ACCURACY.get(base(data))),
+            reported(paper.ACCURACY.get(data)),
             *(shown(results.values(data, setting)) for setting in SETTINGS),
-            reported(paper.ALL_FEATURES.get(base(data))),
+            reported(paper.ALL_FEATURES.get(data)),
         ]
         for data in results.data(SIX)
     ]
@@ -55,16 +55,14 @@ def render(results: Results) -> str:
 
 
 def draw(results: Results, folder: Path) -> None:
-    data = results.data(SIX)
-    figure, (axes,) = drawing.panels(1, size=(6.5, 4.2))
-    series = [
-        ("default", drawing.OURS, [drawing.summary(results.values(d, "default")) for d in data]),
-        ("plain", drawing.PLAIN, [drawing.summary(results.values(d, "plain")) for d in data]),
-        ("paper", drawing.PAPER, [paper.ACCURACY.get(base(d)) for d in data]),
-        ("all features", drawing.THIRD, [drawing.summary(results.values(d, "all")) for d in data]),
-        ("random", drawing.REST, [drawing.summary(results.values(d, "random")) for d in data]),
-    ]
-    drawing.dots(axes, series, [title(d) for d in data])
-    axes.set_xlabel("test accuracy, mean and deviation over trials")
-    axes.legend(loc="lower left", fontsize=7)
+    data = results.ran(SIX)
+    figure, panels = drawing.panels(len(data))
+    for axes, name in zip(panels, data, strict=True):
+        whole = paper.ALL_FEATURES.get(name)
+        theirs = [paper.ACCURACY.get(name), *[None] * len(SETTINGS), None if whole is None else (whole, 0.0)]
+        ours = [None, *(drawing.summary(results.values(name, setting)) for setting in SETTINGS), None]
+        series = [("seqatt", drawing.OURS, ours), ("paper", drawing.PAPER, theirs)]
+        drawing.dots(axes, series, HEADINGS[1:], side_by_side=False)
+        drawing.name_panel(axes, name)
+    figure.supxlabel("test accuracy, mean and deviation over trials", fontsize=8)
     drawing.save(figure, folder / f"{NAME}.svg")

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments import drawing, paper
-from experiments.rendering import base, chart, reported, section, shown, table, title
+from experiments.rendering import chart, reported, section, shown, table, title
 from experiments.results_file import Results
 from experiments.running import Cell, Slice
 from experiments.trials import PLAIN, SIX, make_cells, run_trials
@@ -33,9 +33,9 @@ def run(cell: Cell) -> dict[str, Any]:
 def render(results: Results) -> str:
     rows = []
     for data in results.data(SIX):
-        theirs = paper.ADAPTIVITY.get(base(data), (None,) * len(TAKES))
         rows.append([title(data), "seqatt", *(shown(results.values(data, setting)) for setting in SETTINGS)])
-        rows.append(["", "paper", *map(reported, theirs)])
+        if data in paper.ADAPTIVITY:
+            rows.append(["", "paper", *map(reported, paper.ADAPTIVITY[data])])
     return section(
         "Adaptivity",
         "make paper-adaptivity",
@@ -47,10 +47,10 @@ def render(results: Results) -> str:
 
 
 def draw(results: Results, folder: Path) -> None:
-    data = results.data(SIX)
+    data = results.ran(SIX)
     figure, panels = drawing.panels(len(data))
     for axes, name in zip(panels, data, strict=True):
-        theirs = paper.ADAPTIVITY.get(base(name), (None,) * len(TAKES))
+        theirs = paper.ADAPTIVITY.get(name, (None,) * len(TAKES))
         ours = [drawing.summary(results.values(name, setting)) for setting in SETTINGS]
         for label, colour, style, figures in (
             ("paper", drawing.PAPER, "D--", theirs),
@@ -61,9 +61,10 @@ def draw(results: Results, folder: Path) -> None:
                 x, mean, std = zip(*known, strict=True)
                 axes.errorbar(x, mean, std, fmt=style, color=colour, markersize=3, capsize=2, label=label)
         axes.set_xscale("log", base=2)
+        axes.minorticks_off()
         axes.set_xticks(TAKES, [str(take) for take in TAKES])
         drawing.name_panel(axes, name)
-    panels[0].legend(fontsize=7)
+    drawing.legend(figure, panels)
     figure.supxlabel("features chosen at a time", fontsize=8)
     figure.supylabel("test accuracy", fontsize=8)
     drawing.save(figure, folder / f"{NAME}.svg")

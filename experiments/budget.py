@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from benchmarks.common import machine
 
 import seqatt
 from experiments import drawing, paper
-from experiments.rendering import MISSING, base, chart, reported, section, shown, table, title
+from experiments.rendering import MISSING, chart, reported, section, shown, table, title
 from experiments.results_file import Results
 from experiments.running import Cell, Slice
 from experiments.trials import SIX, make_cells, open_data, run_trials
@@ -62,7 +63,7 @@ def render(results: Results) -> str:
     for where in results.machines():
         rows = []
         for data in results.data(SIX):
-            line = [title(data), reported(paper.ACCURACY.get(base(data)))]
+            line = [title(data), reported(paper.ACCURACY.get(data))]
             for setting in SETTINGS:
                 taken = seconds(results, data, setting, where)
                 score = shown(results.values(data, setting, machine=where))
@@ -80,10 +81,10 @@ def render(results: Results) -> str:
 
 
 def draw(results: Results, folder: Path) -> None:
-    data = results.data(SIX)
+    data = results.ran(SIX)
     figure, panels = drawing.panels(len(data))
     for axes, name in zip(panels, data, strict=True):
-        for where, colour in zip(results.machines(), drawing.COLOURS, strict=False):
+        for where, colour in zip(results.machines(), cycle(drawing.COLOURS), strict=False):
             points = {s: drawing.summary(results.values(name, s, machine=where)) for s in SETTINGS}
             times = {s: seconds(results, name, s, where) for s in SETTINGS}
             known = [(times[s], *f) for s, f in points.items() if f is not None]
@@ -92,11 +93,11 @@ def draw(results: Results, folder: Path) -> None:
                 axes.errorbar(x, mean, std, fmt="o-", color=colour, markersize=3, capsize=2, label=where)
             if points["default"]:
                 axes.plot(times["default"], points["default"][0], "o", mfc="none", color=colour, markersize=9)
-        if base(name) in paper.ACCURACY:
-            axes.axhline(paper.ACCURACY[base(name)][0], color=drawing.PAPER, linestyle="--", label="paper")
-        axes.set_xscale("log")
+        if name in paper.ACCURACY:
+            axes.axhline(paper.ACCURACY[name][0], color=drawing.PAPER, linestyle="--", label="paper")
+        drawing.seconds_axis(axes)
         drawing.name_panel(axes, name)
-    panels[0].legend(fontsize=6)
+    drawing.legend(figure, panels)
     figure.supxlabel("seconds of a trial (ring: the default)", fontsize=8)
     figure.supylabel("test accuracy", fontsize=8)
     drawing.save(figure, folder / f"{NAME}.svg")

@@ -44,14 +44,12 @@ def save(figure: Any, path: Path) -> None:
     plt.close(figure)
 
 
-def dots(
-    axes: Any, series: Sequence[tuple[str, str, Sequence[Figure | None]]], labels: Sequence[str]
-) -> None:
-    """Mean and deviation, a row of labels and a colour a series: (name, colour, figures)."""
+def dots(axes: Any, series: Sequence[Series], labels: Sequence[str], *, side_by_side: bool = True) -> None:
+    """Means and deviations, the labels from top to bottom."""
     for number, (name, colour, figures) in enumerate(series):
         known = [(row, figure) for row, figure in enumerate(figures) if figure is not None]
         if known:
-            shift = (number - (len(series) - 1) / 2) * 0.7 / max(len(series), 1)
+            shift = (number - (len(series) - 1) / 2) * 0.7 / len(series) if side_by_side else 0.0
             axes.errorbar(
                 [figure[0] for _, figure in known],
                 [row + shift for row, _ in known],
@@ -67,6 +65,25 @@ def dots(
     for edge in range(1, len(labels)):
         axes.axhline(edge - 0.5, color="#dddddd", linewidth=0.5)
     axes.grid(axis="x", alpha=0.3)
+
+
+def legend(figure: Any, panels: Sequence[Any]) -> None:
+    """One for all panels, above them, where it hides nothing."""
+    named: dict[str, Any] = {}
+    for axes in panels:
+        handles, labels = axes.get_legend_handles_labels()
+        named |= dict(zip(labels, handles, strict=True))
+    figure.legend(named.values(), named, loc="outside upper center", ncols=len(named), fontsize=7)
+
+
+def seconds_axis(axes: Any) -> None:
+    """Logarithmic, with plain numbers."""
+    from matplotlib.ticker import LogLocator, NullLocator
+
+    axes.set_xscale("log")
+    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    axes.xaxis.set_minor_locator(NullLocator())
 
 
 def summary(values: Sequence[float]) -> Figure | None:

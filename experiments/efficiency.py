@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -58,10 +59,12 @@ def render(results: Results) -> str:
     for where in results.machines():
         rows = []
         for data in results.data(SIX):
-            epochs, batch, accuracy, taken = paper.EFFICIENCY.get(base(data), (MISSING, MISSING, None, None))
+            *_, accuracy, taken = paper.EFFICIENCY.get(data, (None, None))
             times = [seconds(results, data, setting, where) for setting in (ONE, ALL)]
             scores = results.values(data, ALL, machine=where) or results.values(data, ONE, machine=where)
-            line = [title(data), str(epochs), str(batch), reported(accuracy), shown(scores)]
+            told = next((cell["options"] for cell in results.pick(data, ONE, where)), {})
+            line = [title(data), *(f"{told.get(name, MISSING)}" for name in ("epochs", "batch_size"))]
+            line += [reported(accuracy), shown(scores)]
             line += [reported(taken, digits=1), *(MISSING if t is None else f"{t:.2f}" for t in times)]
             rows.append(line)
         parts += [f"### {where}", table(HEADINGS, rows)]
@@ -76,17 +79,18 @@ def render(results: Results) -> str:
 
 
 def draw(results: Results, folder: Path) -> None:
-    data = results.data(SIX)
-    figure, (axes,) = drawing.panels(1, size=(6.5, 4.0))
-    theirs = [paper.EFFICIENCY[base(d)][3][0] if base(d) in paper.EFFICIENCY else None for d in data]
+    data = results.ran(SIX)
+    figure, (axes,) = drawing.panels(1, size=(6.5, 0.8 + 0.45 * len(data)))
+    theirs = [paper.EFFICIENCY[d][3][0] if d in paper.EFFICIENCY else None for d in data]
     series = [("paper", drawing.PAPER, theirs)]
-    for where, colour in zip(results.machines(), drawing.COLOURS, strict=False):
+    for where, colour in zip(results.machines(), cycle(drawing.COLOURS), strict=False):
         series.append((where, colour, [seconds(results, d, ONE, where) for d in data]))
     drawing.dots(
         axes,
         [(name, colour, [None if t is None else (t, 0.0) for t in times]) for name, colour, times in series],
         [title(d) for d in data],
     )
-    axes.set(xscale="log", xlabel="seconds of one trial")
-    axes.legend(fontsize=7)
+    drawing.seconds_axis(axes)
+    axes.set_xlabel("seconds of one trial")
+    drawing.legend(figure, [axes])
     drawing.save(figure, folder / f"{NAME}.svg")

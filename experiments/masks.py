@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from experiments import drawing, paper
-from experiments.rendering import base, chart, reported, section, shown, table, title
+from experiments.rendering import chart, reported, section, shown, table, title
 from experiments.results_file import Results
 from experiments.running import Cell, Slice
 from experiments.trials import PLAIN, SIX, make_cells, run_trials
 
 NAME = "masks"
+NONE = (None,) * len(paper.MASK_NAMES)
 SETTINGS: dict[str, dict[str, Any]] = {mask: {"k": 50, **PLAIN, "mask": mask} for mask in paper.MASK_NAMES}
 
 ABOUT = """\
@@ -30,9 +31,9 @@ def run(cell: Cell) -> dict[str, Any]:
 def render(results: Results) -> str:
     rows = []
     for data in results.data(SIX):
-        theirs = paper.MASKS.get(base(data), {})
         rows.append([title(data), "seqatt", *(shown(results.values(data, mask)) for mask in SETTINGS)])
-        rows.append(["", "paper", *(reported(theirs.get(mask)) for mask in SETTINGS)])
+        if data in paper.MASKS:
+            rows.append(["", "paper", *map(reported, paper.MASKS[data])])
     return section(
         "The five masks",
         "make paper-masks",
@@ -44,16 +45,16 @@ def render(results: Results) -> str:
 
 
 def draw(results: Results, folder: Path) -> None:
-    data = results.data(SIX)
+    data = results.ran(SIX)
     figure, panels = drawing.panels(len(data))
     for axes, name in zip(panels, data, strict=True):
-        theirs = paper.MASKS.get(base(name), {})
+        theirs = paper.MASKS.get(name, NONE)
         ours = [drawing.summary(results.values(name, mask)) for mask in SETTINGS]
         series = [
             ("seqatt", drawing.OURS, ours),
-            ("paper", drawing.PAPER, [theirs.get(mask) for mask in SETTINGS]),
+            ("paper", drawing.PAPER, theirs),
         ]
         drawing.dots(axes, series, [mask.replace("_", " ") for mask in SETTINGS])
         drawing.name_panel(axes, name)
-    panels[0].legend(fontsize=7)
+    drawing.legend(figure, panels)
     drawing.save(figure, folder / f"{NAME}.svg")

@@ -84,6 +84,11 @@ class Results:
     def machines(self) -> list[str]:
         return sorted({cell["machine"] for cell in self.cells.values() if "machine" in cell})
 
+    def ran(self, usual: tuple[str, ...]) -> list[str]:
+        """Those data sets of which anything was run."""
+        run = {cell["data"] for cell in self.cells.values()}
+        return [data for data in self.data(usual) if data in run]
+
     def data(self, usual: tuple[str, ...]) -> list[str]:
         """The usual data sets, then any others that were run."""
         return [*usual, *dict.fromkeys(c["data"] for c in self.cells.values() if c["data"] not in usual)]

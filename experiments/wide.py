@@ -79,13 +79,13 @@ def render(results: Results) -> str:
 
 
 def draw(results: Results, folder: Path) -> None:
-    data = results.data(WIDE)
-    figure, (axes,) = drawing.panels(1, size=(6.5, 6.0))
+    data = results.ran(WIDE)
+    figure, (axes,) = drawing.panels(1, size=(6.5, 0.8 + 0.4 * len(data)))
     series = [
         (method, colour, [drawing.summary(results.values(d, method)) for d in data])
         for method, colour in zip(METHODS, COLOURS, strict=True)
     ]
     drawing.dots(axes, series, [title(d) for d in data])
     axes.set_xlabel("test accuracy, mean and deviation over splits")
-    axes.legend(loc="lower left", fontsize=7)
+    drawing.legend(figure, [axes])
     drawing.save(figure, folder / f"{NAME}.svg")

@@ -133,11 +133,18 @@ def test_the_page_is_what_the_result_files_render_to():
 
 def test_what_was_not_measured_is_a_dash(tmp_path):
     results = Results("accuracy", tmp_path)
-    run_cells(results, [Cell("mnist", "default", (0, 1))], lambda cell: {"accuracy": [0.5, 0.7]})
+    found = {"accuracy": [0.5, 0.7], "features": [[1, 2], [2, 3]]}
+    run_cells(results, [Cell("mnist", "default", (0, 1))], lambda cell: found)
     text = EXPERIMENTS["accuracy"].render(results)
     assert "| MNIST | 0.956 ± 0.002 | 0.600 ± 0.100 (2 trials) | – | – | – | 0.953 |" in text
     assert "| ISOLET | 0.920 ± 0.006 | – | – | – | – | 0.961 |" in text
     assert "Not run yet: `make paper-wide`" in page(tmp_path)
+
+
+def test_experiments_use_public_names_alone():
+    for path in (ROOT / "experiments").glob("*.py"):
+        used = re.findall(r"^\s*(?:from|import) (seqatt\S*)", path.read_text(encoding="utf-8"), re.MULTILINE)
+        assert set(used) <= {"seqatt", "seqatt.data"}, path.name
 
 
 def test_every_experiment_has_its_make_target():

@@ -14,7 +14,7 @@ from experiments import drawing, paper
 from experiments.rendering import MISSING, chart, reported, section, shown, table, title
 from experiments.results_file import Results
 from experiments.running import Cell, Slice
-from experiments.trials import SIX, make_cells, open_data, run_trials
+from experiments.trials import SIX, make_cells, open_data, run_trials, split_kind
 
 NAME = "budget"
 SHORTER, LONGER = (200, 400, 750, 1_500), (6_000, 12_000)
@@ -46,7 +46,7 @@ def run(cell: Cell) -> dict[str, Any]:
 @lru_cache
 def batch_and_rows(data: str) -> tuple[int, int]:
     dataset = open_data(data)
-    split = dataset.split(data.partition("/")[2] or None)
+    split = dataset.split(split_kind(data))
     brief = seqatt.select(split.X_train, split.y_train, 1, task=dataset.task, epochs=1e-3)
     return brief.settings["batch_size"], brief.settings["rows"]
 

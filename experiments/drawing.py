@@ -22,7 +22,8 @@ def panels(count: int, *, columns: int = 4, size: tuple[float, float] = (2.6, 2.
     import matplotlib
 
     matplotlib.use("svg")
-    matplotlib.rcParams |= {"svg.hashsalt": "seqatt", "svg.fonttype": "none", "font.size": 8}
+    matplotlib.rcParams |= {"svg.hashsalt": "seqatt", "svg.fonttype": "none"}  # text as text: small files
+    matplotlib.rcParams |= {"font.size": 8, "font.sans-serif": ["DejaVu Sans", "Verdana"]}
     from matplotlib import pyplot as plt
 
     columns = min(columns, count)
@@ -77,11 +78,12 @@ def legend(figure: Any, panels: Sequence[Any]) -> None:
 
 
 def seconds_axis(axes: Any) -> None:
-    """Logarithmic, with plain numbers."""
+    """Logarithmic, with plain numbers; to be called when everything is drawn."""
     from matplotlib.ticker import LogLocator, NullLocator
 
     axes.set_xscale("log")
-    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    low, high = axes.get_xlim()
+    axes.xaxis.set_major_locator(LogLocator(subs=(1,) if high > 100 * low else (1, 2, 5)))
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     axes.xaxis.set_minor_locator(NullLocator())
 

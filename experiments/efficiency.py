@@ -62,7 +62,7 @@ def render(results: Results) -> str:
             *_, accuracy, taken = paper.EFFICIENCY.get(data, (None, None))
             times = [seconds(results, data, setting, where) for setting in (ONE, ALL)]
             scores = results.values(data, ALL, machine=where) or results.values(data, ONE, machine=where)
-            told = next((cell["options"] for cell in results.pick(data, ONE, where)), {})
+            told: dict[str, Any] = next((cell["options"] for cell in results.pick(data, ONE, where)), {})
             line = [title(data), *(f"{told.get(name, MISSING)}" for name in ("epochs", "batch_size"))]
             line += [reported(accuracy), shown(scores)]
             line += [reported(taken, digits=1), *(MISSING if t is None else f"{t:.2f}" for t in times)]

@@ -66,7 +66,7 @@ def run_cells(results: Results, cells: Iterable[Cell], run: Callable[[Cell], dic
         started = time.perf_counter()
         found = run(cell)
         seconds = time.perf_counter() - started
-        entry = {"data": cell.data, "setting": cell.setting, "seeds": list(cell.seeds)}
+        entry: dict[str, Any] = {"data": cell.data, "setting": cell.setting, "seeds": list(cell.seeds)}
         entry |= {"machine": cell.machine} if cell.machine else {}
         entry |= {"options": cell.options, **found, "seconds": round(seconds, 2)}
         results.add(cell.key, entry, about)

@@ -44,7 +44,7 @@ def make_cells(
             if part.epochs is not None and not {"method", "steps"} & set(told):
                 told["epochs"] = part.epochs
             seeds = tuple(range(part.seeds))
-            alone = not timed_on and _split_kind(name) != "official"
+            alone = not timed_on and split_kind(name) != "official"
             batches = [(seed,) for seed in seeds] if alone else [seeds]
             cells += [Cell(name, setting, batch, told, timed_on) for batch in batches]
     return cells
@@ -110,7 +110,7 @@ def _load(name: str) -> seqatt.data.Dataset:
 
 def _shared_rows(cell: Cell) -> Iterator[tuple[tuple[int, ...], seqatt.data.Split, str]]:
     """Training and test rows, and the trials that share them."""
-    kind = _split_kind(cell.data)
+    kind = split_kind(cell.data)
     together = bool(cell.machine) or kind == "official"
     for seeds in [cell.seeds] if together else [(seed,) for seed in cell.seeds]:
         first = 0 if together else seeds[0]
@@ -118,7 +118,8 @@ def _shared_rows(cell: Cell) -> Iterator[tuple[tuple[int, ...], seqatt.data.Spli
         yield seeds, dataset.split(kind, seed=first), dataset.task
 
 
-def _split_kind(name: str) -> Any:
+def split_kind(name: str) -> Any:
+    """How a data set is split: as its name says after a slash, else as its source offers first."""
     base, _, kind = name.partition("/")
     return kind or ("rows" if base == "planted" else seqatt.data.info(base).splits[0])
 

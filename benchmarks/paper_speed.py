@@ -3,7 +3,8 @@
     SEQATT_DATA_DIR=... python benchmarks/paper_speed.py
 
 "Selection" is the training and choosing alone, the rows already on the device; "everything" starts from
-NumPy arrays. The paper's seconds are for one trial on its own hardware.
+NumPy arrays. The passes over the rows are shared by the members of a trial's committee; steps are those of
+one member. The paper's seconds are for one trial on its own hardware.
 """
 
 from __future__ import annotations
@@ -16,10 +17,9 @@ import torch
 from common import print_table, wait, write_record
 from datasets import PAPER, load
 
-from seqatt.neural.attention import plan
-from seqatt.neural.budget import default_decay
+from seqatt.neural.attention import members_of, plan, prepare
 from seqatt.neural.engine import run
-from seqatt.neural.lanes import make_attention, make_lanes, work_of
+from seqatt.neural.lanes import work_of
 from seqatt.neural.options import AttentionOptions
 from seqatt.neural.threads import threads_for
 from seqatt.source import read_source
@@ -35,11 +35,8 @@ def measure(name: str, device: torch.device) -> dict[str, Any]:
     source = read_source(X, y, task="multiclass")
     schedule = plan(source, K, options)
 
-    def make_gate(trials: int) -> Any:
-        return make_attention(trials, source.features, options.make_mask(), options.learning_rate, device)
-
     with threads_for(work_of(source, options), device) as threads:
-        lanes = make_lanes(source, range(TRIALS), options, device, make_gate, default_decay(source.rows))
+        lanes = prepare(source, range(TRIALS), options, device)
         wait()
         ready = time.perf_counter()
         run(lanes, schedule, threads=threads)
@@ -49,6 +46,7 @@ def measure(name: str, device: torch.device) -> dict[str, Any]:
     return {
         "data": name,
         "steps": steps,
+        "members": members_of(source, options),
         "batch": min(batch, source.rows),
         "selection_seconds": ended - ready,
         "microseconds_a_step": 1e6 * (ended - ready) / steps,
@@ -63,9 +61,9 @@ def main() -> None:
     rows = [measure(name, device) for name in sys.argv[1:] or PAPER]
     keys = ["selection_seconds", "everything_seconds", "paper_seconds"]
     total = {key: sum(row[key] for row in rows) for key in keys}
-    headings = ["data", "steps", "batch", "selection s", "us a step", "everything s", "paper s"]
+    headings = ["data", "steps", "members", "batch", "selection s", "us a step", "everything s", "paper s"]
     body = [list(row.values()) for row in rows]
-    print_table(headings, [*body, ["all", "", "", total[keys[0]], None, total[keys[1]], total[keys[2]]]])
+    print_table(headings, [*body, ["all", "", "", "", total[keys[0]], None, total[keys[1]], total[keys[2]]]])
     kind = "gpu" if device.type == "cuda" else "cpu"
     write_record(f"paper-speed-{kind}", "python benchmarks/paper_speed.py", {"data": rows, "total": total})
 

@@ -22,20 +22,20 @@ STRETCHES = 20
 def profile_steps(source: Source, trials: int, device: torch.device) -> dict[str, Any]:
     """Microseconds a step of each kernel (or operation), and the share of time none was running."""
     on_gpu = device.type == "cuda"
-    lane = attending_lanes(source, trials, device)[0]
+    crew = attending_lanes(source, trials, device)[0].crews[0]
     steps = STRETCH * STRETCHES
     with threads_for(work_of(source, OPTIONS), device):
         for _ in range(3):
-            lane.advance(STRETCH)
+            crew.advance(STRETCH)
         wait()
         started = time.perf_counter()
         for _ in range(STRETCHES):
-            lane.advance(STRETCH)
+            crew.advance(STRETCH)
         wait()
         seconds = time.perf_counter() - started
         with profile(activities=[ProfilerActivity.CUDA if on_gpu else ProfilerActivity.CPU]) as seen:
             for _ in range(STRETCHES):
-                lane.advance(STRETCH)
+                crew.advance(STRETCH)
             wait()
     spent: dict[str, tuple[float, int]] = {}
     for event in seen.key_averages():

@@ -98,7 +98,7 @@ def measure(source: Source, trials: int, device: torch.device, rounds: int = 15)
 
     def stretch() -> None:
         for lane in lanes:
-            lane.advance(STRETCH)
+            lane.crews[0].advance(STRETCH)
 
     with threads_for(work_of(source, OPTIONS), device):
         steps, products = in_turns([stretch, bare_products(trials, device)], rounds, repeats=1)

@@ -100,6 +100,8 @@ def select(
     replacement: Annotated[
         int | None, typer.Option(help="Rounds that drop weak features and choose again.")
     ] = None,
+    ensemble: Annotated[int | None, typer.Option(help="Models whose evidence is pooled.")] = None,
+    input_dropout: Annotated[float | None, typer.Option(help="Share of inputs left out at random.")] = None,
     missing_indicator: Annotated[
         bool,
         typer.Option("--missing-indicator", help="Let the model see where values are missing."),
@@ -120,6 +122,8 @@ def select(
         "features_per_phase": features_per_phase,
         "warmup": warmup,
         "replacement": replacement,
+        "ensemble": ensemble,
+        "input_dropout": input_dropout,
         "task": None if task is None else task.value,
         "class_weight": "balanced" if balanced else None,
         "missing_indicator": missing_indicator or None,

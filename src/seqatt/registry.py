@@ -123,13 +123,19 @@ def select(
     epochs, batch_size, learning_rate : training length and pace; by default the length follows the
         size of the table (see the guide).
     hidden, activation, dropout, batch_norm : the built-in MLP.
+    input_dropout : share of inputs left out at random in training; by default the square root of
+        columns / rows where that is 0.15 or more, 0.6 at most.
     model, loss, optimizer : your own nn.Module (or a function ``(columns, outputs) -> nn.Module``),
         loss ``(outputs, targets)`` and optimizer ``parameters -> torch.optim.Optimizer``.
     mask : softmax, l1, l2, l1_normalised or l2_normalised; ``temperature`` is the softmax's.
-    features_per_phase : how many are chosen at the end of a phase.
+    ensemble : models whose evidence is pooled before each choice; they share the training budget, and
+        each is judged on rows it has not seen. By default 4, and 1 for your own model. 1 is the paper's.
+    surplus : how many times k features are chosen before the least useful are dropped again; by default 2.
+        1 is the paper's.
+    features_per_phase : how many are chosen at the end of a phase; by default 1, and 2 with a surplus of 2.
     warmup : share of training before the first phase, on all features at full weight.
     replacement : rounds that drop the least useful tenth of the chosen features and choose again,
-        within the same budget; by default one for every three features, 15 at most.
+        within the same budget; by default one for every three features, 5 at most.
     weight_decay : pull, at every step, of the first-layer weights of unselected features towards zero
         (Definition 3.1's penalty), in the built-in network and in modules that start with a Linear
         layer; by default 3 / rows, 0.1 at most.

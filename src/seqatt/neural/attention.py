@@ -8,8 +8,15 @@ from typing import Any
 
 import torch
 
-from seqatt.neural.budget import batch_size_for, default_decay, default_replacement, steps_for
-from seqatt.neural.engine import run
+from seqatt.neural.budget import (
+    batch_size_for,
+    default_decay,
+    default_input_dropout,
+    default_members,
+    default_replacement,
+    steps_for,
+)
+from seqatt.neural.engine import Lane, run
 from seqatt.neural.gates.attention import Attention
 from seqatt.neural.lanes import make_attention, make_lanes, work_of
 from seqatt.neural.options import AttentionOptions
@@ -20,31 +27,42 @@ from seqatt.source import Source
 
 
 def plan(source: Source, k: int, options: AttentionOptions) -> Schedule:
-    """The schedule a run will follow; its steps add up to the budget."""
+    """The schedule each model will follow; the steps of a trial's models add up to the budget."""
     batch = batch_size_for(source.rows, options.batch_size)
-    steps = steps_for(source.rows, batch, options.epochs, k)
-    if options.features_per_phase > k:
-        raise ValueError(
-            f"features_per_phase: {options.features_per_phase} is more than the k={k} features asked for"
-        )
+    steps = max(1, steps_for(source.rows, batch, options.epochs, k) // members_of(source, options))
     each = options.features_per_phase
+    if each is not None and each > k:
+        raise ValueError(f"features_per_phase: {each} is more than the k={k} features asked for")
     if not options.one_pass:
-        return algorithm_1(k, steps, features_per_phase=each)
-    # A choice comes from trained logits, so it needs a step however short the training is.
-    steps = max(steps, math.ceil(len(takes(k, each)) / (1 - options.warmup)) + 1)
+        return algorithm_1(k, steps, features_per_phase=each or 1)
+    informative = int((~source.constant).sum())
+    surplus = max(0, min(round(options.surplus * k), informative) - k)
     rounds = _replacement(source, k, options)
+    # A choice comes from trained logits, so it needs a step however short the training is.
+    steps = max(steps, math.ceil(len(takes(k, each or 1)) / (1 - options.warmup)) + 1)
     while True:
         schedule = one_pass(
             k,
             steps,
-            features_per_phase=each,
+            features_per_phase=each or -(-(k + surplus) // k),
             warmup=options.warmup,
+            surplus=surplus,
             replacement=rounds,
             fresh=options.reset_model,
         )
-        if rounds == 0 or all(phase.steps for phase in schedule if phase.take):
+        if not (rounds or surplus) or all(phase.steps for phase in schedule if phase.take):
             return schedule
-        rounds -= 1
+        if rounds:
+            rounds -= 1
+        else:
+            surplus = 0
+
+
+def members_of(source: Source, options: AttentionOptions) -> int:
+    """Models in a trial's committee: one where the user brought the model, or for Algorithm 1 as printed."""
+    if options.ensemble is not None:
+        return options.ensemble
+    return default_members(source.rows) if options.one_pass and options.model is None else 1
 
 
 def _replacement(source: Source, k: int, options: AttentionOptions) -> int:
@@ -57,6 +75,33 @@ def _decay(source: Source, options: AttentionOptions) -> float:
     return default_decay(source.rows) if options.weight_decay is None else options.weight_decay
 
 
+def _input_dropout(source: Source, options: AttentionOptions) -> float:
+    if options.input_dropout is not None:
+        return options.input_dropout
+    return default_input_dropout(source.rows, len(source.owner)) if options.one_pass else 0.0
+
+
+def prepare(
+    source: Source, seeds: Sequence[int], options: AttentionOptions, device: torch.device
+) -> list[Lane]:
+    """Everything a run needs, on the device and ready to walk through a schedule."""
+    mask = options.make_mask()
+
+    def make_gate(models: int) -> Attention:
+        return make_attention(models, source.features, mask, options.learning_rate, device)
+
+    return make_lanes(
+        source,
+        seeds,
+        options,
+        device,
+        make_gate,
+        decay=_decay(source, options),
+        members=members_of(source, options),
+        dropout=_input_dropout(source, options),
+    )
+
+
 def sequential_attention(
     source: Source,
     k: int,
@@ -66,24 +111,22 @@ def sequential_attention(
     schedule: Schedule,
     advance: Callable[[int], None],
 ) -> list[Trace]:
-    mask = options.make_mask()
-
-    def make_gate(trials: int) -> Attention:
-        return make_attention(trials, source.features, mask, options.learning_rate, device)
-
     with threads_for(work_of(source, options), device) as threads:
-        lanes = make_lanes(source, seeds, options, device, make_gate, _decay(source, options))
-        return run(lanes, schedule, advance, threads)
+        return run(prepare(source, seeds, options, device), schedule, advance, threads)
 
 
 def settings(source: Source, options: AttentionOptions, schedule: Schedule) -> dict[str, Any]:
     """The options as they were resolved for this table."""
     batch = batch_size_for(source.rows, options.batch_size)
+    members = members_of(source, options)
     steps = sum(phase.steps for phase in schedule)
     return options.record() | {
         "batch_size": batch,
-        "replacement": sum(phase.drop > 0 for phase in schedule),
+        "ensemble": members,
+        "features_per_phase": max(phase.take for phase in schedule),
+        "input_dropout": _input_dropout(source, options),
+        "replacement": sum(phase.drop > 0 and phase.steps == 0 for phase in schedule),
         "weight_decay": _decay(source, options),
         "steps": steps,
-        "epochs": steps * batch / source.rows,
+        "epochs": members * steps * batch / source.rows,
     }

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 SMALLEST, LARGEST = 64, 256  # rows in a batch
-LEAST, MOST = 3_000, 20_000  # steps
+LEAST, MOST = 4_000, 20_000  # steps
 EACH = 40  # steps for each feature to choose, at least
 PASSES = 10  # over the rows, within those limits
+JUDGED_LEAST, JUDGED_MOST, JUDGED_PASSES = 3_000, 12_000, 50  # the same, for a network that judges a choice
+MEMBERS = 4  # of a trial's committee
+FEWEST = 32  # rows below which nothing is dealt to members or dropped
 
 
 def default_batch_size(rows: int) -> int:
@@ -19,7 +24,10 @@ def default_batch_size(rows: int) -> int:
 
 
 def default_steps(rows: int, batch_size: int, k: int) -> int:
-    """Ten passes over the rows, but 3,000 steps at least, 20,000 at most, and 40 for each feature."""
+    """Ten passes over the rows, but 4,000 steps at least, 20,000 at most, and 40 for each feature.
+
+    The members of a committee share them.
+    """
     passes = PASSES * rows // batch_size
     return max(min(max(passes, LEAST), MOST), EACH * k)
 
@@ -36,9 +44,31 @@ def steps_for(rows: int, batch_size: int, epochs: float | None, k: int) -> int:
     return max(1, round(epochs * rows / batch_size))
 
 
+def judging_steps(rows: int, batch_size: int, epochs: float | None) -> int:
+    """How long a network is trained that judges a choice: fifty passes, 3,000 to 12,000 steps."""
+    if epochs is not None:
+        return steps_for(rows, batch_size, epochs, k=1)
+    return min(max(JUDGED_PASSES * rows // batch_size, JUDGED_LEAST), JUDGED_MOST)
+
+
 def default_replacement(k: int) -> int:
-    """Rounds of dropping and choosing again: one for every three features, 15 at most."""
-    return min(15, k // 3)
+    """Rounds of dropping and choosing again: one for every three features, 5 at most."""
+    return min(5, k // 3)
+
+
+def default_members(rows: int) -> int:
+    """Models in a trial's committee: four, but one where its parts would be a handful of rows."""
+    return MEMBERS if rows >= FEWEST else 1
+
+
+def default_input_dropout(rows: int, columns: int) -> float:
+    """How often an input is dropped in training: the more, the more columns there are for the rows.
+
+    A network with many inputs and few rows knows the rows by heart; what it has then no use for looks
+    useless. Large tables need none of it, and a little is not worth its cost.
+    """
+    rate = math.sqrt(columns / rows)
+    return min(0.6, rate) if rate >= 0.15 and rows >= FEWEST else 0.0
 
 
 def default_decay(rows: int) -> float:

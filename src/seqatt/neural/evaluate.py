@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from seqatt.encoding import SparseColumns
-from seqatt.neural.budget import batch_size_for, steps_for
+from seqatt.neural.budget import batch_size_for, judging_steps
 from seqatt.neural.engine import Lane, pick_device, run
 from seqatt.neural.lanes import make_lanes, work_of
 from seqatt.neural.options import Training, check_seeds
@@ -21,6 +21,7 @@ from seqatt.source import Source, read_source
 from seqatt.table import Table, read_table
 
 ROWS_AT_ONCE = 8192
+INPUT_DROPOUT = 0.1  # part of the recipe by which every choice is judged
 
 
 class Evaluation(Mapping[str, NDArray[np.float64]]):
@@ -87,7 +88,7 @@ def evaluate(
     indices : Selection, sequence of column positions or names, or None for all columns.
     hidden, seeds, device : the network's widths, one seed a network, where to train.
     training : ``epochs``, ``batch_size``, ``learning_rate``, ``activation``, ``dropout``,
-        ``batch_norm``, ``model``, ``loss`` or ``optimizer``, as in ``select``.
+        ``input_dropout`` (here 0.1), ``batch_norm``, ``model``, ``loss`` or ``optimizer``, as in ``select``.
 
     Examples
     --------
@@ -119,9 +120,10 @@ def evaluate(
     if len(truth) != test.rows:
         raise ValueError(f"X_test has {test.rows} rows and y_test has {len(truth)}")
     batch = batch_size_for(source.rows, options.batch_size)
-    steps = steps_for(source.rows, batch, options.epochs, k=1)
+    steps = judging_steps(source.rows, batch, options.epochs)
+    dropout = INPUT_DROPOUT if options.input_dropout is None else options.input_dropout
     with threads_for(work_of(source, options), picked) as threads:
-        lanes = make_lanes(source, seeds, options, picked)
+        lanes = make_lanes(source, seeds, options, picked, dropout=dropout)
         run(lanes, cooling(steps), threads=threads)
         outputs = _predict(lanes, source, test.select(columns), picked)
     per_seed = [_metrics(source, out, truth) for out in outputs]
@@ -187,7 +189,7 @@ def _predict(lanes: list[Lane], source: Source, test: Table, device: torch.devic
         rows = np.arange(start, min(start + ROWS_AT_ONCE, test.rows))
         part = columns.open(rows) if isinstance(columns, SparseColumns) else columns[rows]
         x = torch.from_numpy(part).to(device)
-        parts.append(torch.cat([lane.predict(x) for lane in lanes]).double().cpu().numpy())
+        parts.append(torch.cat([lane.crews[0].predict(x) for lane in lanes]).double().cpu().numpy())
     return np.concatenate(parts, axis=1)
 
 

@@ -1,20 +1,41 @@
-"""Batches for the engine, in an order drawn trial by trial."""
+"""Batches for the engine, in an order drawn model by model."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from seqatt.neural.noise import Noise
 from seqatt.neural.rows import Batch, Picked, Rows
 
 LAID_OUT = 1 << 22  # row numbers laid out at a time, at most
 STRETCH = 64  # batches laid out at a time: the most steps an accelerator is given in one go
 SAMPLED_CELLS = 1 << 24  # of a batch for judging: wide tables are judged a few rows at a time
 AHEAD = 1024  # batches whose order is drawn at a time, at least: small tables pass by quickly
+LOOKS = 4  # at a row that is judged, where inputs are dropped: each time others
+
+
+@dataclass(frozen=True)
+class Draws:
+    """A model's own randomness, and the rows it learns from and is judged on where not all are both."""
+
+    order: torch.Generator
+    noise: torch.Generator
+    learns: Tensor | None = None
+    judged: Tensor | None = None
+
+
+class Drawn(NamedTuple):
+    """Batches to come: row numbers (m, T, B), and where each finds its noise (m, T)."""
+
+    rows: Tensor
+    places: Tensor
 
 
 class Feed:
@@ -25,30 +46,34 @@ class Feed:
     table itself, in its own order: nothing is copied.
     """
 
-    def __init__(self, rows: Rows, batch_size: int, generators: Sequence[torch.Generator]) -> None:
+    def __init__(self, rows: Rows, batch_size: int, draws: Sequence[Draws], dropout: float = 0.0) -> None:
         self._rows = rows
         self.captured = rows.x is not None  # else rows are opened on the host
-        self._generators = list(generators)
-        trials, size = len(self._generators), min(batch_size, rows.count)
+        self._draws = list(draws)
+        own = draws[0].learns
+        self._count = rows.count if own is None else len(own)
+        trials, size = len(draws), min(batch_size, self._count)
         self.size = size
-        self._per_pass = rows.count // size
+        self._per_pass = self._count // size
         self._passes = max(1, AHEAD // self._per_pass) if rows.device.type != "cpu" else 1
         self.stretch = STRETCH
+        self._noise = Noise(dropout, size * rows.columns, rows.device) if dropout else None
         self._whole: Batch | None = None
-        if size == rows.count:
+        if size == rows.count and self._noise is None:
             self._whole = _whole_table(rows, trials)
             return
         self.stretch = min(STRETCH, max(8, LAID_OUT // (trials * size) // 8 * 8))
         self._index = torch.empty(self.stretch, trials, size, dtype=torch.int64, device=rows.device)
+        self._places = torch.zeros(self.stretch, trials, dtype=torch.int64, device=rows.device)
         self._y = rows.y.new_empty(self.stretch, trials, size, *rows.y.shape[1:])
         self._w = None if rows.w is None else rows.w.new_empty(self.stretch, trials, size)
         self._room = None if rows.x is None else rows.x.new_empty(trials, size, rows.columns)
         self._batches = [self._batch(place) for place in range(self.stretch)]
         self._current = self._batches[0]
-        self._order = torch.empty(0, trials, size, dtype=torch.int32)
+        self._drawn = Drawn(torch.empty(0, trials, size), torch.empty(0, trials))
         self._cursor = 0
         self._worker = ThreadPoolExecutor(1) if rows.device.type != "cpu" else None
-        self._next: Future[Tensor] | None = None
+        self._next: Future[Drawn] | None = None
 
     def load(self, count: int) -> None:
         """Lay out the next ``count`` batches, at most a stretch."""
@@ -56,10 +81,11 @@ class Feed:
             return
         done = 0
         while done < count:
-            if self._cursor == len(self._order):
-                self._order, self._cursor = self._next_order(), 0
-            some = min(count - done, len(self._order) - self._cursor)
-            self._index[done : done + some] = self._order[self._cursor : self._cursor + some]
+            if self._cursor == len(self._drawn.rows):
+                self._drawn, self._cursor = self._next_drawn(), 0
+            some = min(count - done, len(self._drawn.rows) - self._cursor)
+            self._index[done : done + some] = self._drawn.rows[self._cursor : self._cursor + some]
+            self._places[done : done + some] = self._drawn.places[self._cursor : self._cursor + some]
             self._cursor += some
             done += some
         chosen = self._index[:count].flatten()
@@ -77,35 +103,64 @@ class Feed:
 
     def _batch(self, place: int) -> Picked:
         w = None if self._w is None else self._w[place]
-        return Picked(self._rows, self._index[place], self._y[place], w, self._room)
+        return Picked(
+            self._rows, self._index[place], self._y[place], w, self._room, self._noise, self._places[place]
+        )
 
     def sample(self, count: int) -> Iterator[Batch]:
-        """The same up to ``count`` rows for every trial and every call, in batches: for judging."""
-        generator = torch.Generator().manual_seed(0)
-        count = min(count, self._rows.count)
-        index = torch.randperm(self._rows.count, generator=generator)[:count].to(self._rows.device)
-        index = index.expand(len(self._generators), -1)
-        at_once = min(1024, max(64, SAMPLED_CELLS // (self._rows.columns * len(self._generators))))
-        return (self._rows.take(part) for part in torch.split(index, at_once, dim=1))
+        """Up to ``count`` rows a model, the same at every call, in batches: for judging.
 
-    def _next_order(self) -> Tensor:
-        """Row numbers of the batches to come (m, T, B); an accelerator's are drawn while it works."""
+        They are rows it does not learn from, where it has such. Where inputs are dropped in training they
+        are dropped here too, a few times over: what a feature is worth shows when others are missing.
+        """
+        generator = torch.Generator().manual_seed(0)
+        index = self._judged_rows(count, generator).to(self._rows.device)
+        models = len(index)
+        at_once = min(1024, max(64, SAMPLED_CELLS // (self._rows.columns * models)))
+        if self._noise is None:
+            yield from (self._rows.take(part) for part in torch.split(index, at_once, dim=1))
+            return
+        looks = min(LOOKS, max(1, count // index.shape[1]))
+        for part in torch.split(index.repeat(1, looks), min(at_once, self.size), dim=1):
+            places = self._noise.draw_places(1, generator).to(self._rows.device).long().expand(models)
+            yield self._rows.take(part, self._noise, places)
+
+    def _judged_rows(self, count: int, generator: torch.Generator) -> Tensor:
+        judged = [draws.judged for draws in self._draws if draws.judged is not None]
+        if judged:
+            return torch.stack(judged)[:, :count]
+        count = min(count, self._rows.count)
+        index = torch.randperm(self._rows.count, generator=generator)[:count]
+        return index.expand(len(self._draws), -1)
+
+    def _next_drawn(self) -> Drawn:
+        """The batches to come; an accelerator's are drawn while it works."""
         if self._worker is None:
             return self._draw()
-        order = self._draw() if self._next is None else self._next.result()
+        drawn = self._draw() if self._next is None else self._next.result()
         self._next = self._worker.submit(self._draw)
-        return order.to(self._rows.device)
+        return Drawn(drawn.rows.to(self._rows.device), drawn.places.to(self._rows.device))
 
-    def _draw(self) -> Tensor:
-        shape = (self._passes, self._per_pass, len(self._generators), self.size)
-        order = torch.empty(shape, dtype=torch.int32)
-        for some in order:
-            for trial, generator in enumerate(self._generators):
-                drawn = torch.randperm(self._rows.count, generator=generator)
-                batches = drawn[: self._per_pass * self.size].view(self._per_pass, self.size)
-                # In the table's own order a CPU gathers a batch's rows faster.
-                some[:, trial] = batches if self._worker else torch.from_numpy(np.sort(batches.numpy()))
-        return order.flatten(0, 1)
+    def _draw(self) -> Drawn:
+        shape = (self._passes, self._per_pass, len(self._draws))
+        rows = torch.empty(*shape, self.size, dtype=torch.int32)
+        places = torch.zeros(shape, dtype=torch.int32)
+        for some, starts in zip(rows, places, strict=True):
+            for model, draws in enumerate(self._draws):
+                some[:, model] = self._shuffled(draws)
+                if self._noise is not None:
+                    starts[:, model] = self._noise.draw_places(self._per_pass, draws.noise)
+        return Drawn(rows.flatten(0, 1), places.flatten(0, 1))
+
+    def _shuffled(self, draws: Draws) -> Tensor:
+        """One pass over a model's rows, in batches (m, B)."""
+        if self.size == self._count:  # all of them at once, in any order
+            return (torch.arange(self._count) if draws.learns is None else draws.learns)[None]
+        drawn = torch.randperm(self._count, generator=draws.order)
+        drawn = drawn if draws.learns is None else draws.learns[drawn]
+        batches = drawn[: self._per_pass * self.size].view(self._per_pass, self.size)
+        # In the table's own order a CPU gathers a batch's rows faster.
+        return batches if self._worker else torch.from_numpy(np.sort(batches.numpy()))
 
 
 def _whole_table(rows: Rows, trials: int) -> Batch:

@@ -140,9 +140,12 @@ class FusedMLP(Stacked):
         space = self._space(trials, size)
         (w1, w2, b1, b2), first, second = self._adam.params, self._adam.first, self._adam.second
         tiles = space["losses"].shape[1]
+        # Where there is no noise the kernels read none, but want to be given something.
+        noise = (batch.noise.bank, batch.places) if batch.noise else (weights, batch.index)
+        noisy = batch.noise is not None
         first_product[(triton.cdiv(size, PRODUCT["BM"]), trials, PARTS)](
-            batch.rows.x, batch.index, weights, w1, space["sums"], self._powers, size, columns,
-            PARTS=PARTS, **PRODUCT, **self._hidden,
+            batch.rows.x, batch.index, *noise, weights, w1, space["sums"], self._powers, size, columns,
+            NOISY=noisy, PARTS=PARTS, **PRODUCT, **self._hidden,
         )  # fmt: skip
         top_and_back[(tiles, trials)](
             space["sums"], batch.y, batch.y if batch.w is None else batch.w, b1, w2, b2,
@@ -152,11 +155,11 @@ class FusedMLP(Stacked):
         )  # fmt: skip
         tail = [triton.cdiv(count, UPDATE["BP"]) for count in (w2[0].numel(), b1[0].numel(), b2[0].numel())]
         update[(triton.cdiv(columns, UPDATE["BD"]) + sum(tail), trials)](
-            batch.rows.x, batch.index, weights, space["back"], space["w2"], space["b1"], space["b2"],
+            batch.rows.x, batch.index, *noise, weights, space["back"], space["w2"], space["b1"], space["b2"],
             self._grad, self._powers, self._rate,
             w1, first[0], second[0], w2, first[1], second[1],
             b1, first[2], second[2], b2, first[3], second[3],
-            size, columns, outputs, tiles, **UPDATE, **self._hidden,
+            size, columns, outputs, tiles, NOISY=noisy, **UPDATE, **self._hidden,
         )  # fmt: skip
         return self._grad
 

@@ -15,8 +15,8 @@ import triton.language as tl
 
 @triton.jit
 def first_product(
-    table, index, gate, w1, sums, powers, B, C,
-    PARTS: tl.constexpr, BM: tl.constexpr, BK: tl.constexpr,
+    table, index, bank, places, gate, w1, sums, powers, B, C,
+    NOISY: tl.constexpr, PARTS: tl.constexpr, BM: tl.constexpr, BK: tl.constexpr,
     H: tl.constexpr, HA: tl.constexpr, HB: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
     """What a part of the columns gives to the hidden sums of some rows."""
@@ -36,6 +36,8 @@ def first_product(
         c = k + tl.arange(0, BK)
         inside = (c < C)[None, :]
         x = tl.load(table + picked[:, None] * C + c[None, :], mask=live & inside, other=0.0)
+        if NOISY:
+            x *= _noise(bank, places, t, rows, c, live & inside, C)
         x *= tl.load(gate + t * C + c, mask=c < C, other=0.0)[None, :]
         some = (a < H)[:, None] & inside
         layer_a = tl.load(w1 + (t * H + a[:, None]) * C + c[None, :], mask=some, other=0.0)
@@ -46,6 +48,12 @@ def first_product(
     spot = ((t * PARTS + part) * B + rows[:, None]) * H
     tl.store(sums + spot + a[None, :], sums_a, mask=live & (a < H)[None, :])
     tl.store(sums + spot + b[None, :], sums_b, mask=live & (b < H)[None, :])
+
+
+@triton.jit
+def _noise(bank, places, t, rows, c, live, C):
+    """What the inputs of some rows of a model's batch are multiplied by."""
+    return tl.load(bank + tl.load(places + t) + rows[:, None] * C + c[None, :], mask=live, other=0.0)
 
 
 @triton.jit
@@ -162,10 +170,10 @@ def _judge(out, y, given, o, live, OUTS, LOSS: tl.constexpr):
 
 @triton.jit
 def update(
-    table, index, gate, back, g_w2, g_b1, g_b2, grad, powers, rate,
+    table, index, bank, places, gate, back, g_w2, g_b1, g_b2, grad, powers, rate,
     w1, w1_m, w1_v, w2, w2_m, w2_v, b1, b1_m, b1_v, b2, b2_m, b2_v,
     B, C, OUTS, TILES,
-    BD: tl.constexpr, BK: tl.constexpr, BP: tl.constexpr, BT: tl.constexpr,
+    NOISY: tl.constexpr, BD: tl.constexpr, BK: tl.constexpr, BP: tl.constexpr, BT: tl.constexpr,
     H: tl.constexpr, HA: tl.constexpr, HB: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
     """Gradients and Adam's step: programs for columns of the first layer, then for the rest."""
@@ -176,8 +184,8 @@ def update(
     bias = tl.cdiv(H, BP)
     if block < 0:
         _update_columns(
-            tl.program_id(0), t, table, index, gate, back, grad, w1, w1_m, w1_v, pace, fix, B, C,
-            BD, BK, H, HA, HB, PRECISION,
+            tl.program_id(0), t, table, index, bank, places, gate, back, grad, w1, w1_m, w1_v, pace, fix,
+            B, C, NOISY, BD, BK, H, HA, HB, PRECISION,
         )  # fmt: skip
     elif block < layer:
         _step_tail(w2, w2_m, w2_v, g_w2, t, block, OUTS * H, TILES, pace, fix, BP, BT)
@@ -189,9 +197,9 @@ def update(
 
 @triton.jit
 def _update_columns(
-    tile, t, table, index, gate, back, grad, w1, w1_m, w1_v, pace, fix, B, C,
-    BD: tl.constexpr, BK: tl.constexpr, H: tl.constexpr, HA: tl.constexpr, HB: tl.constexpr,
-    PRECISION: tl.constexpr,
+    tile, t, table, index, bank, places, gate, back, grad, w1, w1_m, w1_v, pace, fix, B, C,
+    NOISY: tl.constexpr, BD: tl.constexpr, BK: tl.constexpr, H: tl.constexpr, HA: tl.constexpr,
+    HB: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
     """Columns of the first layer: their gradient, that of their weights in the gate, Adam's step."""
     a = tl.arange(0, HA)
@@ -205,7 +213,10 @@ def _update_columns(
         rows = k + tl.arange(0, BK)
         live = rows < B
         picked = tl.load(index + t * B + rows, mask=live, other=0)
-        x = tl.load(table + picked[:, None] * C + c[None, :], mask=live[:, None] & inside[None, :], other=0.0)
+        both = live[:, None] & inside[None, :]
+        x = tl.load(table + picked[:, None] * C + c[None, :], mask=both, other=0.0)
+        if NOISY:
+            x *= _noise(bank, places, t, rows, c, both, C)
         some = (a < H)[:, None] & live[None, :]
         back_a = tl.load(back + (t * H + a[:, None]) * B + rows[None, :], mask=some, other=0.0)
         some = (b < H)[:, None] & live[None, :]

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from seqatt.neural.body import Body
 from seqatt.neural.budget import batch_size_for
+from seqatt.neural.crew import Crew
 from seqatt.neural.engine import Lane
-from seqatt.neural.feed import Feed
+from seqatt.neural.feed import Draws, Feed
 from seqatt.neural.gates.attention import Attention
 from seqatt.neural.gates.gate import Gate
 from seqatt.neural.masks import Mask
@@ -27,7 +29,27 @@ from seqatt.neural.waking import waking
 from seqatt.source import Source, SparseColumns
 
 MakeGate = Callable[[int], Gate]
-WEIGHTS, ORDER = 0, 1  # streams of randomness a seed has
+WEIGHTS, ORDER, NOISE, PARTS = range(4)  # streams of randomness a seed has
+
+
+@dataclass(frozen=True)
+class Member:
+    """One model of a trial's committee."""
+
+    seed: int
+    number: int
+
+    def generator(self, stream: int) -> torch.Generator:
+        return torch.Generator().manual_seed(self._state(stream))
+
+    def module_seed(self) -> int:
+        """For randomness that is a module's own; the first member's is the trial's seed."""
+        return self.seed if self.number == 0 else self._state(WEIGHTS)
+
+    def _state(self, stream: int) -> int:
+        """Streams of one seed have nothing to do with each other or with other seeds."""
+        words = [self.seed, stream, self.number] if self.number else [self.seed, stream]
+        return int(np.random.SeedSequence(words).generate_state(1, np.uint64)[0]) & (2**63 - 1)
 
 
 def make_lanes(
@@ -36,27 +58,51 @@ def make_lanes(
     training: Training,
     device: torch.device,
     make_gate: MakeGate | None = None,
+    *,
     decay: float = 0.0,
+    members: int = 1,
+    dropout: float = 0.0,
 ) -> list[Lane]:
     """One lane for all trials where kernels are shared, else one each.
 
-    ``decay`` pulls the first-layer weights of unselected features towards zero at every step.
+    ``decay`` pulls the first-layer weights of unselected features towards zero at every step; ``dropout``
+    is that of inputs.
     """
     rows = Rows(source, device)
     owner = torch.from_numpy(source.owner).to(device)
     shared = training.built_in and device.type != "cpu"
-    groups = [list(seeds)] if shared else [[seed] for seed in seeds]
     batch_size = batch_size_for(source.rows, training.batch_size)
     lanes = []
-    for group in groups:
-        body = _make_body(source, group, training, device)
-        if isinstance(body, Separate):
-            _try_out(body, source, rows, training)
-        feed = Feed(rows, batch_size, [_generator(seed, ORDER) for seed in group])
-        gate = None if make_gate is None else make_gate(len(group))
-        state = State(len(group), source.constant, device)
-        lanes.append(Lane(len(group), body, gate, feed, state, owner, decay))
+    for trials in [list(seeds)] if shared else [[seed] for seed in seeds]:
+        committee = [(Member(seed, i), parts) for seed in trials for i, parts in _deal(source, seed, members)]
+        crews = [committee] if shared else [[one] for one in committee]
+        state = State(len(trials), source.constant, device, repeats=members if shared else 1)
+        made = []
+        for crew in crews:
+            body = _make_body(source, [member for member, _ in crew], training, device)
+            if isinstance(body, Separate):
+                _try_out(body, source, rows, training)
+            draws = [Draws(m.generator(ORDER), m.generator(NOISE), *parts) for m, parts in crew]
+            feed = Feed(rows, batch_size, draws, dropout)
+            gate = None if make_gate is None else make_gate(len(crew))
+            made.append(Crew(body, gate, feed, state, owner, decay))
+        lanes.append(Lane(made, state))
     return lanes
+
+
+def _deal(source: Source, seed: int, members: int) -> list[tuple[int, tuple[Tensor | None, Tensor | None]]]:
+    """The rows each member learns from and those it is judged on.
+
+    A model alone has all rows for both. A committee's rows are dealt into one part more than it has
+    members; each member is judged on a part of its own, which it does not learn from.
+    """
+    size = source.rows // (members + 1)
+    if members == 1 or size == 0:
+        return [(i, (None, None)) for i in range(members)]
+    order = torch.randperm(source.rows, generator=Member(seed, 0).generator(PARTS))
+    judged = [order[i * size : (i + 1) * size] for i in range(members)]
+    learns = [torch.cat([order[: i * size], order[(i + 1) * size :]]) for i in range(members)]
+    return list(enumerate(zip(learns, judged, strict=True)))
 
 
 def make_attention(trials: int, features: int, mask: Mask, rate: float, device: torch.device) -> Attention:
@@ -73,7 +119,7 @@ def work_of(source: Source, training: Training) -> int:
     return batch * len(source.owner) * width
 
 
-def _make_body(source: Source, seeds: Sequence[int], training: Training, device: torch.device) -> Body:
+def _make_body(source: Source, members: Sequence[Member], training: Training, device: torch.device) -> Body:
     target = source.target
     outputs = target.outputs
     if target.task == "binary" and (
@@ -82,7 +128,7 @@ def _make_body(source: Source, seeds: Sequence[int], training: Training, device:
         outputs = 2  # of a single output it would always be zero
     shape = Shape(len(source.owner), training.hidden, outputs, training.activation, training.dropout)
     if training.built_in:
-        generators = [_generator(seed, WEIGHTS) for seed in seeds]
+        generators = [member.generator(WEIGHTS) for member in members]
         rate = training.learning_rate
         fast = None if isinstance(source.columns, SparseColumns) else waking(device).result()
         served = fast and fast.serves_body(shape) and fast.body_works(shape, target.task, device)
@@ -102,7 +148,7 @@ def _make_body(source: Source, seeds: Sequence[int], training: Training, device:
         return torch.optim.Adam(params, lr=training.learning_rate)  # type: ignore[arg-type]
 
     make_optimizer = training.optimizer or adam
-    return Separate(make_module, target.task, seeds[0], make_optimizer, device, training.loss)
+    return Separate(make_module, target.task, members[0].module_seed(), make_optimizer, device, training.loss)
 
 
 def _try_out(body: Separate, source: Source, rows: Rows, training: Training) -> None:
@@ -117,9 +163,3 @@ def _try_out(body: Separate, source: Source, rows: Rows, training: Training) -> 
             f"model: returns shape {tuple(out.shape)} for 2 rows, but the {target.task} target "
             f"needs {target.outputs} output(s) a row"
         )
-
-
-def _generator(seed: int, stream: int) -> torch.Generator:
-    """Streams of one seed that have nothing to do with each other or with other seeds."""
-    state = np.random.SeedSequence([seed, stream]).generate_state(1, np.uint64)[0]
-    return torch.Generator().manual_seed(int(state) & (2**63 - 1))

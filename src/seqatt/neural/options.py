@@ -17,9 +17,9 @@ from seqatt.neural.stacked import ACTIVATIONS
 class Training:
     """The network and how it is trained; shared by selection and evaluation.
 
-    ``epochs`` and ``batch_size`` left at None follow the size of the table. ``model`` is an nn.Module,
-    copied for every trial, or a function ``(columns, outputs) -> nn.Module``; ``optimizer`` a function
-    of the model's parameters; ``loss`` a function ``(outputs, targets)``.
+    ``epochs``, ``batch_size`` and ``input_dropout`` left at None follow the size of the table. ``model`` is
+    an nn.Module, copied for every trial, or a function ``(columns, outputs) -> nn.Module``; ``optimizer`` a
+    function of the model's parameters; ``loss`` a function ``(outputs, targets)``.
     """
 
     epochs: float | None = None
@@ -28,6 +28,7 @@ class Training:
     hidden: tuple[int, ...] = (67,)
     activation: str = "relu"
     dropout: float = 0.0
+    input_dropout: float | None = None
     batch_norm: bool = False
     model: nn.Module | Callable[[int, int], nn.Module] | None = None
     loss: Callable[[torch.Tensor, torch.Tensor], torch.Tensor] | None = None
@@ -38,6 +39,7 @@ class Training:
         _whole(self, "batch_size", least=1, optional=True)
         _number(self, "learning_rate", above=0)
         _number(self, "dropout", least=0, below=1)
+        _number(self, "input_dropout", least=0, below=1, optional=True)
         object.__setattr__(self, "hidden", _widths(self.hidden))
         one_of("activation", self.activation, list(ACTIVATIONS))
         _flag(self, "batch_norm")
@@ -68,8 +70,10 @@ class AttentionOptions(Training):
 
     mask: str = "softmax"
     temperature: float = 1.0
-    features_per_phase: int = 1
+    features_per_phase: int | None = None
     warmup: float = 0.1
+    ensemble: int | None = None
+    surplus: float = 2.0
     replacement: int | None = None
     weight_decay: float | None = None
     one_pass: bool = True
@@ -81,7 +85,9 @@ class AttentionOptions(Training):
         _number(self, "temperature", above=0)
         if self.temperature != 1 and self.mask != "softmax":
             raise ValueError(f"temperature: only the softmax mask has one, not {self.mask!r}")
-        _whole(self, "features_per_phase", least=1)
+        _whole(self, "features_per_phase", least=1, optional=True)
+        _whole(self, "ensemble", least=1, optional=True)
+        _number(self, "surplus", least=1)
         _number(self, "warmup", least=0, below=1)
         _whole(self, "replacement", least=0, optional=True)
         _number(self, "weight_decay", least=0, below=1, optional=True)

@@ -6,6 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from seqatt.neural.noise import Noise
 from seqatt.source import Source, SparseColumns
 
 
@@ -26,12 +27,22 @@ class Batch:
 class Picked(Batch):
     """A batch by row numbers (T, B) of a table: its ``x`` is gathered when it is first asked for.
 
-    With a ``room`` (T, B, c) it is gathered into that, and again after every ``renew``.
+    With a ``room`` (T, B, c) it is gathered into that, and again after every ``renew``. With ``noise`` some
+    inputs are dropped, by the draws that start at ``places`` (T,).
     """
 
     def __init__(
-        self, rows: Rows, index: Tensor, y: Tensor, w: Tensor | None, room: Tensor | None = None
+        self,
+        rows: Rows,
+        index: Tensor,
+        y: Tensor,
+        w: Tensor | None,
+        room: Tensor | None = None,
+        noise: Noise | None = None,
+        places: Tensor | None = None,
     ) -> None:
+        self.noise = noise
+        self.places = places
         self.rows = rows
         self.index = index
         self.y = y
@@ -46,6 +57,9 @@ class Picked(Batch):
         if self._x is None:
             found = self.rows.open(self._flat, self._flat_room)
             self._x = found.view(*self.index.shape, -1) if self._room is None else self._room
+            if self.noise is not None:
+                assert self.places is not None
+                self.noise.apply(self._x, self.places)
         return self._x
 
     def renew(self) -> Picked:
@@ -72,6 +86,7 @@ class Rows:
         assert self.sparse is not None
         return torch.from_numpy(self.sparse.open(index.cpu().numpy())).to(self.device)
 
-    def take(self, index: Tensor) -> Batch:
+    def take(self, index: Tensor, noise: Noise | None = None, places: Tensor | None = None) -> Batch:
         """A batch of the rows numbered by (T, B)."""
-        return Picked(self, index, self.y[index], None if self.w is None else self.w[index])
+        w = None if self.w is None else self.w[index]
+        return Picked(self, index, self.y[index], w, noise=noise, places=places)

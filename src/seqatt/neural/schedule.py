@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 Sees = Literal["all", "attended", "kept"]
@@ -28,6 +28,7 @@ class Phase:
 
 Schedule = tuple[Phase, ...]
 TURNOVER = 10  # one feature in so many is dropped and chosen again in a replacement round
+CUTS = 10  # steps in which a surplus of chosen features is dropped again
 
 
 def split(total: int, parts: int) -> list[int]:
@@ -47,26 +48,29 @@ def one_pass(
     *,
     features_per_phase: int = 1,
     warmup: float = 0.1,
+    surplus: int = 0,
     replacement: int = 0,
     fresh: bool = False,
 ) -> Schedule:
     """One training, its steps divided among warm-up and choices (the paper's one-pass form).
 
-    Each of the ``replacement`` rounds drops a tenth of the chosen features, at least one, and chooses
-    as many again within the same budget.
+    A ``surplus`` of features is chosen beyond k, and dropped again in a few cuts with training on the
+    chosen features between them. Each of the ``replacement`` rounds after that drops a tenth of the k
+    features, at least one, and chooses as many again. All within the same budget.
     """
     turnover = max(1, k // TURNOVER)
-    first = takes(k, features_per_phase)
     again = takes(turnover, min(features_per_phase, turnover))
-    choices = first + again * replacement
+    cuts = split(surplus, min(CUTS, surplus)) if surplus else []
+    choices = [Phase(0, take=take, fresh=fresh) for take in takes(k + surplus, features_per_phase)]
+    choices += [Phase(0, drop=cut, sees="kept", fresh=fresh) for cut in cuts]
+    choices += [Phase(0, take=take, fresh=fresh) for take in again] * replacement
     warm = round(warmup * steps)
-    shares = split(steps - warm, len(choices))
     phases = [Phase(warm, sees="all")] if warm else []
-    for i, (take, share) in enumerate(zip(choices, shares, strict=True)):
-        opens_round = i >= len(first) and (i - len(first)) % len(again) == 0
-        if opens_round:
+    opening = len(choices) - len(again) * replacement
+    for i, (phase, share) in enumerate(zip(choices, split(steps - warm, len(choices)), strict=True)):
+        if i >= opening and (i - opening) % len(again) == 0:
             phases.append(Phase(0, drop=turnover, sees="kept"))
-        phases.append(Phase(share, take=take, fresh=fresh))
+        phases.append(replace(phase, steps=share))
     return tuple(phases)
 
 

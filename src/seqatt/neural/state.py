@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -10,12 +12,19 @@ CONSTANT = -1e300  # a score below any that a feature can earn
 
 
 class State:
-    """``kept`` (1 or 0) and ``closed`` (0 or -inf) are (T, d); ``order`` has the features as chosen."""
+    """What each trial has chosen: ``order`` has the features as chosen.
 
-    def __init__(self, trials: int, constant: NDArray[np.bool_], device: torch.device) -> None:
+    ``kept`` (1 or 0) and ``closed`` (0 or -inf) say it to the models: a row for each, ``repeats`` models
+    a trial.
+    """
+
+    def __init__(
+        self, trials: int, constant: NDArray[np.bool_], device: torch.device, repeats: int = 1
+    ) -> None:
         self._constant = constant
+        self._repeats = repeats
         self.order: list[list[int]] = [[] for _ in range(trials)]
-        self.kept = torch.zeros(trials, len(constant), device=device)
+        self.kept = torch.zeros(trials * repeats, len(constant), device=device)
         self.closed = torch.zeros_like(self.kept)
         self._write()
 
@@ -36,7 +45,8 @@ class State:
         """Let go of the ``count`` chosen features whose removal harms least; harm follows ``order``."""
         dropped = []
         for order, row in zip(self.order, harm, strict=True):
-            positions = np.argsort(row, kind="stable")[:count]
+            harmless = np.where(self._constant[order], -np.inf, row)
+            positions = np.argsort(harmless, kind="stable")[:count]
             gone = [order[p] for p in positions]
             order[:] = [f for f in order if f not in gone]
             dropped.append(gone)
@@ -51,12 +61,22 @@ class State:
         ranked = np.lexsort((-scores[candidates], self._constant[candidates]))  # stable: ties by index
         return list(candidates[ranked].tolist())
 
+    def free(self) -> NDArray[np.bool_]:
+        """Which features (trials, d) may still be chosen."""
+        free = np.tile(~self._constant, (len(self.order), 1))
+        for row, order in zip(free, self.order, strict=True):
+            row[order] = False
+        return free
+
     def _write(self) -> None:
-        kept = np.zeros(tuple(self.kept.shape), dtype=bool)
+        kept = np.zeros((len(self.order), self.kept.shape[1]), dtype=bool)
         for row, order in zip(kept, self.order, strict=True):
             row[order] = True
         barred = kept | self._constant
         spent = barred.all(1)
         barred[spent] = kept[spent]  # only constant features are left: let them in after all
-        self.kept.copy_(torch.from_numpy(kept))
-        self.closed.copy_(torch.from_numpy(np.where(barred, -np.inf, 0.0)))
+        self._tell(self.kept, kept)
+        self._tell(self.closed, np.where(barred, -np.inf, 0.0))
+
+    def _tell(self, models: torch.Tensor, trials: NDArray[Any]) -> None:
+        models.copy_(torch.from_numpy(np.repeat(trials, self._repeats, axis=0)))

@@ -13,8 +13,11 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager, nullcontext
+from typing import TypeVar
 
 import torch
+
+Result = TypeVar("Result")
 
 SERIAL_WORK = 3_000_000  # multiply-adds of a step's largest product below which threads cost more
 PROBE_STEPS = 8  # a look at the other number of threads is short: it may be a bad one
@@ -39,6 +42,36 @@ def threads_for(work: int, device: torch.device) -> Iterator[int]:
     finally:
         torch.set_num_threads(before)
         torch.set_flush_denormal(False)
+
+
+class Spread:
+    """Runs several pieces of work, on a thread each where there are more than one thread for it."""
+
+    def __init__(self, threads: int) -> None:
+        self._pool = ThreadPoolExecutor(threads, initializer=_settle) if threads > 1 else None
+
+    def __enter__(self) -> Spread:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._pool is not None:
+            self._pool.shutdown()
+
+    def run(self, works: Sequence[Callable[[], Result]]) -> list[Result]:
+        if self._pool is None:
+            return [work() for work in works]
+        return [done.result() for done in [self._pool.submit(_without_gradients, work) for work in works]]
+
+
+def _settle() -> None:
+    """A thread that works beside others: products on itself alone, no denormal numbers."""
+    torch.set_num_threads(1)
+    torch.set_flush_denormal(True)
+
+
+def _without_gradients(work: Callable[[], Result]) -> Result:
+    with torch.no_grad():
+        return work()
 
 
 class Pace:
@@ -88,8 +121,7 @@ def side_by_side(walks: Sequence[Iterator[int]], workers: int, advance: Callable
     stop = threading.Event()
 
     def work() -> None:
-        torch.set_num_threads(1)
-        torch.set_flush_denormal(True)
+        _settle()
         with torch.no_grad():
             while not stop.is_set():
                 try:

@@ -1,0 +1,141 @@
+"""Some models that train in one step, and the steps they take."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from seqatt.neural.body import Body
+from seqatt.neural.capture import Recorder
+from seqatt.neural.feed import Feed
+from seqatt.neural.gates.gate import Gate
+from seqatt.neural.schedule import Phase
+from seqatt.neural.state import State
+
+WATCH_EVERY = 8  # steps between batches whose loss is recorded
+SHRINK_EVERY = 8  # steps between pulls of unselected features' weights towards zero
+JUDGED_ROWS = 2048  # rows on which the harm of dropping a feature is measured
+
+
+class Crew:
+    """Models side by side: a body, a gate and a feed. What they may see is in the state they are given."""
+
+    def __init__(
+        self,
+        body: Body,
+        gate: Gate | None,
+        feed: Feed,
+        state: State,
+        owner: Tensor,
+        decay: float = 0.0,
+    ) -> None:
+        self.body = body
+        self.stretch = feed.stretch
+        self._state = state
+        self._gate = gate
+        self._feed = feed
+        self._owner = owner
+        self._shrinkage = 1 - (1 - decay) ** SHRINK_EVERY
+        models, self._features = state.kept.shape
+        self._plain_columns = bool((owner == torch.arange(len(owner), device=owner.device)).all())
+        self._members = _members_of(owner, self._features)
+        self._sees: str = "all"
+        self._fixed = torch.ones(models, len(owner), device=owner.device)
+        self._factors = torch.ones_like(self._fixed)
+        self._losses = torch.zeros(models, device=owner.device)
+        self._watched = 0
+        self._recorder = Recorder(owner.device, enabled=body.captured and feed.captured)
+
+    def shares_nothing(self) -> bool:
+        """Whether its models come out the same beside others and on any number of threads."""
+        gate = self._gate is None or self._gate.shares_nothing()
+        return gate and self.body.shares_nothing(self._feed.size)
+
+    def enter(self, phase: Phase) -> None:
+        self._sees = phase.sees
+        self._losses.zero_()
+        self._watched = 0
+        if phase.fresh:
+            self.body.restart()
+        self.body.set_rate(phase.rate)
+        if phase.sees == "all":
+            self._fixed.fill_(1)
+        elif phase.sees == "kept":
+            self._fixed.copy_(self._widen(self._state.kept))
+        else:
+            assert self._gate is not None
+            self._gate.refresh(self._state)
+            self._factors.copy_(self._widen(1 - self._shrinkage * (1 - self._state.kept)))
+
+    def advance(self, steps: int) -> None:
+        """A stretch of steps."""
+        self._feed.load(steps)
+        self._recorder.run(self._sees == "attended", steps, lambda: self._train(steps))
+        self._watched += -(-steps // WATCH_EVERY)
+
+    def _train(self, steps: int) -> None:
+        for i in range(steps):
+            batch = self._feed.at(i)
+            if self._sees == "attended":
+                assert self._gate is not None
+                grad = self.body.train(batch, self._widen(self._gate.weights))
+                self._gate.learn(self._narrow(grad), self._state)
+                if self._shrinkage and i % SHRINK_EVERY == 0:
+                    self.body.shrink(self._factors)
+            else:
+                self.body.train(batch, self._fixed)
+            if i % WATCH_EVERY == 0:
+                self._losses += self.body.last_loss(batch)
+
+    def mean_losses(self) -> Tensor:
+        """The mean loss (T,) of the batches looked at in this phase."""
+        return self._losses / max(self._watched, 1)
+
+    def finite(self) -> bool:
+        watched = self._losses
+        if self._gate is not None:
+            watched = torch.cat([watched, self._gate.scores().sum(1)])
+        return bool(torch.isfinite(watched).all())
+
+    def scores(self) -> Tensor:
+        """How much each feature deserves to be chosen next (T, d), after which the gate starts afresh."""
+        assert self._gate is not None
+        scores = self._gate.scores().double()
+        self._gate.reset()
+        return scores
+
+    def harm(self, chosen: Tensor) -> Tensor:
+        """The loss (T, m) without each of the features (T, m) that were chosen."""
+        kept = self._widen(self._state.kept)
+        columns, live = self._members[0][chosen], self._members[1][chosen]
+        losses, rows = [], 0
+        for batch in self._feed.sample(JUDGED_ROWS):
+            count = batch.x.shape[1]
+            losses.append(self.body.losses_without(batch, kept, columns, live) * count)
+            rows += count
+        return torch.stack(losses).sum(0) / rows
+
+    def predict(self, x: Tensor) -> Tensor:
+        """Outputs (T, B, o) for rows (B, c), by the features the last phase saw."""
+        return self.body.predict(x.expand(len(self._fixed), *x.shape), self._fixed)
+
+    def _widen(self, features: Tensor) -> Tensor:
+        """From features (T, d) to the columns they own (T, c)."""
+        return features if self._plain_columns else features.index_select(1, self._owner)
+
+    def _narrow(self, columns: Tensor) -> Tensor:
+        if self._plain_columns:
+            return columns
+        features = columns.new_zeros(columns.shape[0], self._features)
+        return features.index_add_(1, self._owner, columns)
+
+
+def _members_of(owner: Tensor, features: int) -> tuple[Tensor, Tensor]:
+    """Each feature's columns (d, p), padded to a common p, and 0 where there is only padding."""
+    counts = torch.bincount(owner, minlength=features)
+    slot = torch.arange(len(owner), device=owner.device) - (counts.cumsum(0) - counts)[owner]
+    columns = owner.new_zeros(features, int(counts.max()))
+    live = torch.zeros(columns.shape, device=owner.device)
+    columns[owner, slot] = torch.arange(len(owner), device=owner.device)
+    live[owner, slot] = 1.0
+    return columns, live

@@ -22,6 +22,7 @@ import seqatt  # noqa: E402
 from seqatt.neural import fused, lanes  # noqa: E402
 from seqatt.neural.gates.attention import Attention  # noqa: E402
 from seqatt.neural.masks import MASKS, Softmax  # noqa: E402
+from seqatt.neural.noise import Noise  # noqa: E402
 from seqatt.neural.rows import Picked  # noqa: E402
 from seqatt.neural.shape import Shape  # noqa: E402
 from seqatt.neural.stacked import Stacked  # noqa: E402
@@ -51,16 +52,17 @@ def targets(task, trials, size, outputs):
 
 
 @pytest.mark.parametrize(
-    ("task", "outputs", "activation", "hidden", "weighted"),
+    ("task", "outputs", "activation", "hidden", "weighted", "noisy"),
     [
-        ("multiclass", 7, "relu", 19, False),
-        ("multiclass", 7, "gelu", 67, True),
-        ("binary", 1, "tanh", 5, False),
-        ("multilabel", 3, "silu", 40, True),
-        ("regression", 2, "relu", 100, False),
+        ("multiclass", 7, "relu", 19, False, False),
+        ("multiclass", 7, "relu", 19, False, True),
+        ("multiclass", 7, "gelu", 67, True, False),
+        ("binary", 1, "tanh", 5, False, False),
+        ("multilabel", 3, "silu", 40, True, True),
+        ("regression", 2, "relu", 100, False, False),
     ],
 )
-def test_steps_agree_with_the_plain_ones(task, outputs, activation, hidden, weighted):
+def test_steps_agree_with_the_plain_ones(task, outputs, activation, hidden, weighted, noisy):
     torch.manual_seed(0)
     trials, size, columns = 2, 21, 37
     shape = Shape(columns, (hidden,), outputs, activation)
@@ -73,12 +75,14 @@ def test_steps_agree_with_the_plain_ones(task, outputs, activation, hidden, weig
     state = State(trials, np.zeros(columns, dtype=bool), DEVICE)
     state.take(np.random.default_rng(0).random((trials, columns)), 3)
     table = Table(columns)
+    noise = Noise(0.4, size * columns, DEVICE) if noisy else None
     for gate in gates:
         gate.refresh(state)
     for _ in range(4):
         index = torch.randint(50, (trials, size), device=DEVICE)
         w = torch.rand(trials, size, device=DEVICE) if weighted else None
-        batch = Picked(table, index, targets(task, trials, size, outputs), w)
+        places = torch.randint(1000, (trials,), device=DEVICE)
+        batch = Picked(table, index, targets(task, trials, size, outputs), w, None, noise, places)
         grads = [body.train(batch, gate.weights) for body, gate in zip((plain, fast), gates, strict=True)]
         torch.testing.assert_close(grads[1], grads[0], rtol=1e-3, atol=1e-6)
         torch.testing.assert_close(fast.last_loss(batch), plain.last_loss(batch), rtol=1e-4, atol=1e-6)
@@ -165,9 +169,11 @@ class TestOnAGPU:
 
     def test_weighted_rows_and_every_task(self):
         X, y = problem()
-        for target in (y, y > 1, X[:, 0] + X[:, 1], np.stack([X[:, 0] > 0, X[:, 1] > 0], 1).astype(int)):
-            chosen = seqatt.select(X, target, 3, device="cuda", sample_weight=np.linspace(0.5, 1.5, len(X)))
-            on_cpu = seqatt.select(X, target, 3, device="cpu", sample_weight=np.linspace(0.5, 1.5, len(X)))
+        two = np.stack([X[:, 0] > 0, X[:, 1] > 0], 1).astype(int)
+        weights = np.linspace(0.5, 1.5, len(X))
+        for target, k in ((y, 3), (y > 1, 3), (X[:, 0] + X[:, 1], 2), (two, 2)):
+            chosen = seqatt.select(X, target, k, device="cuda", sample_weight=weights)
+            on_cpu = seqatt.select(X, target, k, device="cpu", sample_weight=weights)
             assert set(chosen.indices) == set(on_cpu.indices)
 
     def test_targets_of_several_columns_in_any_layout(self):

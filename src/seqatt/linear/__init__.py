@@ -1,5 +1,9 @@
 """Exact feature selection for least squares: three algorithms that the theory says are one."""
 
+from seqatt.linear.attention import linear_attention
 from seqatt.linear.gram import Gram
 from seqatt.linear.omp import omp
 from seqatt.linear.path import Path
+from seqatt.linear.sequential_lasso import sequential_lasso
+
+__all__ = ["Gram", "Path", "linear_attention", "omp", "sequential_lasso"]

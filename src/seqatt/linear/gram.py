@@ -53,6 +53,7 @@ class Gram:
         self.flat = True
         self._far = False
         self._mean = np.zeros(0)
+        self._rest = np.zeros(0)
         self._spread = np.zeros((0, 0))
 
     @classmethod
@@ -90,7 +91,7 @@ class Gram:
             return (other if other.rows else self)._copy()
         total = self._copy()
         total._fit(other.features, other._targets, other.flat)
-        total._merge(other.rows, other.weight, other._mean, other._spread)
+        total._merge(other.rows, other.weight, other._mean, other._rest, other._spread)
         return total
 
     @property
@@ -141,6 +142,7 @@ class Gram:
         if not len(self._mean):
             self._targets, self.flat = targets, flat
             self._mean = np.zeros(features + targets)
+            self._rest = np.zeros(features + targets)
             self._spread = np.zeros((features + targets, features + targets))
         if (features, targets) != (self.features, self._targets):
             raise ValueError(
@@ -156,20 +158,29 @@ class Gram:
         mean = np.concatenate([even @ rows, even @ targets]) / weight
         insist_on_finite(mean)
         spread = None if weights is not None or self._far else _near(rows, targets, mean)
+        rest = np.zeros(len(mean))
         if spread is None:
             self._far = weights is None  # the next rows are likely to be as far from zero
-            spread = _around(rows, targets, mean, weights)
-        self._merge(len(rows), weight, mean, spread)
+            spread, rest = _around(rows, targets, mean, weights)
+            rest /= weight
+            spread -= weight * np.outer(rest, rest)
+        self._merge(len(rows), weight, mean, rest, spread)
 
-    def _merge(self, rows: int, weight: float, mean: Floats, spread: Floats) -> None:
+    def _merge(self, rows: int, weight: float, mean: Floats, rest: Floats, spread: Floats) -> None:
         """Chan, Golub and LeVeque's update: two sums of products around two means become one."""
+        if not self.weight:
+            self._mean, self._rest, self._spread = mean, rest, spread.copy()
+            self.rows, self.weight = rows, weight
+            return
         total = self.weight + weight
-        step = mean - self._mean
+        step = (mean - self._mean) + (rest - self._rest)
         self._spread += spread
-        if self.weight:
-            lean = step * np.sqrt(self.weight * weight / total)
-            self._spread += np.outer(lean, lean)
-        self._mean = self._mean + step * (weight / total)
+        lean = step * np.sqrt(self.weight * weight / total)
+        self._spread += np.outer(lean, lean)
+        step = self._rest + step * (weight / total)
+        before = self._mean
+        self._mean = before + step
+        self._rest = step - (self._mean - before)  # what the mean's last digit could not hold
         self.rows += rows
         self.weight = total
 
@@ -192,25 +203,30 @@ def _near(rows: Floats, targets: Floats, mean: Floats) -> Floats | None:
     return spread if (np.diag(spread)[:d] >= raw / NEAR).all() else None
 
 
-def _around(rows: Floats, targets: Floats, mean: Floats, weights: Floats | None) -> Floats:
-    """Products around the means, of rows that are centred first."""
+def _around(
+    rows: Floats, targets: Floats, mean: Floats, weights: Floats | None
+) -> tuple[Floats, Floats]:
+    """Products around the means, of rows that are centred first, and what the means missed, summed."""
     d = rows.shape[1]
-    spread = np.zeros((len(mean), len(mean)))
+    spread, rest = np.zeros((len(mean), len(mean))), np.zeros(len(mean))
     both = np.empty((min(len(rows), COPIED), len(mean)))
     for start in range(0, len(rows), COPIED):
         part = both[: len(rows[start : start + COPIED])]
 
-        def fill(first: int, start: int = start, part: Floats = part) -> None:
-            some = slice(first, first + 512)
-            here = slice(start + first, start + min(first + 512, len(part)))
-            np.subtract(rows[here], mean[:d], out=part[some, :d])
-            np.subtract(targets[here], mean[d:], out=part[some, d:])
-            if weights is not None:
-                part[some] *= np.sqrt(weights[here])[:, None]
+        def fill(first: int, start: int = start, part: Floats = part) -> Floats:
+            some = part[first : first + 512]
+            here = slice(start + first, start + first + len(some))
+            np.subtract(rows[here], mean[:d], out=some[:, :d])
+            np.subtract(targets[here], mean[d:], out=some[:, d:])
+            if weights is None:
+                return np.asarray(np.ones(len(some)) @ some)
+            total = weights[here] @ some
+            some *= np.sqrt(weights[here])[:, None]
+            return np.asarray(total)
 
-        share(fill, range(0, len(part), 512), 16.0 * part.size)
+        rest += sum(share(fill, range(0, len(part), 512), 16.0 * part.size))
         add_square(spread, part)
-    return spread
+    return spread, rest
 
 
 def _scales(squares: Floats, weight: float, mean: Floats) -> Floats:

@@ -27,6 +27,7 @@ from seqatt.linear.path import (
     DEPENDENT_ROWS,
     NEGLIGIBLE,
     Path,
+    negligible,
     pick,
     why_stopped,
 )
@@ -35,6 +36,7 @@ from seqatt.linear.threads import Floats
 TRUST_COLUMN = 1e-6  # share of a column's squared length that must be new: below it the rows decide
 TRUST_LOSS = 1e-8  # share of the target's energy that must be left, likewise
 WHOLE = 3  # fetching the columns of k features costs as much as the Gram matrix at a third of them
+NONE = np.empty(0, dtype=np.intp)
 SAMPLED = 16  # one row in so many tells which columns will be needed
 
 
@@ -82,25 +84,26 @@ def omp(
     if isinstance(X, Gram):
         normal = X.normal(centre=centre, scale=scale)
         blocks = read_blocks(groups, X.features)
-        pursuit = Pursuit(normal.cross, np.diag(normal.square), normal.energy, blocks)
-        pursuit.run(read_k(k, blocks.count), lambda j: normal.square[j])
-        return pursuit.path(X.flat)
+        pursuit = Pursuit(normal.cross, normal.energy, blocks, exact=np.diag(normal.square))
+        return pursuit.run(read_k(k, blocks.count), lambda j: normal.square[j]).path(X.flat)
     design, targets, flat = make_design(X, y, sample_weight, centre=centre, scale=scale)
     blocks = read_blocks(groups, design.d)
     return pursue_rows(design, targets, read_k(k, blocks.count), blocks).path(flat)
 
 
 class Pursuit:
-    """The state of OMP on columns of a Gram matrix: ``c`` are X'r, ``basis`` the vectors a, row by row."""
+    """The state of OMP on columns of a Gram matrix: ``c`` are X'r, ``basis`` the vectors a, row by row.
 
-    def __init__(self, cross: Floats, norms: Floats, energy: Floats, blocks: Blocks) -> None:
+    ``exact`` says whether the columns are all there is; else, where digits run out, the rows decide.
+    """
+
+    def __init__(self, cross: Floats, energy: Floats, blocks: Blocks, exact: Floats | None = None) -> None:
         self.c = cross.copy()
-        self.norms = norms
+        self.norms = exact
         self.blocks = blocks
         self.null_loss = self.loss = float(energy.sum())
-        self.floor = NEGLIGIBLE * np.sqrt(self.null_loss * norms.max(initial=0.0))
         self.open = np.ones(blocks.count, dtype=bool)
-        self.basis = np.empty((16, len(norms)))
+        self.basis = np.empty((16, len(cross)))
         self.shares: list[Floats] = []
         self.columns: list[int] = []
         self.order: list[int] = []
@@ -108,55 +111,60 @@ class Pursuit:
         self.losses: list[float] = []
         self.stopped: str | None = None
 
-    def run(self, k: int, column: Callable[[int], Floats], trust: tuple[float, float] = (0.0, 0.0)) -> bool:
-        """Choose until there are ``k``; False where digits run out that the rows still have."""
+    def run(self, k: int, column: Callable[[int], Floats]) -> Pursuit:
+        """Choose until there are ``k``, nothing is left, or digits run out that the rows still have."""
         while len(self.order) < k:
-            if self.loss < trust[1] * self.null_loss:
-                return False
+            if self.norms is None and self.loss < TRUST_LOSS * self.null_loss:
+                break
             scores = self.blocks.norms(self.c)
             scores[~self.open] = 0.0
+            if self.norms is not None:
+                scores[scores <= negligible(self.norms, self.null_loss, self.blocks)] = 0.0
             best = pick(scores)
-            if scores[best] <= self.floor:
-                if trust[1]:
-                    return False
-                self.stopped = why_stopped(self.loss, self.null_loss, not self.open.any(), NEGLIGIBLE)
+            if scores[best] == 0:
+                self._stop()
                 break
-            if not self._enter(best, column, trust[0]):
-                if trust[0]:
-                    return False
-                self.open[best] = False
-                if not self.open.any():
-                    self.stopped = why_stopped(self.loss, self.null_loss, True, NEGLIGIBLE)
-                    break
-                continue
+            if self._enter(best, float(scores[best]), column):
+                self.order.append(best)
+                self.scores.append(float(scores[best]))
+                self.losses.append(self.loss)
+            elif self.norms is None:
+                break
             self.open[best] = False
-            self.order.append(best)
-            self.scores.append(float(scores[best]))
-            self.losses.append(self.loss)
-        return True
+        return self
 
-    def _enter(self, feature: int, column: Callable[[int], Floats], trust: float) -> bool:
+    def _enter(self, feature: int, score: float, column: Callable[[int], Floats]) -> bool:
         """Whether the feature's columns could be told from the chosen ones, and so went in."""
-        entered = False
+        began = len(self.columns)
         for j in self.blocks.columns(feature).tolist():
             t = len(self.columns)
             if t == len(self.basis):
                 self.basis = np.concatenate([self.basis, np.empty_like(self.basis)])
-            a = self.basis[t]
-            np.subtract(column(j), self.basis[:t, j] @ self.basis[:t], out=a)
-            if a[j] <= trust * self.norms[j]:
-                return False  # nothing is spoilt: the pursuit goes on from the rows, without this state
-            if a[j] <= DEPENDENT * self.norms[j]:
+            a, gram = self.basis[t], column(j)
+            np.subtract(gram, self.basis[:t, j] @ self.basis[:t], out=a)
+            if self.norms is None and (
+                a[j] <= TRUST_COLUMN * gram[j] or score <= NEGLIGIBLE * np.sqrt(self.null_loss * gram[j])
+            ):
+                del self.columns[began:], self.shares[began:]
+                return False
+            if a[j] <= DEPENDENT * gram[j]:
                 continue
             a /= np.sqrt(a[j])
             share = self.c[j] / a[j]
-            self.c -= np.multiply.outer(a, share)
-            self.c[j] = 0.0
+            if len(share) == 1:
+                self.c[:, 0] -= a * share
+            else:
+                self.c -= np.multiply.outer(a, share)
             self.loss = max(0.0, self.loss - float(share @ share))
             self.shares.append(share)
             self.columns.append(j)
-            entered = True
-        return entered
+        return len(self.columns) > began
+
+    def _stop(self) -> None:
+        norms = np.ones(len(self.c)) if self.norms is None else self.norms
+        left = norms - np.einsum("ij,ij->j", *2 * [self.basis[: len(self.columns)]])
+        new = self.blocks.most(np.where(left > DEPENDENT * norms, 1.0, 0.0))
+        self.stopped = why_stopped(self.loss, self.null_loss, not new[self.open].any(), NEGLIGIBLE)
 
     def path(self, flat: bool) -> Path:
         """The answer, with coefficients by back substitution."""
@@ -178,36 +186,34 @@ def pursue_rows(design: Design, targets: Floats, k: int, blocks: Blocks) -> Purs
     """OMP from rows: on columns of the Gram matrix while they can be trusted, then on a basis."""
     width = k * len(blocks.owner) // blocks.count
     if WHOLE * width >= design.d and design.d <= design.n:
-        square = design.square()
-        cross = design.products(np.empty(0, dtype=np.intp), targets).T
+        cross = design.products(NONE, targets).T
         insist_on_finite(cross)
-        pursuit = Pursuit(cross, np.diag(square).copy(), _energy(targets), blocks)
-        done = pursuit.run(k, lambda j: square[j], (TRUST_COLUMN, TRUST_LOSS))
+        square = design.square()
+        pursuit = Pursuit(cross, _energy(targets), blocks).run(k, lambda j: square[j])
+        del square
     else:
         pursuit = _pursue_some(design, targets, k, blocks)
-        done = len(pursuit.order) == k
-    if done:
+    if len(pursuit.order) == k:
         return pursuit
-    return BasisPursuit(design, targets, pursuit).run(k)
+    return BasisPursuit(design, targets, blocks).resume(pursuit).run(k)
 
 
 def _pursue_some(design: Design, targets: Floats, k: int, blocks: Blocks) -> Pursuit:
     """With as few columns of the Gram matrix as a good guess allows."""
     fetched = Fetched(design, blocks, max(8, min(64, k // 4)))
-    guess = np.empty(0, dtype=np.intp)
+    guess = NONE
     rows = min(design.n // SAMPLED, max(4096, 4 * design.d))
-    if rows >= 2 * design.d and design.n > 4 * rows // 4 and len(design.spans) == 1:
+    if rows >= 2 * design.d and len(design.spans) == 1:
         few = design.sample(rows)
         seen = np.concatenate([targets[start:stop] for start, stop in few.spans])
-        likely = _pursue_some(few, seen, k, blocks)
-        guess = blocks.columns(likely.order) if likely.order else guess
+        likely = _pursue_some(few, seen, k, blocks).order
+        guess = blocks.columns(likely) if likely else NONE
     products = design.products(guess, targets)
     cross = products[len(guess) :].T
     insist_on_finite(cross)
     fetched.keep(guess, products[: len(guess)])
-    pursuit = Pursuit(cross, design.norms(), _energy(targets), blocks)
-    pursuit.run(k, lambda j: fetched.column(j, pursuit), (TRUST_COLUMN, TRUST_LOSS))
-    return pursuit
+    pursuit = Pursuit(cross, _energy(targets), blocks)
+    return pursuit.run(k, lambda j: fetched.column(j, pursuit))
 
 
 class Fetched:
@@ -236,57 +242,67 @@ class Fetched:
 
 
 class BasisPursuit:
-    """OMP on an orthonormal basis of the chosen columns, from where a ``Pursuit`` lost its footing."""
+    """OMP on an orthonormal basis of the chosen columns."""
 
-    def __init__(self, design: Design, targets: Floats, so_far: Pursuit) -> None:
-        self.design, self.targets, self.blocks = design, targets, so_far.blocks
-        self.norms, self.null_loss, self.floor = so_far.norms, so_far.null_loss, so_far.floor
+    def __init__(self, design: Design, targets: Floats, blocks: Blocks) -> None:
+        self.design, self.targets, self.blocks = design, targets, blocks
+        self.norms = design.norms()
+        self.null_loss = float(_energy(targets).sum())
         self.residual = targets.copy()
         self.basis: list[Floats] = []
         self.columns: list[int] = []
         self.order: list[int] = []
-        self.scores = so_far.scores[: len(so_far.order)]
+        self.scores: list[float] = []
         self.losses: list[float] = []
         self.stopped: str | None = None
-        self.open = np.ones(self.blocks.count, dtype=bool)
-        for feature in so_far.order:
-            self._enter(feature)
+        self.open = np.ones(blocks.count, dtype=bool)
 
-    def run(self, k: int) -> BasisPursuit:
-        none = np.empty(0, dtype=np.intp)
-        while len(self.order) < k:
-            loss = float(np.sum(self.residual**2))
-            scores = self.blocks.norms(self.design.products(none, self.residual).T)
-            scores[~self.open] = 0.0
-            best = pick(scores)
-            if scores[best] <= self.floor or not self.open.any():
-                self.stopped = why_stopped(loss, self.null_loss, not self.open.any(), NEGLIGIBLE**2)
-                break
-            if self._enter(best):
-                self.scores.append(float(scores[best]))
+    def resume(self, pursuit: Pursuit) -> BasisPursuit:
+        """Start from what was chosen while the columns of the Gram matrix could be trusted."""
+        for feature, score in zip(pursuit.order, pursuit.scores, strict=True):
+            self._enter(feature, score)
         return self
 
-    def _enter(self, feature: int) -> bool:
-        entered = False
+    def run(self, k: int) -> BasisPursuit:
+        while len(self.order) < k:
+            scores = self.blocks.norms(self.design.products(NONE, self.residual).T)
+            scores[~self.open] = 0.0
+            scores[scores <= negligible(self.norms, self.null_loss, self.blocks)] = 0.0
+            best = pick(scores)
+            if scores[best] == 0:
+                self._stop()
+                break
+            self._enter(best, float(scores[best]))
+        return self
+
+    def _enter(self, feature: int, score: float) -> None:
+        began = len(self.columns)
         for j in self.blocks.columns(feature).tolist():
             q = self.design.columns(np.array([j]))[:, 0]
             for _ in range(2):
                 for other in self.basis:
                     q -= other * (other @ q)
             length = float(q @ q)
-            if length <= DEPENDENT_ROWS * self.norms[j] or length == 0:
+            if length <= DEPENDENT_ROWS * self.norms[j]:
                 continue
             q /= np.sqrt(length)
             for _ in range(2):
                 self.residual -= np.multiply.outer(q, q @ self.residual)
             self.basis.append(q)
             self.columns.append(j)
-            entered = True
         self.open[feature] = False
-        if entered:
+        if len(self.columns) > began:
             self.order.append(feature)
-            self.losses.append(float(np.sum(self.residual**2)))
-        return entered
+            self.scores.append(score)
+            self.losses.append(float(_energy(self.residual).sum()))
+
+    def _stop(self) -> None:
+        known = np.zeros(self.design.d)
+        if self.basis:
+            known = np.sum(self.design.products(NONE, np.array(self.basis).T) ** 2, axis=0)
+        new = self.blocks.most(np.where(self.norms - known > DEPENDENT * self.norms, 1.0, 0.0))
+        loss = float(_energy(self.residual).sum())
+        self.stopped = why_stopped(loss, self.null_loss, not new[self.open].any(), NEGLIGIBLE**2)
 
     def path(self, flat: bool) -> Path:
         coef = np.zeros((self.design.d, self.targets.shape[1]))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from seqatt.linear.inputs import Blocks
 from seqatt.linear.threads import Floats
 
 TIE = 1e-9  # scores this close, relatively, are one; the lowest feature is taken
@@ -46,6 +47,11 @@ def pick(scores: Floats) -> int:
     """The largest score; of several that tie, the lowest index."""
     top = float(scores.max())
     return int(np.argmax(scores >= top * (1 - TIE)))
+
+
+def negligible(norms: Floats, energy: float, blocks: Blocks) -> Floats:
+    """For each feature the score that rounding alone could give it."""
+    return NEGLIGIBLE * np.sqrt(energy * blocks.most(norms))
 
 
 def why_stopped(loss: float, null_loss: float, dependent: bool, resolution: float) -> str:

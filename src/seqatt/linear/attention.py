@@ -21,7 +21,7 @@ from seqatt.linear.softmax_attention import choose_by_softmax
 from seqatt.linear.steps import choose_in_steps
 from seqatt.linear.threads import Floats
 
-BELOW = (1e-2, 1e-5, 10 * TIE)  # how far below lambda*: nearer where several features share the weight
+BELOW = (1e-2, 1e-5, 1e-8)  # how far below lambda*: nearer where several features share the weight
 CERTIFIED = 1e-3  # by how much of ``below`` a correlation may pass lambda
 SUPPORT = 1e-2  # of the largest |w|; w is the root of a coefficient
 ROUNDS = 20  # of starting again from where the optimiser stopped short
@@ -59,27 +59,23 @@ def linear_attention(
     """
     rules = {"linear": choose_by_attention, "softmax": choose_by_softmax}
     if parameterisation not in rules:
-        raise ValueError(
-            f"parameterisation: unknown {parameterisation!r}; use one of {', '.join(rules)}"
-        )
+        raise ValueError(f"parameterisation: unknown {parameterisation!r}; use one of {', '.join(rules)}")
     problem, blocks, flat = make_problem(X, y, sample_weight, groups, centre=centre, scale=scale)
     return choose_in_steps(problem, blocks, read_k(k, blocks.count), rules[parameterisation], flat)
 
 
 def choose_by_attention(problem: Problem, blocks: Blocks, open_: Any, cross: Floats) -> tuple[int, float]:
-    """The feature with the largest attention weight |w| just below lambda*, and that weight's share."""
+    """The feature with the largest attention weight |w| just below lambda*, and lambda* / 2."""
     start = blocks.norms(cross)
     start[~open_] = 0.0
     top = float(start.max())  # lambda* = 2 top
-    weights = start
+    support = np.flatnonzero(open_)
     for below in BELOW:
         weights = attend(problem, blocks, open_, cross / top, below)
-        if np.sum(weights > SUPPORT * weights.max()) == 1:
-            break
-    # Weights of exact ties are equal but for the optimiser's last digits: the lowest index, then.
-    return int(np.argmax(weights > SUPPORT * weights.max())) if below == BELOW[-1] else int(
-        np.argmax(weights)
-    ), top
+        support = np.flatnonzero(weights > SUPPORT * weights.max())
+        if (start[support] >= top * (1 - TIE)).all():
+            return int(support[0]), top  # one feature, or several in an exact tie
+    return int(np.argmax(weights)), top
 
 
 def attend(problem: Problem, blocks: Blocks, open_: Any, cross: Floats, below: float) -> Floats:
@@ -158,9 +154,7 @@ def _objective(
     return float(value), np.concatenate([on_w, on_delta.ravel()])
 
 
-def _excess(
-    square: Floats, cross: Floats, owner: Any, b: Floats, size: Floats, below: float
-) -> Floats:
+def _excess(square: Floats, cross: Floats, owner: Any, b: Floats, size: Floats, below: float) -> Floats:
     """How far each feature's correlation passes lambda, in units of ``below``; at most 0 at the optimum."""
     left = cross - below * (square @ b)
     length = np.sqrt(np.bincount(owner, np.sum(left**2, axis=1), len(size)))

@@ -81,7 +81,11 @@ class Gram:
             stop = start + ROWS
             part = rows[start:stop]
             dense = part.toarray() if sp.issparse(part) else part
-            self._join(np.asarray(dense, dtype=np.float64), targets[start:stop], None if weights is None else weights[start:stop])
+            self._join(
+                np.asarray(dense, dtype=np.float64),
+                targets[start:stop],
+                None if weights is None else weights[start:stop],
+            )
         return self
 
     def __add__(self, other: Gram) -> Gram:
@@ -203,9 +207,7 @@ def _near(rows: Floats, targets: Floats, mean: Floats) -> Floats | None:
     return spread if (np.diag(spread)[:d] >= raw / NEAR).all() else None
 
 
-def _around(
-    rows: Floats, targets: Floats, mean: Floats, weights: Floats | None
-) -> tuple[Floats, Floats]:
+def _around(rows: Floats, targets: Floats, mean: Floats, weights: Floats | None) -> tuple[Floats, Floats]:
     """Products around the means, of rows that are centred first, and what the means missed, summed."""
     d = rows.shape[1]
     spread, rest = np.zeros((len(mean), len(mean))), np.zeros(len(mean))

@@ -84,7 +84,9 @@ class Blocks:
     def norms(self, cross: Floats) -> Floats:
         """The length of each feature's block of ``cross`` (columns, targets)."""
         if self.single:
-            return np.abs(cross[:, 0]) if cross.shape[1] == 1 else np.sqrt(np.einsum("ij,ij->i", cross, cross))
+            return (
+                np.abs(cross[:, 0]) if cross.shape[1] == 1 else np.sqrt(np.einsum("ij,ij->i", cross, cross))
+            )
         return np.sqrt(np.bincount(self.owner, np.einsum("ij,ij->i", cross, cross), self.count))
 
     def most(self, values: Floats) -> Floats:
@@ -110,9 +112,7 @@ def read_blocks(groups: Any, columns: int) -> Blocks:
     return Blocks(owner.astype(np.intp), count, single)
 
 
-def make_design(
-    X: Any, y: Any, weights: Any, *, centre: bool, scale: bool
-) -> tuple[Design, Floats, bool]:
+def make_design(X: Any, y: Any, weights: Any, *, centre: bool, scale: bool) -> tuple[Design, Floats, bool]:
     """Rows and targets as the methods want them: centred, scaled and weighted as asked."""
     rows = read_rows(X)
     targets, flat = read_targets(y, rows.shape[0])

@@ -94,10 +94,19 @@ def omp(
 class Pursuit:
     """The state of OMP on columns of a Gram matrix: ``c`` are X'r, ``basis`` the vectors a, row by row.
 
-    ``exact`` says whether the columns are all there is; else, where digits run out, the rows decide.
+    ``exact``, the diagonal, says that the Gram matrix is all there is; else, where digits run out, the rows
+    decide. ``seen`` gathers the scores of every choice.
     """
 
-    def __init__(self, cross: Floats, energy: Floats, blocks: Blocks, exact: Floats | None = None) -> None:
+    def __init__(
+        self,
+        cross: Floats,
+        energy: Floats,
+        blocks: Blocks,
+        exact: Floats | None = None,
+        seen: list[Floats] | None = None,
+    ) -> None:
+        self.seen = seen
         self.c = cross.copy()
         self.norms = exact
         self.blocks = blocks
@@ -125,6 +134,8 @@ class Pursuit:
                 self._stop()
                 break
             if self._enter(best, float(scores[best]), column):
+                if self.seen is not None:
+                    self.seen.append(scores)
                 self.order.append(best)
                 self.scores.append(float(scores[best]))
                 self.losses.append(self.loss)
@@ -182,37 +193,41 @@ class Pursuit:
         )
 
 
-def pursue_rows(design: Design, targets: Floats, k: int, blocks: Blocks) -> Pursuit | BasisPursuit:
+def pursue_rows(
+    design: Design, targets: Floats, k: int, blocks: Blocks, seen: list[Floats] | None = None
+) -> Pursuit | BasisPursuit:
     """OMP from rows: on columns of the Gram matrix while they can be trusted, then on a basis."""
     width = k * len(blocks.owner) // blocks.count
     if WHOLE * width >= design.d and design.d <= design.n:
         cross = design.products(NONE, targets).T
         insist_on_finite(cross)
         square = design.square()
-        pursuit = Pursuit(cross, _energy(targets), blocks).run(k, lambda j: square[j])
+        pursuit = Pursuit(cross, _energy(targets), blocks, seen=seen).run(k, lambda j: square[j])
         del square
     else:
-        pursuit = _pursue_some(design, targets, k, blocks)
+        pursuit = _pursue_some(design, targets, k, blocks, seen)
     if len(pursuit.order) == k:
         return pursuit
-    return BasisPursuit(design, targets, blocks).resume(pursuit).run(k)
+    return BasisPursuit(design, targets, blocks, seen).resume(pursuit).run(k)
 
 
-def _pursue_some(design: Design, targets: Floats, k: int, blocks: Blocks) -> Pursuit:
+def _pursue_some(
+    design: Design, targets: Floats, k: int, blocks: Blocks, seen: list[Floats] | None = None
+) -> Pursuit:
     """With as few columns of the Gram matrix as a good guess allows."""
     fetched = Fetched(design, blocks, max(8, min(64, k // 4)))
     guess = NONE
     rows = min(design.n // SAMPLED, max(4096, 4 * design.d))
     if rows >= 2 * design.d and len(design.spans) == 1:
         few = design.sample(rows)
-        seen = np.concatenate([targets[start:stop] for start, stop in few.spans])
-        likely = _pursue_some(few, seen, k, blocks).order
+        theirs = np.concatenate([targets[start:stop] for start, stop in few.spans])
+        likely = _pursue_some(few, theirs, k, blocks).order
         guess = blocks.columns(likely) if likely else NONE
     products = design.products(guess, targets)
     cross = products[len(guess) :].T
     insist_on_finite(cross)
     fetched.keep(guess, products[: len(guess)])
-    pursuit = Pursuit(cross, _energy(targets), blocks)
+    pursuit = Pursuit(cross, _energy(targets), blocks, seen=seen)
     return pursuit.run(k, lambda j: fetched.column(j, pursuit))
 
 
@@ -244,7 +259,10 @@ class Fetched:
 class BasisPursuit:
     """OMP on an orthonormal basis of the chosen columns."""
 
-    def __init__(self, design: Design, targets: Floats, blocks: Blocks) -> None:
+    def __init__(
+        self, design: Design, targets: Floats, blocks: Blocks, seen: list[Floats] | None = None
+    ) -> None:
+        self.seen = seen
         self.design, self.targets, self.blocks = design, targets, blocks
         self.norms = design.norms()
         self.null_loss = float(_energy(targets).sum())
@@ -272,10 +290,11 @@ class BasisPursuit:
             if scores[best] == 0:
                 self._stop()
                 break
-            self._enter(best, float(scores[best]))
+            if self._enter(best, float(scores[best])) and self.seen is not None:
+                self.seen.append(scores)
         return self
 
-    def _enter(self, feature: int, score: float) -> None:
+    def _enter(self, feature: int, score: float) -> bool:
         began = len(self.columns)
         for j in self.blocks.columns(feature).tolist():
             q = self.design.columns(np.array([j]))[:, 0]
@@ -291,10 +310,12 @@ class BasisPursuit:
             self.basis.append(q)
             self.columns.append(j)
         self.open[feature] = False
-        if len(self.columns) > began:
-            self.order.append(feature)
-            self.scores.append(score)
-            self.losses.append(float(_energy(self.residual).sum()))
+        if len(self.columns) == began:
+            return False
+        self.order.append(feature)
+        self.scores.append(score)
+        self.losses.append(float(_energy(self.residual).sum()))
+        return True
 
     def _stop(self) -> None:
         known = np.zeros(self.design.d)

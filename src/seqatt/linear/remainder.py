@@ -80,9 +80,7 @@ class FromRows:
         return self.design.products(np.empty(0, dtype=np.intp), self.residual).T
 
     def products(self, columns: Columns) -> Floats:
-        return self.design.products(
-            np.empty(0, dtype=np.intp), self._left(self.design.columns(columns))
-        )
+        return self.design.products(np.empty(0, dtype=np.intp), self._left(self.design.columns(columns)))
 
     def loss(self) -> float:
         return float(np.sum(self.residual**2))

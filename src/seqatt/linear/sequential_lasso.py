@@ -79,7 +79,10 @@ def solve(problem: Problem, blocks: Blocks, open_: Floats, cross: Floats, below:
         columns = blocks.columns(working)
         rows = problem.products(columns)
         b = _descend(
-            rows[:, columns], cross[columns], [np.flatnonzero(np.isin(columns, blocks.columns(f))) for f in working], below
+            rows[:, columns],
+            cross[columns],
+            [np.flatnonzero(np.isin(columns, blocks.columns(f))) for f in working],
+            below,
         )
         # Optimality of all that was left out: its correlation stays within lambda.
         left = blocks.norms(cross - below * (rows.T @ b))

@@ -45,7 +45,9 @@ def soften(square: Floats, cross: Floats, owner: Any, strength: float | None = N
     objective = partial(_objective, square, cross, owner, penalty)
     even = np.zeros(int(owner[-1]) + 1)
     # Near the even softmax the logits are tiny: measured in units of their first gradient.
-    unit = max(float(np.abs(objective(even)[1]).max()) / penalty, np.finfo(float).tiny)
+    unit = float(np.abs(objective(even)[1]).max()) / penalty
+    if unit < 1e-100:
+        return even  # all features alike
 
     def scaled(v: Floats) -> tuple[float, Floats]:
         value, slope = objective(unit * v)

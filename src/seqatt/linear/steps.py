@@ -15,8 +15,13 @@ from seqatt.linear.threads import Floats
 Rule = Callable[[Problem, Blocks, NDArray[np.bool_], Floats], tuple[int, float]]
 
 
-def choose_in_steps(problem: Problem, blocks: Blocks, k: int, rule: Rule, flat: bool) -> Path:
-    """``rule`` names the next feature and its score, given X'Py and which features are open."""
+def choose_in_steps(
+    problem: Problem, blocks: Blocks, k: int, rule: Rule, flat: bool, seen: list[Floats] | None = None
+) -> Path:
+    """``rule`` names the next feature and its score, given X'Py and which features are open.
+
+    ``seen`` gathers the features' correlations with the residual at every choice.
+    """
     order: list[int] = []
     scores: list[float] = []
     losses: list[float] = []
@@ -36,6 +41,8 @@ def choose_in_steps(problem: Problem, blocks: Blocks, k: int, rule: Rule, flat: 
         if problem.rank == rank:  # not to be told from what the chosen ones span
             problem.choose(blocks.columns(order) if order else np.empty(0, dtype=np.intp))
             continue
+        if seen is not None:
+            seen.append(np.where(open_, blocks.norms(cross), 0.0))
         order.append(chosen)
         scores.append(score)
         losses.append(min(before, problem.loss()))

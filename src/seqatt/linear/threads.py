@@ -26,7 +26,9 @@ PANELS = 4  # of a Gram matrix: their triangle balances over two cores
 
 @cache
 def _crew() -> tuple[ThreadPoolExecutor, ThreadpoolController]:
-    workers = min(8, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+    workers = min(
+        8, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    )
     return ThreadPoolExecutor(workers, thread_name_prefix="seqatt-linear"), ThreadpoolController()
 
 

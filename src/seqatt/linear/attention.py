@@ -18,7 +18,7 @@ from seqatt.linear.inputs import Blocks, read_k
 from seqatt.linear.path import TIE, Path
 from seqatt.linear.remainder import Problem, make_problem
 from seqatt.linear.softmax_attention import choose_by_softmax
-from seqatt.linear.steps import choose_in_steps
+from seqatt.linear.steps import Open, choose_in_steps
 from seqatt.linear.threads import Floats
 
 BELOW = (1e-2, 1e-5, 1e-8)  # how far below lambda*: nearer where several features share the weight
@@ -64,7 +64,7 @@ def linear_attention(
     return choose_in_steps(problem, blocks, read_k(k, blocks.count), rules[parameterisation], flat)
 
 
-def choose_by_attention(problem: Problem, blocks: Blocks, open_: Any, cross: Floats) -> tuple[int, float]:
+def choose_by_attention(problem: Problem, blocks: Blocks, open_: Open, cross: Floats) -> tuple[int, float]:
     """The feature with the largest attention weight |w| just below lambda*, and lambda* / 2."""
     start = blocks.norms(cross)
     start[~open_] = 0.0
@@ -78,7 +78,7 @@ def choose_by_attention(problem: Problem, blocks: Blocks, open_: Any, cross: Flo
     return int(np.argmax(weights)), top
 
 
-def attend(problem: Problem, blocks: Blocks, open_: Any, cross: Floats, below: float) -> Floats:
+def attend(problem: Problem, blocks: Blocks, open_: Open, cross: Floats, below: float) -> Floats:
     """|w| of every feature at lambda = (1 - below) lambda*, up to one common factor.
 
     With b = w theta, c = X'Py / (lambda* / 2) and both variables over the root of ``below``, the objective is
@@ -149,7 +149,7 @@ def _objective(
     value = np.sum(b * pull) - w @ w - np.sum(theta**2) + np.sum(delta**2) + gap @ (w * w)
     on_theta = 2 * (wide * pull - theta)
     on_w = np.bincount(owner, np.sum(2 * theta * pull + on_theta * cross, axis=1), count)
-    on_w += 2 * (gap - 1) * w
+    on_w = on_w + 2 * (gap - 1) * w
     on_delta = np.sqrt(below) * on_theta + 2 * delta
     return float(value), np.concatenate([on_w, on_delta.ravel()])
 

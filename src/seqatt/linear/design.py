@@ -92,7 +92,7 @@ class Design:
 
         def part(span: Span) -> Floats:
             rows = self.block(*span)
-            return np.einsum("ij,ij->j", rows, rows)
+            return np.asarray(np.einsum("ij,ij->j", rows, rows))
 
         return np.asarray(sum(share(part, self._blocks(), 4.0 * self.n * self.d)))
 
@@ -117,7 +117,7 @@ class Design:
             dense = dense / self.scale[chosen]
         if self.root is not None:
             dense = dense * self.root[start:stop, None]
-        return dense
+        return np.asarray(dense)
 
     def _blocks(self, times: int = 1) -> Iterator[Span]:
         size = times * int(np.clip(BLOCK_CELLS // self.d, 64, 4096))

@@ -42,8 +42,8 @@ class Guarantees:
 
     def __str__(self) -> str:
         return (
-            f"{len(self.chosen)} features explain {self.r2:.4f} of the variance, all of them {self.full_r2:.4f} "
-            f"(squared error {self.relative_error:.4g} times the full fit's).\n"
+            f"{len(self.chosen)} features explain {self.r2:.4f} of the variance, all of them "
+            f"{self.full_r2:.4f} (squared error {self.relative_error:.4g} times the full fit's).\n"
             f"Eigenvalues of the chosen columns' correlations: {self.smallest:.4g} to {self.largest:.4g}.\n"
             f"Submodularity ratio at least {self.ratio:.4g}: "
             f"OMP reaches at least {self.share:.4g} of the best set's R^2."

@@ -14,7 +14,7 @@ from seqatt.linear.threads import Floats
 
 
 def read_rows(X: Any) -> Any:
-    """A matrix of numbers, dense or sparse (by rows), of whatever type; ``insist_on_finite`` its first sums."""
+    """A matrix of numbers, dense or sparse (by rows), of any type; the caller insists on finite sums."""
     rows = X.tocsr() if sp.issparse(X) else np.asarray(X)
     if rows.ndim != 2 or 0 in rows.shape:
         raise ValueError(f"X: must have rows and columns, at least one of each, got shape {rows.shape}")
@@ -84,10 +84,8 @@ class Blocks:
     def norms(self, cross: Floats) -> Floats:
         """The length of each feature's block of ``cross`` (columns, targets)."""
         if self.single:
-            return (
-                np.abs(cross[:, 0]) if cross.shape[1] == 1 else np.sqrt(np.einsum("ij,ij->i", cross, cross))
-            )
-        return np.sqrt(np.bincount(self.owner, np.einsum("ij,ij->i", cross, cross), self.count))
+            return np.abs(cross[:, 0]) if cross.shape[1] == 1 else np.sqrt(np.sum(cross**2, axis=1))
+        return np.sqrt(np.bincount(self.owner, np.sum(cross**2, axis=1), self.count))
 
     def most(self, values: Floats) -> Floats:
         """The largest of each feature's columns' values."""

@@ -12,31 +12,20 @@ Three ways lead to ``a``:
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import solve_triangular
 
+from seqatt.linear.basis import NONE, BasisPursuit
 from seqatt.linear.design import Design
 from seqatt.linear.gram import Gram
 from seqatt.linear.inputs import Blocks, insist_on_finite, make_design, read_blocks, read_k
-from seqatt.linear.path import (
-    DEPENDENT,
-    DEPENDENT_ROWS,
-    NEGLIGIBLE,
-    Path,
-    negligible,
-    pick,
-    why_stopped,
-)
+from seqatt.linear.path import Path
+from seqatt.linear.pursuit import Pursuit
 from seqatt.linear.threads import Floats
 
-TRUST_COLUMN = 1e-6  # share of a column's squared length that must be new: below it the rows decide
-TRUST_LOSS = 1e-8  # share of the target's energy that must be left, likewise
 WHOLE = 3  # fetching the columns of k features costs as much as the Gram matrix at a third of them
-NONE = np.empty(0, dtype=np.intp)
 SAMPLED = 16  # one row in so many tells which columns will be needed
 
 
@@ -89,108 +78,6 @@ def omp(
     design, targets, flat = make_design(X, y, sample_weight, centre=centre, scale=scale)
     blocks = read_blocks(groups, design.d)
     return pursue_rows(design, targets, read_k(k, blocks.count), blocks).path(flat)
-
-
-class Pursuit:
-    """The state of OMP on columns of a Gram matrix: ``c`` are X'r, ``basis`` the vectors a, row by row.
-
-    ``exact``, the diagonal, says that the Gram matrix is all there is; else, where digits run out, the rows
-    decide. ``seen`` gathers the scores of every choice.
-    """
-
-    def __init__(
-        self,
-        cross: Floats,
-        energy: Floats,
-        blocks: Blocks,
-        exact: Floats | None = None,
-        seen: list[Floats] | None = None,
-    ) -> None:
-        self.seen = seen
-        self.c = cross.copy()
-        self.norms = exact
-        self.blocks = blocks
-        self.null_loss = self.loss = float(energy.sum())
-        self.open = np.ones(blocks.count, dtype=bool)
-        self.basis = np.empty((16, len(cross)))
-        self.shares: list[Floats] = []
-        self.columns: list[int] = []
-        self.order: list[int] = []
-        self.scores: list[float] = []
-        self.losses: list[float] = []
-        self.stopped: str | None = None
-
-    def run(self, k: int, column: Callable[[int], Floats]) -> Pursuit:
-        """Choose until there are ``k``, nothing is left, or digits run out that the rows still have."""
-        while len(self.order) < k:
-            if self.norms is None and self.loss < TRUST_LOSS * self.null_loss:
-                break
-            scores = self.blocks.norms(self.c)
-            scores[~self.open] = 0.0
-            if self.norms is not None:
-                scores[scores <= negligible(self.norms, self.null_loss, self.blocks)] = 0.0
-            best = pick(scores)
-            if scores[best] == 0:
-                self._stop()
-                break
-            if self._enter(best, float(scores[best]), column):
-                if self.seen is not None:
-                    self.seen.append(scores)
-                self.order.append(best)
-                self.scores.append(float(scores[best]))
-                self.losses.append(self.loss)
-            elif self.norms is None:
-                break
-            self.open[best] = False
-        return self
-
-    def _enter(self, feature: int, score: float, column: Callable[[int], Floats]) -> bool:
-        """Whether the feature's columns could be told from the chosen ones, and so went in."""
-        began = len(self.columns)
-        for j in self.blocks.columns(feature).tolist():
-            t = len(self.columns)
-            if t == len(self.basis):
-                self.basis = np.concatenate([self.basis, np.empty_like(self.basis)])
-            a, gram = self.basis[t], column(j)
-            np.subtract(gram, self.basis[:t, j] @ self.basis[:t], out=a)
-            if self.norms is None and (
-                a[j] <= TRUST_COLUMN * gram[j] or score <= NEGLIGIBLE * np.sqrt(self.null_loss * gram[j])
-            ):
-                del self.columns[began:], self.shares[began:]
-                return False
-            if a[j] <= DEPENDENT * gram[j]:
-                continue
-            a /= np.sqrt(a[j])
-            share = self.c[j] / a[j]
-            if len(share) == 1:
-                self.c[:, 0] -= a * share
-            else:
-                self.c -= np.multiply.outer(a, share)
-            self.loss = max(0.0, self.loss - float(share @ share))
-            self.shares.append(share)
-            self.columns.append(j)
-        return len(self.columns) > began
-
-    def _stop(self) -> None:
-        norms = np.ones(len(self.c)) if self.norms is None else self.norms
-        left = norms - np.einsum("ij,ij->j", *2 * [self.basis[: len(self.columns)]])
-        new = self.blocks.most(np.where(left > DEPENDENT * norms, 1.0, 0.0))
-        self.stopped = why_stopped(self.loss, self.null_loss, not new[self.open].any(), NEGLIGIBLE)
-
-    def path(self, flat: bool) -> Path:
-        """The answer, with coefficients by back substitution."""
-        coef = np.zeros(self.c.shape)
-        if self.columns:
-            factor = self.basis[: len(self.columns), self.columns]
-            coef[self.columns] = solve_triangular(factor, np.array(self.shares), check_finite=False)
-        return Path(
-            self.order,
-            np.array(self.scores),
-            np.array(self.losses),
-            self.null_loss,
-            coef[:, 0] if flat else coef,
-            self.stopped,
-        )
 
 
 def pursue_rows(
@@ -253,92 +140,7 @@ class Fetched:
             wanted = np.append(self.blocks.columns(best), j)
             wanted = np.unique(wanted[self.place[wanted] < 0])
             self.keep(wanted, self.design.products(wanted))
-        return self.rows[self.place[j]]
-
-
-class BasisPursuit:
-    """OMP on an orthonormal basis of the chosen columns."""
-
-    def __init__(
-        self, design: Design, targets: Floats, blocks: Blocks, seen: list[Floats] | None = None
-    ) -> None:
-        self.seen = seen
-        self.design, self.targets, self.blocks = design, targets, blocks
-        self.norms = design.norms()
-        self.null_loss = float(_energy(targets).sum())
-        self.residual = targets.copy()
-        self.basis: list[Floats] = []
-        self.columns: list[int] = []
-        self.order: list[int] = []
-        self.scores: list[float] = []
-        self.losses: list[float] = []
-        self.stopped: str | None = None
-        self.open = np.ones(blocks.count, dtype=bool)
-
-    def resume(self, pursuit: Pursuit) -> BasisPursuit:
-        """Start from what was chosen while the columns of the Gram matrix could be trusted."""
-        for feature, score in zip(pursuit.order, pursuit.scores, strict=True):
-            self._enter(feature, score)
-        return self
-
-    def run(self, k: int) -> BasisPursuit:
-        while len(self.order) < k:
-            scores = self.blocks.norms(self.design.products(NONE, self.residual).T)
-            scores[~self.open] = 0.0
-            scores[scores <= negligible(self.norms, self.null_loss, self.blocks)] = 0.0
-            best = pick(scores)
-            if scores[best] == 0:
-                self._stop()
-                break
-            if self._enter(best, float(scores[best])) and self.seen is not None:
-                self.seen.append(scores)
-        return self
-
-    def _enter(self, feature: int, score: float) -> bool:
-        began = len(self.columns)
-        for j in self.blocks.columns(feature).tolist():
-            q = self.design.columns(np.array([j]))[:, 0]
-            for _ in range(2):
-                for other in self.basis:
-                    q -= other * (other @ q)
-            length = float(q @ q)
-            if length <= DEPENDENT_ROWS * self.norms[j]:
-                continue
-            q /= np.sqrt(length)
-            for _ in range(2):
-                self.residual -= np.multiply.outer(q, q @ self.residual)
-            self.basis.append(q)
-            self.columns.append(j)
-        self.open[feature] = False
-        if len(self.columns) == began:
-            return False
-        self.order.append(feature)
-        self.scores.append(score)
-        self.losses.append(float(_energy(self.residual).sum()))
-        return True
-
-    def _stop(self) -> None:
-        known = np.zeros(self.design.d)
-        if self.basis:
-            known = np.sum(self.design.products(NONE, np.array(self.basis).T) ** 2, axis=0)
-        new = self.blocks.most(np.where(self.norms - known > DEPENDENT * self.norms, 1.0, 0.0))
-        loss = float(_energy(self.residual).sum())
-        self.stopped = why_stopped(loss, self.null_loss, not new[self.open].any(), NEGLIGIBLE**2)
-
-    def path(self, flat: bool) -> Path:
-        coef = np.zeros((self.design.d, self.targets.shape[1]))
-        if self.columns:
-            basis = np.array(self.basis)
-            factor = np.triu(basis @ self.design.columns(np.array(self.columns)))
-            coef[self.columns] = solve_triangular(factor, basis @ self.targets, check_finite=False)
-        return Path(
-            self.order,
-            np.array(self.scores),
-            np.array(self.losses),
-            self.null_loss,
-            coef[:, 0] if flat else coef,
-            self.stopped,
-        )
+        return self.rows[int(self.place[j])]
 
 
 def _energy(targets: Floats) -> Floats:

@@ -2,8 +2,8 @@
 
     Q*(x) = inf over q in ran(D) of sum x_i q_i + Q(q),  D(w)_i = 1 / softmax_i(w)^2,  x = beta o beta
 
-ran(D) are the q whose 1 / sqrt(q_i) add up to 1, and Q(q) the squared length of the shortest logits with those
-softmax weights: logarithms, less their mean.
+ran(D) are the q whose 1 / sqrt(q_i) add up to 1, and Q(q) the squared length of the shortest logits with
+those softmax weights: logarithms, less their mean.
 """
 
 from __future__ import annotations

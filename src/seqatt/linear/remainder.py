@@ -62,7 +62,7 @@ class FromRows:
 
     @property
     def rank(self) -> int:
-        return self.basis.shape[1]
+        return int(self.basis.shape[1])
 
     def choose(self, columns: Columns) -> None:
         self.chosen = columns
@@ -107,7 +107,7 @@ class FromGram:
 
     @property
     def rank(self) -> int:
-        return self.root.shape[1]
+        return int(self.root.shape[1])
 
     def choose(self, columns: Columns) -> None:
         self.chosen = columns

@@ -15,7 +15,7 @@ import numpy as np
 from seqatt.linear.inputs import Blocks, read_k
 from seqatt.linear.path import TIE, Path
 from seqatt.linear.remainder import Problem, make_problem
-from seqatt.linear.steps import choose_in_steps
+from seqatt.linear.steps import Open, choose_in_steps
 from seqatt.linear.threads import Floats
 
 BELOW = (1e-3, 1e-6, TIE)  # how far below lambda*: nearer where several features come in at once
@@ -52,7 +52,7 @@ def sequential_lasso(
     return choose_in_steps(problem, blocks, read_k(k, blocks.count), choose_by_lasso, flat)
 
 
-def choose_by_lasso(problem: Problem, blocks: Blocks, open_: Floats, cross: Floats) -> tuple[int, float]:
+def choose_by_lasso(problem: Problem, blocks: Blocks, open_: Open, cross: Floats) -> tuple[int, float]:
     """The lowest feature in the LASSO's support just below lambda*, and lambda*."""
     start = blocks.norms(cross)
     start[~open_] = 0.0
@@ -66,7 +66,7 @@ def choose_by_lasso(problem: Problem, blocks: Blocks, open_: Floats, cross: Floa
     return int(support[0]), top
 
 
-def solve(problem: Problem, blocks: Blocks, open_: Floats, cross: Floats, below: float) -> Floats:
+def solve(problem: Problem, blocks: Blocks, open_: Open, cross: Floats, below: float) -> Floats:
     """Lengths of the LASSO's coefficients at lambda = (1 - below) lambda*, over below.
 
     ``cross`` has been divided by lambda*. Over ``below`` the coefficients stay of one size however near
@@ -78,12 +78,9 @@ def solve(problem: Problem, blocks: Blocks, open_: Floats, cross: Floats, below:
         working = np.flatnonzero((lengths >= 1 - reach) & open_)
         columns = blocks.columns(working)
         rows = problem.products(columns)
-        b = _descend(
-            rows[:, columns],
-            cross[columns],
-            [np.flatnonzero(np.isin(columns, blocks.columns(f))) for f in working],
-            below,
-        )
+        owner = blocks.owner[columns]
+        parts = [np.flatnonzero(owner == f) for f in working]
+        b = _descend(rows[:, columns], cross[columns], parts, below)
         # Optimality of all that was left out: its correlation stays within lambda.
         left = blocks.norms(cross - below * (rows.T @ b))
         left[working] = 0.0

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import minimize
 
@@ -23,7 +24,9 @@ STRONG = 10.0  # lambda over lambda*: so far above that features hardly see one 
 MOST = 512  # features that attention is shared among: those most correlated with the residual
 
 
-def choose_by_softmax(problem: Problem, blocks: Blocks, open_: Any, cross: Floats) -> tuple[int, float]:
+def choose_by_softmax(
+    problem: Problem, blocks: Blocks, open_: NDArray[np.bool_], cross: Floats
+) -> tuple[int, float]:
     """The feature with the largest logit w, and its correlation with the residual."""
     start = blocks.norms(cross)
     start[~open_] = 0.0
@@ -39,7 +42,7 @@ def choose_by_softmax(problem: Problem, blocks: Blocks, open_: Any, cross: Float
 
 
 def soften(square: Floats, cross: Floats, owner: Any, strength: float | None = None) -> Floats:
-    """The logits at the optimum, for columns and target of length one; lambda far above lambda* by default."""
+    """The logits at the optimum, for columns and target of length one; by default lambda is strong."""
     top = np.sqrt(np.bincount(owner, np.sum(cross**2, axis=1))).max()
     penalty = 2 * STRONG * max(1.0, top) if strength is None else strength
     objective = partial(_objective, square, cross, owner, penalty)

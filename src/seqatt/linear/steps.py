@@ -12,7 +12,8 @@ from seqatt.linear.path import NEGLIGIBLE, Path, negligible, why_stopped
 from seqatt.linear.remainder import Problem
 from seqatt.linear.threads import Floats
 
-Rule = Callable[[Problem, Blocks, NDArray[np.bool_], Floats], tuple[int, float]]
+Open = NDArray[np.bool_]  # which features may be chosen
+Rule = Callable[[Problem, Blocks, Open, Floats], tuple[int, float]]
 
 
 def choose_in_steps(

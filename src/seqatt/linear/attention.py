@@ -19,7 +19,7 @@ from seqatt.linear.path import TIE, Path
 from seqatt.linear.remainder import Problem, make_problem
 from seqatt.linear.softmax_attention import choose_by_softmax
 from seqatt.linear.steps import Open, choose_in_steps
-from seqatt.linear.threads import Floats
+from seqatt.linear.threads import Floats, calm
 
 BELOW = (1e-2, 1e-5, 1e-8)  # how far below lambda*: nearer where several features share the weight
 CERTIFIED = 1e-3  # by how much of ``below`` a correlation may pass lambda
@@ -61,7 +61,8 @@ def linear_attention(
     if parameterisation not in rules:
         raise ValueError(f"parameterisation: unknown {parameterisation!r}; use one of {', '.join(rules)}")
     problem, blocks, flat = make_problem(X, y, sample_weight, groups, centre=centre, scale=scale)
-    return choose_in_steps(problem, blocks, read_k(k, blocks.count), rules[parameterisation], flat)
+    with calm():
+        return choose_in_steps(problem, blocks, read_k(k, blocks.count), rules[parameterisation], flat)
 
 
 def choose_by_attention(problem: Problem, blocks: Blocks, open_: Open, cross: Floats) -> tuple[int, float]:
@@ -148,8 +149,8 @@ def _objective(
     pull = square @ b
     value = np.sum(b * pull) - w @ w - np.sum(theta**2) + np.sum(delta**2) + gap @ (w * w)
     on_theta = 2 * (wide * pull - theta)
-    on_w = np.bincount(owner, np.sum(2 * theta * pull + on_theta * cross, axis=1), count)
-    on_w = on_w + 2 * (gap - 1) * w
+    through = np.bincount(owner, np.sum(2 * theta * pull + on_theta * cross, axis=1), count)
+    on_w = through + 2 * (gap - 1) * w
     on_delta = np.sqrt(below) * on_theta + 2 * delta
     return float(value), np.concatenate([on_w, on_delta.ravel()])
 

@@ -121,6 +121,7 @@ class Design:
 
     def _blocks(self, times: int = 1) -> Iterator[Span]:
         size = times * int(np.clip(BLOCK_CELLS // self.d, 64, 4096))
+        size = min(size, max(64, -(-self.n // PARTS)))
         for first, last in self.spans:
             for start in range(first, last, size):
                 yield start, min(last, start + size)

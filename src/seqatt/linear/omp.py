@@ -23,7 +23,7 @@ from seqatt.linear.gram import Gram
 from seqatt.linear.inputs import Blocks, insist_on_finite, make_design, read_blocks, read_k
 from seqatt.linear.path import Path
 from seqatt.linear.pursuit import Pursuit
-from seqatt.linear.threads import Floats
+from seqatt.linear.threads import Floats, calm
 
 WHOLE = 3  # fetching the columns of k features costs as much as the Gram matrix at a third of them
 SAMPLED = 16  # one row in so many tells which columns will be needed
@@ -74,10 +74,12 @@ def omp(
         normal = X.normal(centre=centre, scale=scale)
         blocks = read_blocks(groups, X.features)
         pursuit = Pursuit(normal.cross, normal.energy, blocks, exact=np.diag(normal.square))
-        return pursuit.run(read_k(k, blocks.count), lambda j: normal.square[j]).path(X.flat)
+        with calm():
+            return pursuit.run(read_k(k, blocks.count), lambda j: normal.square[j]).path(X.flat)
     design, targets, flat = make_design(X, y, sample_weight, centre=centre, scale=scale)
     blocks = read_blocks(groups, design.d)
-    return pursue_rows(design, targets, read_k(k, blocks.count), blocks).path(flat)
+    with calm():
+        return pursue_rows(design, targets, read_k(k, blocks.count), blocks).path(flat)
 
 
 def pursue_rows(

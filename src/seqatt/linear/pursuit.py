@@ -50,7 +50,7 @@ class Pursuit:
             if self.norms is None and self.loss < TRUST_LOSS * self.null_loss:
                 break
             scores = self.blocks.norms(self.c)
-            scores[~self.open] = 0.0
+            scores *= self.open
             if self.norms is not None:
                 scores[scores <= negligible(self.norms, self.null_loss, self.blocks)] = 0.0
             best = pick(scores)

@@ -16,7 +16,7 @@ from seqatt.linear.inputs import Blocks, read_k
 from seqatt.linear.path import TIE, Path
 from seqatt.linear.remainder import Problem, make_problem
 from seqatt.linear.steps import Open, choose_in_steps
-from seqatt.linear.threads import Floats
+from seqatt.linear.threads import Floats, calm
 
 BELOW = (1e-3, 1e-6, TIE)  # how far below lambda*: nearer where several features come in at once
 EXACT = 1e-10  # relative change of coefficients at which coordinate descent has converged
@@ -49,7 +49,8 @@ def sequential_lasso(
     Luo, Chen: Sequential LASSO Cum EBIC for Feature Selection, JASA 2014.
     """
     problem, blocks, flat = make_problem(X, y, sample_weight, groups, centre=centre, scale=scale)
-    return choose_in_steps(problem, blocks, read_k(k, blocks.count), choose_by_lasso, flat)
+    with calm():
+        return choose_in_steps(problem, blocks, read_k(k, blocks.count), choose_by_lasso, flat)
 
 
 def choose_by_lasso(problem: Problem, blocks: Blocks, open_: Open, cross: Floats) -> tuple[int, float]:

@@ -7,8 +7,9 @@ busy. Pieces of work handed to Python threads do not.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import cache
 from typing import TypeVar
 
@@ -32,14 +33,20 @@ def _crew() -> tuple[ThreadPoolExecutor, ThreadpoolController]:
     return ThreadPoolExecutor(workers, thread_name_prefix="seqatt-linear"), ThreadpoolController()
 
 
+@contextmanager
+def calm() -> Iterator[None]:
+    """One BLAS thread: for many small products, and for threads of our own."""
+    with _crew()[1].limit(limits=1, user_api="blas"):
+        yield
+
+
 def share(work: Callable[[Piece], Part], pieces: Iterable[Piece], cost: float) -> list[Part]:
     """What ``work`` gives for every piece, in order; small ``cost`` (multiply-adds) stays on this thread."""
     pieces = list(pieces)
     if cost < WORTH_SHARING or len(pieces) == 1:
         return [work(piece) for piece in pieces]
-    pool, blas = _crew()
-    with blas.limit(limits=1, user_api="blas"):
-        return list(pool.map(work, pieces))
+    with calm():
+        return list(_crew()[0].map(work, pieces))
 
 
 def add_square(total: Floats, rows: Floats) -> None:

@@ -8,6 +8,7 @@ import re
 import shlex
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -16,15 +17,23 @@ import seqatt.estimators
 import seqatt.neural.evaluate
 import seqatt.registry
 
+LINEAR = ("gram", "omp", "sequential_lasso", "attention", "penalty", "guarantees")
+MODULES = [
+    seqatt.registry,
+    seqatt.estimators,
+    seqatt.neural.evaluate,
+    *(import_module(f"seqatt.linear.{name}") for name in LINEAR),
+]
 README = Path(__file__).parent.parent / "README.md"
 GUIDE = README.parent / "docs" / "guide.md"
+THEORY = README.parent / "docs" / "theory.md"
 
 
 def blocks(path: Path, language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", path.read_text(encoding="utf-8"), re.DOTALL)
 
 
-PYTHON = [(path.name, code) for path in (README, GUIDE) for code in blocks(path, "python")]
+PYTHON = [(path.name, code) for path in (README, GUIDE, THEORY) for code in blocks(path, "python")]
 
 
 @pytest.mark.parametrize(("name", "code"), PYTHON)
@@ -51,7 +60,7 @@ def test_the_command_line_block_runs(tmp_path):
         assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("module", [seqatt.registry, seqatt.estimators, seqatt.neural.evaluate])
+@pytest.mark.parametrize("module", MODULES)
 def test_docstring_examples_run(module):
     failed, tried = doctest.testmod(module)
     assert tried > 0

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy.linalg import lstsq
 
 from seqatt.linear.inputs import Blocks, read_k
 from seqatt.linear.path import TIE, Path
@@ -21,6 +22,7 @@ from seqatt.linear.threads import Floats, calm
 BELOW = (1e-3, 1e-6, TIE)  # how far below lambda*: nearer where several features come in at once
 EXACT = 1e-10  # relative change of coefficients at which coordinate descent has converged
 SWEEPS = 20_000
+POLISH = 100  # sweeps after which an exact solve on the support is tried
 SUPPORT = 1e-6  # of the largest coefficient block: what counts as not zero
 
 
@@ -101,7 +103,11 @@ def _descend(square: Floats, cross: Floats, blocks: list[Any], below: float) -> 
     b = np.zeros(cross.shape)
     pull = np.zeros(cross.shape)  # H b
     bound = [max(float(np.linalg.norm(square[np.ix_(f, f)], 2)), np.finfo(float).tiny) for f in blocks]
-    for _ in range(SWEEPS):
+    exact = EXACT + 16 * np.finfo(float).eps / below  # the rounding of ``cross``, as descent sees it
+    for sweep in range(SWEEPS):
+        if sweep % POLISH == POLISH - 1 and cross.shape[1] == 1 and len(blocks) == len(b):
+            b = _polish(square, cross, b, below)
+            pull = square @ b
         moved = 0.0
         for f, h in zip(blocks, bound, strict=True):
             old = b[f]
@@ -111,9 +117,23 @@ def _descend(square: Floats, cross: Floats, blocks: list[Any], below: float) -> 
                 b[f] = new
                 pull += square[:, f] @ step
                 moved = max(moved, float(np.abs(step).max()))
-        if moved <= EXACT * max(float(np.abs(b).max()), np.finfo(float).tiny):
+        if moved <= exact * max(float(np.abs(b).max()), np.finfo(float).tiny):
             break
     return b
+
+
+def _polish(square: Floats, cross: Floats, b: Floats, below: float) -> Floats:
+    """The exact optimum on the support and signs reached so far, if it keeps them; descent can be slow."""
+    support = np.flatnonzero(b)
+    sign = np.sign(cross[support, 0])
+    slack = 1.0 - (1.0 - np.abs(cross[support, 0])) / below
+    signed = square[np.ix_(support, support)] * np.outer(sign, sign)
+    size = lstsq(signed, slack)[0]
+    if not len(support) or (size < 0).any():
+        return b
+    polished = np.zeros_like(b)
+    polished[support, 0] = sign * size
+    return polished
 
 
 def _shrink(rest: Floats, cross: Floats, below: float) -> Floats:

@@ -5,8 +5,8 @@
     python benchmarks/linear.py --stream 10000000
 
 From rows, scikit-learn has ``orthogonal_mp`` (with and without ``precompute``) and, by hand, the product X'X
-and then ``orthogonal_mp_gram``. From a Gram matrix it has ``orthogonal_mp_gram``. ``lars_path`` is timed once:
-it is another algorithm. Coefficients must agree. Memory is what a process of its own needs beyond X.
+and then ``orthogonal_mp_gram``. From a Gram matrix it has ``orthogonal_mp_gram``. ``lars_path`` is timed
+once: it is another algorithm. Coefficients must agree. Memory is what a process of its own needs beyond X.
 """
 
 from __future__ import annotations

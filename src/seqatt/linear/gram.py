@@ -6,7 +6,7 @@ of raw numbers, from which means are taken away at the end, lose every digit on 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -16,6 +16,7 @@ import scipy.sparse as sp
 from seqatt.linear.inputs import insist_on_finite, read_rows, read_targets, read_weights
 from seqatt.linear.threads import Floats, add_square, mirror, share
 
+Column = Callable[[int], Floats]
 ROWS = 1 << 16  # of a batch that are worked on at a time
 COPIED = 1 << 13  # of them that are copied at a time, where they have to be
 NEAR = 16.0  # a raw sum of squares this many times the centred one costs one digit of sixteen
@@ -77,15 +78,16 @@ class Gram:
         targets, flat = read_targets(y, rows.shape[0])
         weights = read_weights(sample_weight, rows.shape[0])
         self._fit(rows.shape[1], targets.shape[1], flat)
+        apart = rows.shape[0] > ROWS  # a later part may yet be refused
+        gram = Gram()._like(self) if apart else self
         for start in range(0, rows.shape[0], ROWS):
             stop = start + ROWS
             part = rows[start:stop]
             dense = part.toarray() if sp.issparse(part) else part
-            self._join(
-                np.asarray(dense, dtype=np.float64),
-                targets[start:stop],
-                None if weights is None else weights[start:stop],
-            )
+            some = None if weights is None else weights[start:stop]
+            gram._join(np.asarray(dense, dtype=np.float64), targets[start:stop], some)
+        if apart and gram.weight:
+            self._merge(gram.rows, gram.weight, gram._mean, gram._rest, gram._spread)
         return self
 
     def __add__(self, other: Gram) -> Gram:
@@ -142,6 +144,29 @@ class Gram:
             cross /= unit[:, None]
         return Normal(mirror(square), cross, energy)
 
+    def columns(self, *, centre: bool = False, scale: bool = False) -> tuple[Normal, Column]:
+        """The normal equations with X'X as a function of its column's number; ``square`` is the diagonal."""
+        d = self.features
+        x, y = (np.zeros_like(mean) for mean in self.means) if centre else self.means
+        unit = self.scales if scale else np.ones(d)
+        norms = (np.diag(self._spread)[:d] + self.weight * x * x) / unit**2
+        cross = (self._spread[:d, d:] + self.weight * np.outer(x, y)) / unit[:, None]
+        energy = np.diag(self._spread)[d:] + self.weight * y * y
+
+        def column(j: int) -> Floats:
+            out = np.concatenate([self._spread[:j, j], self._spread[j, j:d]])
+            if not centre:
+                out += self.weight * x[j] * x
+            if scale:
+                out /= unit * unit[j]
+            return out
+
+        return Normal(norms, cross, energy), column
+
+    def _like(self, other: Gram) -> Gram:
+        self._fit(other.features, other._targets, other.flat)
+        return self
+
     def _fit(self, features: int, targets: int, flat: bool) -> None:
         if not len(self._mean):
             self._targets, self.flat = targets, flat
@@ -168,6 +193,7 @@ class Gram:
             spread, rest = _around(rows, targets, mean, weights)
             rest /= weight
             spread -= weight * np.outer(rest, rest)
+        insist_on_finite(np.diag(spread))
         self._merge(len(rows), weight, mean, rest, spread)
 
     def _merge(self, rows: int, weight: float, mean: Floats, rest: Floats, spread: Floats) -> None:

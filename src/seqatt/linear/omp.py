@@ -71,11 +71,11 @@ def omp(
     Pati, Rezaiifar, Krishnaprasad: Orthogonal Matching Pursuit, Asilomar 1993.
     """
     if isinstance(X, Gram):
-        normal = X.normal(centre=centre, scale=scale)
+        normal, column = X.columns(centre=centre, scale=scale)
         blocks = read_blocks(groups, X.features)
-        pursuit = Pursuit(normal.cross, normal.energy, blocks, exact=np.diag(normal.square))
+        pursuit = Pursuit(normal.cross, normal.energy, blocks, exact=normal.square)
         with calm():
-            return pursuit.run(read_k(k, blocks.count), lambda j: normal.square[j]).path(X.flat)
+            return pursuit.run(read_k(k, blocks.count), column).path(X.flat)
     design, targets, flat = make_design(X, y, sample_weight, centre=centre, scale=scale)
     blocks = read_blocks(groups, design.d)
     with calm():
@@ -104,7 +104,7 @@ def _pursue_some(
     design: Design, targets: Floats, k: int, blocks: Blocks, seen: list[Floats] | None = None
 ) -> Pursuit:
     """With as few columns of the Gram matrix as a good guess allows."""
-    fetched = Fetched(design, blocks, max(8, min(64, k // 4)))
+    fetched = Fetched(design, blocks, int(np.clip(k // 2, 16, 96)))
     guess = NONE
     rows = min(design.n // SAMPLED, max(4096, 4 * design.d))
     if rows >= 2 * design.d and len(design.spans) == 1:

@@ -45,8 +45,8 @@ class Path:
 
 def pick(scores: Floats) -> int:
     """The largest score; of several that tie, the lowest index."""
-    top = float(scores.max())
-    return int(np.argmax(scores >= top * (1 - TIE)))
+    top = scores.item(scores.argmax())
+    return int((scores >= top * (1 - TIE)).argmax())
 
 
 def negligible(norms: Floats, energy: float, blocks: Blocks) -> Floats:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -35,8 +36,9 @@ class Pursuit:
         self.norms = exact
         self.blocks = blocks
         self.null_loss = self.loss = float(energy.sum())
+        self.floor = None if exact is None else negligible(exact, self.null_loss, blocks)
         self.open = np.ones(blocks.count, dtype=bool)
-        self.basis = np.empty((16, len(cross)))
+        self.basis = np.empty((64, len(cross)))
         self.shares: list[Floats] = []
         self.columns: list[int] = []
         self.order: list[int] = []
@@ -51,9 +53,10 @@ class Pursuit:
                 break
             scores = self.blocks.norms(self.c)
             scores *= self.open
-            if self.norms is not None:
-                scores[scores <= negligible(self.norms, self.null_loss, self.blocks)] = 0.0
             best = pick(scores)
+            if self.floor is not None and scores[best] <= self.floor[best]:
+                scores[scores <= self.floor] = 0.0
+                best = pick(scores)
             if scores[best] == 0:
                 self._stop()
                 break
@@ -71,21 +74,22 @@ class Pursuit:
     def _enter(self, feature: int, score: float, column: Callable[[int], Floats]) -> bool:
         """Whether the feature's columns could be told from the chosen ones, and so went in."""
         began = len(self.columns)
-        for j in self.blocks.columns(feature).tolist():
+        for j in [feature] if self.blocks.single else self.blocks.columns(feature).tolist():
             t = len(self.columns)
             if t == len(self.basis):
                 self.basis = np.concatenate([self.basis, np.empty_like(self.basis)])
             a, gram = self.basis[t], column(j)
             np.subtract(gram, self.basis[:t, j] @ self.basis[:t], out=a)
+            new, whole = a.item(j), gram.item(j)
             if self.norms is None and (
-                a[j] <= TRUST_COLUMN * gram[j] or score <= NEGLIGIBLE * np.sqrt(self.null_loss * gram[j])
+                new <= TRUST_COLUMN * whole or score <= NEGLIGIBLE * math.sqrt(self.null_loss * whole)
             ):
                 del self.columns[began:], self.shares[began:]
                 return False
-            if a[j] <= DEPENDENT * gram[j]:
+            if new <= DEPENDENT * whole:
                 continue
-            a /= np.sqrt(a[j])
-            share = self.c[j] / a[j]
+            a *= 1 / math.sqrt(new)
+            share = self.c[j] / math.sqrt(new)
             if len(share) == 1:
                 self.c[:, 0] -= a * share
             else:

@@ -4,8 +4,8 @@
     python experiments/q_star.py
 
 Writes results/q_star.json and results/q_star.svg beside this file. The paper reads off its plots that the
-penalty is concave where |b1| + |b2| > 2, and so favours one feature over two; the JSON says how far that is so,
-line by line.
+penalty is concave where |b1| + |b2| > 2, and so favours one feature over two; the JSON says how far that is
+so, line by line.
 """
 
 from __future__ import annotations
@@ -37,10 +37,12 @@ def panel(reach: float) -> np.ndarray:
     return np.asarray(q_star(np.stack(np.meshgrid(side, side, indexing="ij"), axis=-1)))
 
 
-def along_lines(totals: tuple[float, ...] = (0.25, 0.5, 1, 1.5, 2, 3, 5, 10, 25)) -> dict[str, dict[str, float]]:
+def along_lines(
+    totals: tuple[float, ...] = (0.25, 0.5, 1, 1.5, 2, 3, 5, 10, 25),
+) -> dict[str, dict[str, float]]:
     """On |b1| + |b2| = total: what one feature costs over what two halves cost, and where it is concave."""
     found = {}
-    for total in totals:
+    for total in (0.25, 0.5, 1, 1.5, 2, 3, 5, 10, 25):
         first = np.linspace(0, total, 81)
         values = q_star(np.stack([first, total - first], axis=1))
         bends = np.diff(values, 2)

@@ -53,10 +53,10 @@ class Design:
         wide = 0 if others is None else others.shape[1]
         m = len(chosen) + wide
         cost = float(self.n) * self.d * m
-        if self.n <= self.d and self.plain:
-            left = self.columns(chosen) if others is None else np.hstack([self.columns(chosen), others])
+        if self.plain and self.n <= self.d:
+            left = self.data[:, chosen] if others is None else np.hstack([self.data[:, chosen], others])
             out = np.empty((m, self.d))
-            step = max(256, -(-self.d // (4 * PARTS)))
+            step = max(128, -(-self.d // PARTS))
 
             def strip(start: int) -> None:
                 out[:, start : start + step] = left.T @ self.data[:, start : start + step]
@@ -120,7 +120,8 @@ class Design:
         return np.asarray(dense)
 
     def _blocks(self, times: int = 1) -> Iterator[Span]:
-        size = times * int(np.clip(BLOCK_CELLS // self.d, 64, 4096))
+        rows = 2 * BLOCK_CELLS // self.d if self.plain else BLOCK_CELLS // self.d
+        size = times * int(np.clip(rows, 1024 if self.plain else 64, 16_384))
         size = min(size, max(64, -(-self.n // PARTS)))
         for first, last in self.spans:
             for start in range(first, last, size):

@@ -104,7 +104,9 @@ def _pursue_some(
     design: Design, targets: Floats, k: int, blocks: Blocks, seen: list[Floats] | None = None
 ) -> Pursuit:
     """With as few columns of the Gram matrix as a good guess allows."""
-    fetched = Fetched(design, blocks, int(np.clip(k // 2, 16, 96)))
+    # More at a time are cheaper each, and more of them in vain; where rows are few, guesses are poor.
+    several = np.clip(k // 2, 16, 128) if design.n > design.d else np.clip(k // 4, 8, 32)
+    fetched = Fetched(design, blocks, int(several))
     guess = NONE
     rows = min(design.n // SAMPLED, max(4096, 4 * design.d))
     if rows >= 2 * design.d and len(design.spans) == 1:
@@ -133,16 +135,19 @@ class Fetched:
         self.rows.extend(rows)
 
     def column(self, j: int, pursuit: Pursuit) -> Floats:
-        """One column; with it come those of the features most correlated with the residual now."""
+        """One column; with it come those that are likely to be next."""
         if self.place[j] < 0:
-            scores = self.blocks.norms(pursuit.c)
-            scores[~pursuit.open] = -1.0
-            several = min(self.several, len(scores))
-            best = np.argpartition(-scores, several - 1)[:several]
-            wanted = np.append(self.blocks.columns(best), j)
+            wanted = np.append(self.blocks.columns(self._likely(pursuit)), j)
             wanted = np.unique(wanted[self.place[wanted] < 0])
             self.keep(wanted, self.design.products(wanted))
         return self.rows[int(self.place[j])]
+
+    def _likely(self, pursuit: Pursuit) -> NDArray[np.intp]:
+        """The features most correlated with the residual now."""
+        scores = self.blocks.norms(pursuit.c)
+        scores[~pursuit.open] = -1.0
+        several = min(self.several, len(scores))
+        return np.argpartition(-scores, several - 1)[:several]
 
 
 def _energy(targets: Floats) -> Floats:

@@ -21,7 +21,7 @@ import time
 from typing import Any
 
 import numpy as np
-from common import in_turns, print_table, seconds_of, write_record
+from common import print_table, seconds_of, write_record
 from sklearn.linear_model import lars_path, orthogonal_mp, orthogonal_mp_gram
 
 from seqatt.linear import Gram, omp
@@ -45,6 +45,18 @@ def planted(n: int, d: int, k: int) -> tuple[np.ndarray, np.ndarray]:
 
 def by_hand(X: np.ndarray, y: np.ndarray, k: int) -> np.ndarray:
     return orthogonal_mp_gram(X.T @ X, X.T @ y, n_nonzero_coefs=k)
+
+
+def in_turns(works: list[Any], rounds: int, repeats: int) -> list[list[float]]:
+    """Seconds of each, in turns; BLAS's threads spin on for a while, so each waits until they sleep."""
+    measured = []
+    for _ in range(rounds + 1):
+        row = []
+        for work in works:
+            time.sleep(0.15)
+            row.append(seconds_of(work, repeats))
+        measured.append(row)
+    return [list(column) for column in zip(*measured[1:], strict=True)]
 
 
 def spread(ours: list[float], theirs: list[float]) -> dict[str, float]:

@@ -1,7 +1,7 @@
 """Linear selection beside scikit-learn's, in turns in one run, and a stream beside its bare products.
 
-    python benchmarks/linear.py                  # every size: 6 minutes, 4 GB
-    python benchmarks/linear.py --only 2000x500x50 --rounds 9
+    python benchmarks/linear.py                  # every size: 6 minutes, 5 GB
+    python benchmarks/linear.py --only 2000x500x50 --rounds 9    # one, with a record of its own
     python benchmarks/linear.py --stream 10000000
 
 From rows, scikit-learn has ``orthogonal_mp`` (with and without ``precompute``) and, by hand, the product X'X
@@ -211,8 +211,8 @@ def main() -> None:
         ["size", "from", "against", "seqatt s", "theirs s", "ratio", "least", "most"],
         [[*line, *[None] * (8 - len(line))] for line in shown],
     )
-    if not asked.only:
-        write_record("linear", "python benchmarks/linear.py", {"sizes": results})
+    name, more = (f"linear-{asked.only}", f" --only {asked.only}") if asked.only else ("linear", "")
+    write_record(name, f"python benchmarks/linear.py --rounds {asked.rounds}{more}", {"sizes": results})
 
 
 if __name__ == "__main__":

@@ -210,7 +210,7 @@ class OMPSelector(_LinearSelector):
     >>> from seqatt import OMPSelector
     >>> X, y = load_wine(return_X_y=True, as_frame=True)
     >>> OMPSelector(n_features_to_select=2).fit(X, y).selection_.features
-    ['flavanoids', 'color_intensity']
+    ['proline', 'color_intensity']
     """
 
     method = "linear_omp"

@@ -33,7 +33,7 @@ def q_star(beta: Any) -> Any:
     >>> from seqatt.linear import q_star
     >>> q_star([0.0, 0.0])
     0.0
-    >>> bool(q_star([1.0, 0.0]) < q_star([0.5, 0.5]))
+    >>> bool(q_star([4.0, 0.0]) < q_star([2.0, 2.0]))
     True
     """
     values = np.asarray(beta, dtype=np.float64)

@@ -8,6 +8,7 @@ import re
 import shlex
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -17,16 +18,25 @@ import seqatt.estimators
 import seqatt.neural.evaluate
 import seqatt.registry
 
+LINEAR = ("gram", "omp", "sequential_lasso", "attention", "penalty", "guarantees")
+MODULES = [
+    seqatt.registry,
+    seqatt.estimators,
+    seqatt.neural.evaluate,
+    seqatt.data,
+    *(import_module(f"seqatt.linear.{name}") for name in LINEAR),
+]
 README = Path(__file__).parent.parent / "README.md"
 GUIDE = README.parent / "docs" / "guide.md"
 DATA = README.parent / "docs" / "data.md"
+THEORY = README.parent / "docs" / "theory.md"
 
 
 def blocks(path: Path, language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", path.read_text(encoding="utf-8"), re.DOTALL)
 
 
-PYTHON = [(path.name, code) for path in (README, GUIDE, DATA) for code in blocks(path, "python")]
+PYTHON = [(path.name, code) for path in (README, GUIDE, DATA, THEORY) for code in blocks(path, "python")]
 
 
 @pytest.mark.parametrize(("name", "code"), PYTHON)
@@ -53,7 +63,7 @@ def test_the_command_line_block_runs(tmp_path):
         assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("module", [seqatt.registry, seqatt.estimators, seqatt.neural.evaluate, seqatt.data])
+@pytest.mark.parametrize("module", MODULES)
 def test_docstring_examples_run(module):
     failed, tried = doctest.testmod(module)
     assert tried > 0
@@ -80,8 +90,10 @@ def test_the_table_of_data_sets_is_the_catalogue():
 def test_public_names_are_what_they_say_in_whatever_order_they_are_used():
     code = (
         "import seqatt; seqatt.SequentialAttentionSelector, seqatt.select, seqatt.evaluate; "
-        "assert seqatt.methods() == ['sequential_attention', 'random']; "
-        "assert all(callable(getattr(seqatt, n)) for n in seqatt.__all__ if n not in ('__version__', 'data'))"
+        "assert {'sequential_attention', 'linear_omp', 'random'} <= set(seqatt.methods()); "
+        "assert callable(seqatt.linear.omp); "
+        "rest = set(seqatt.__all__) - {'__version__', 'data', 'linear'}; "
+        "assert all(callable(getattr(seqatt, n)) for n in rest)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 

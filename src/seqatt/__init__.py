@@ -8,8 +8,13 @@ from typing import TYPE_CHECKING, Any
 from seqatt.version import __version__
 
 if TYPE_CHECKING:
-    from seqatt import data
-    from seqatt.estimators import SequentialAttentionSelector
+    from seqatt import data, linear
+    from seqatt.estimators import (
+        LinearAttentionSelector,
+        OMPSelector,
+        SequentialAttentionSelector,
+        SequentialLassoSelector,
+    )
     from seqatt.layer import SequentialAttention
     from seqatt.neural.evaluate import Evaluation, evaluate
     from seqatt.registry import TrainingDiverged, methods, select, select_trials
@@ -17,9 +22,12 @@ if TYPE_CHECKING:
 
 _ROOMS = {
     "Evaluation": "neural.evaluate",
+    "LinearAttentionSelector": "estimators",
+    "OMPSelector": "estimators",
     "Selection": "selection",
     "SequentialAttention": "layer",
     "SequentialAttentionSelector": "estimators",
+    "SequentialLassoSelector": "estimators",
     "TrainingDiverged": "registry",
     "evaluate": "neural.evaluate",
     "methods": "registry",
@@ -29,13 +37,17 @@ _ROOMS = {
 
 __all__ = [
     "Evaluation",
+    "LinearAttentionSelector",
+    "OMPSelector",
     "Selection",
     "SequentialAttention",
     "SequentialAttentionSelector",
+    "SequentialLassoSelector",
     "TrainingDiverged",
     "__version__",
     "data",
     "evaluate",
+    "linear",
     "methods",
     "select",
     "select_trials",
@@ -44,8 +56,8 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Public names load what they need when they are first used, so that ``--help`` is quick."""
-    if name == "data":
-        return import_module("seqatt.data")
+    if name in ("data", "linear"):
+        return import_module(f"seqatt.{name}")
     if name not in _ROOMS:
         raise AttributeError(f"module 'seqatt' has no attribute {name!r}")
     value = getattr(import_module(f"seqatt.{_ROOMS[name]}"), name)

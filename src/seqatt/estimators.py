@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import narwhals.stable.v1 as nw
 import numpy as np
@@ -18,7 +18,77 @@ from seqatt.source import Groups
 from seqatt.target import target_array
 
 
-class SequentialAttentionSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
+class Selector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
+    """What every selector does: parameters are the options of its ``method``."""
+
+    method: ClassVar[str]
+    n_features_to_select: int | float | None
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Choose features; ``sample_weight`` weighs rows."""
+        table = self._check(X, reset=True)
+        labels = target_array(y, "y")
+        options = {
+            name: value
+            for name, value in self.get_params(deep=False).items()
+            if name not in ("n_features_to_select", "random_state")
+        }
+        seed = getattr(self, "random_state", None)
+        k = self.n_features_to_select
+        self.selection_: Selection = select(
+            table,
+            labels,
+            0.5 if k is None else k,
+            method=self.method,
+            seed=0 if seed is None else seed,
+            sample_weight=sample_weight,
+            **options,
+        )
+        self.support_ = np.zeros(self.n_features_in_, dtype=bool)
+        self.support_[self.selection_.columns] = True
+        self.ranking_ = _rank_columns(self.selection_, self.n_features_in_)
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """Keep the chosen columns; a DataFrame stays one."""
+        check_is_fitted(self)
+        frame = nw.from_native(X, eager_only=True, pass_through=True)
+        if not isinstance(frame, nw.DataFrame):
+            return super().transform(X)
+        self._check(X, reset=False)
+        return frame[:, self.get_support(indices=True).tolist()].to_native()
+
+    def _get_support_mask(self) -> NDArray[np.bool_]:
+        check_is_fitted(self)
+        return self.support_
+
+    def _check(self, X: Any, *, reset: bool) -> Any:
+        """Frames keep their types and are read by seqatt; anything else goes through scikit-learn."""
+        if isinstance(nw.from_native(X, eager_only=True, pass_through=True), nw.DataFrame):
+            validate_data(self, X=X, reset=reset, skip_check_array=True)
+            return X
+        return validate_data(
+            self,
+            X=X,
+            reset=reset,
+            accept_sparse="csr",
+            dtype="numeric",
+            ensure_all_finite="allow-nan",
+            ensure_min_samples=2 if reset else 1,
+        )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.sparse = True
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        tags.target_tags.required = True
+        tags.target_tags.multi_output = True
+        return tags
+
+
+class SequentialAttentionSelector(Selector):
     """Choose features by Sequential Attention, as a scikit-learn selector.
 
     Works in pipelines, searches, ``clone``, pickles and ``set_output``; NaN, categories and sparse
@@ -47,6 +117,8 @@ class SequentialAttentionSelector(SelectorMixin, BaseEstimator):  # type: ignore
     >>> SequentialAttentionSelector(n_features_to_select=4).fit_transform(X, y).shape
     (178, 4)
     """
+
+    method = "sequential_attention"
 
     def __init__(
         self,
@@ -113,66 +185,77 @@ class SequentialAttentionSelector(SelectorMixin, BaseEstimator):  # type: ignore
         self.progress = progress
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Choose features; ``sample_weight`` weighs rows."""
-        table = self._check(X, reset=True)
-        labels = target_array(y, "y")
-        options = {
-            name: value
-            for name, value in self.get_params(deep=False).items()
-            if name not in ("n_features_to_select", "random_state")
-        }
-        k = self.n_features_to_select
-        self.selection_: Selection = select(
-            table,
-            labels,
-            0.5 if k is None else k,
-            seed=0 if self.random_state is None else self.random_state,
-            sample_weight=sample_weight,
-            **options,
+
+class _LinearSelector(Selector):
+    def __init__(
+        self,
+        n_features_to_select: int | float | None = None,
+        *,
+        class_weight: Mapping[Any, float] | str | None = None,
+        groups: Groups | None = None,
+        task: str | None = None,
+        missing_indicator: bool = False,
+        max_categories: int = 64,
+    ) -> None:
+        self.n_features_to_select = n_features_to_select
+        self.class_weight = class_weight
+        self.groups = groups
+        self.task = task
+        self.missing_indicator = missing_indicator
+        self.max_categories = max_categories
+
+
+class OMPSelector(_LinearSelector):
+    """Choose features by Orthogonal Matching Pursuit on least squares; classes are one-hot targets.
+
+    Parameters and attributes are those of ``SequentialAttentionSelector``, less what concerns networks.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from seqatt import OMPSelector
+    >>> X, y = load_wine(return_X_y=True, as_frame=True)
+    >>> OMPSelector(n_features_to_select=2).fit(X, y).selection_.features
+    ['proline', 'color_intensity']
+    """
+
+    method = "linear_omp"
+
+
+class SequentialLassoSelector(_LinearSelector):
+    """Choose features by Sequential LASSO on least squares; as ``OMPSelector``."""
+
+    method = "linear_sequential_lasso"
+
+
+class LinearAttentionSelector(_LinearSelector):
+    """Choose features by regularised linear Sequential Attention; as ``OMPSelector``.
+
+    ``parameterisation`` is "linear" (Definition 3.1) or "softmax" (Lemma 3.2).
+    """
+
+    method = "linear_attention"
+
+    def __init__(
+        self,
+        n_features_to_select: int | float | None = None,
+        *,
+        parameterisation: str = "linear",
+        class_weight: Mapping[Any, float] | str | None = None,
+        groups: Groups | None = None,
+        task: str | None = None,
+        missing_indicator: bool = False,
+        max_categories: int = 64,
+    ) -> None:
+        super().__init__(
+            n_features_to_select,
+            class_weight=class_weight,
+            groups=groups,
+            task=task,
+            missing_indicator=missing_indicator,
+            max_categories=max_categories,
         )
-        self.support_ = np.zeros(self.n_features_in_, dtype=bool)
-        self.support_[self.selection_.columns] = True
-        self.ranking_ = _rank_columns(self.selection_, self.n_features_in_)
-        return self
-
-    def transform(self, X: Any) -> Any:
-        """Keep the chosen columns; a DataFrame stays one."""
-        check_is_fitted(self)
-        frame = nw.from_native(X, eager_only=True, pass_through=True)
-        if not isinstance(frame, nw.DataFrame):
-            return super().transform(X)
-        self._check(X, reset=False)
-        return frame[:, self.get_support(indices=True).tolist()].to_native()
-
-    def _get_support_mask(self) -> NDArray[np.bool_]:
-        check_is_fitted(self)
-        return self.support_
-
-    def _check(self, X: Any, *, reset: bool) -> Any:
-        """Frames keep their types and are read by seqatt; anything else goes through scikit-learn."""
-        if isinstance(nw.from_native(X, eager_only=True, pass_through=True), nw.DataFrame):
-            validate_data(self, X=X, reset=reset, skip_check_array=True)
-            return X
-        return validate_data(
-            self,
-            X=X,
-            reset=reset,
-            accept_sparse="csr",
-            dtype="numeric",
-            ensure_all_finite="allow-nan",
-            ensure_min_samples=2 if reset else 1,
-        )
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.sparse = True
-        tags.input_tags.categorical = True
-        tags.input_tags.string = True
-        tags.target_tags.required = True
-        tags.target_tags.multi_output = True
-        return tags
+        self.parameterisation = parameterisation
 
 
 def _rank_columns(selection: Selection, columns: int) -> NDArray[np.int64]:

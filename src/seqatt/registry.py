@@ -13,6 +13,7 @@ import numpy as np
 import torch
 
 from seqatt.classic.random import random_features
+from seqatt.linear.methods import LinearAttentionOptions, choose_linearly
 from seqatt.neural.attention import plan, sequential_attention, settings
 from seqatt.neural.engine import Diverged, pick_device
 from seqatt.neural.options import AttentionOptions, Training, check_seeds
@@ -85,8 +86,19 @@ def _run_random(job: Job) -> tuple[list[Trace], dict[str, Any]]:
     return [Trace(t.order[: job.k], t.order[job.k :]) for t in traces], {}
 
 
+def _run_linear(name: str) -> Callable[[Job], tuple[list[Trace], dict[str, Any]]]:
+    def run(job: Job) -> tuple[list[Trace], dict[str, Any]]:
+        trace, found = choose_linearly(job.source, job.k, name, job.options)
+        return [trace] * len(job.seeds), found  # nothing is drawn: one answer for all seeds
+
+    return run
+
+
 METHODS = {
     "sequential_attention": Method(AttentionOptions, _run_attention),
+    "linear_omp": Method(NoOptions, _run_linear("omp")),
+    "linear_sequential_lasso": Method(NoOptions, _run_linear("sequential_lasso")),
+    "linear_attention": Method(LinearAttentionOptions, _run_linear("linear_attention")),
     "random": Method(NoOptions, _run_random),
 }
 
@@ -145,6 +157,7 @@ def select(
     groups : ``{name: columns}`` to be chosen together, as one feature.
     task : binary, multiclass, multilabel or regression, where ``y`` does not tell.
     missing_indicator, max_categories : add a column that marks missing values; categories kept.
+    parameterisation : of ``method="linear_attention"``, linear or softmax.
 
     Returns
     -------

@@ -18,10 +18,17 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import seqatt
-from seqatt import SequentialAttentionSelector
+from seqatt import (
+    LinearAttentionSelector,
+    OMPSelector,
+    SequentialAttentionSelector,
+    SequentialLassoSelector,
+)
 
 
-@parametrize_with_checks([SequentialAttentionSelector()])
+@parametrize_with_checks(
+    [SequentialAttentionSelector(), OMPSelector(), SequentialLassoSelector(), LinearAttentionSelector()]
+)
 def test_scikit_learns_own_checks(estimator, check, monkeypatch):
     if check.func.__name__ == "check_array_api_input":
         monkeypatch.setenv("SCIPY_ARRAY_API", "1")

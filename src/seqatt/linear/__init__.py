@@ -1,0 +1,20 @@
+"""Exact feature selection for least squares: three algorithms that the theory says are one."""
+
+from seqatt.linear.attention import linear_attention
+from seqatt.linear.gram import Gram
+from seqatt.linear.guarantees import Guarantees, guarantees
+from seqatt.linear.omp import omp
+from seqatt.linear.path import Path
+from seqatt.linear.penalty import q_star
+from seqatt.linear.sequential_lasso import sequential_lasso
+
+__all__ = [
+    "Gram",
+    "Guarantees",
+    "Path",
+    "guarantees",
+    "linear_attention",
+    "omp",
+    "q_star",
+    "sequential_lasso",
+]

@@ -1,0 +1,154 @@
+"""Orthogonal Matching Pursuit, Algorithm 2: again and again the feature most correlated with the residual.
+
+Every chosen column x gives the next vector q of an orthonormal basis of the chosen ones. What is kept is
+``a = X'q`` and the correlations ``c = X'r``, from which the residual's next correlations are ``c - a (q'r)``.
+Three ways lead to ``a``:
+
+- a Gram matrix: its column of x, less what the earlier ``a`` explain (an incremental Cholesky factor);
+- the same from rows, with the few columns of the Gram matrix that are needed, fetched several at a time;
+- q itself, orthogonalised twice, and a pass over the rows for every choice. It loses no digits to squaring,
+  and takes over where the others would.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seqatt.linear.basis import NONE, BasisPursuit
+from seqatt.linear.design import Design
+from seqatt.linear.gram import Gram
+from seqatt.linear.inputs import Blocks, insist_on_finite, make_design, read_blocks, read_k
+from seqatt.linear.path import Path
+from seqatt.linear.pursuit import Pursuit
+from seqatt.linear.threads import Floats, calm
+
+WHOLE = 3  # fetching the columns of k features costs as much as the Gram matrix at a third of them
+SAMPLED = 16  # one row in so many tells which columns will be needed
+
+
+def omp(
+    X: Any,
+    y: Any = None,
+    k: int | None = None,
+    *,
+    centre: bool = False,
+    scale: bool = False,
+    sample_weight: Any = None,
+    groups: Any = None,
+) -> Path:
+    """Choose ``k`` features by Orthogonal Matching Pursuit.
+
+    Step by step the feature i with the largest ``||X_i' (y - X_S b)||`` joins S, where b fits y on S.
+
+    Parameters
+    ----------
+    X : array or sparse matrix (n, d), or a Gram, which has its own target.
+    y : (n,) or several targets (n, o), for which features are chosen together.
+    k : how many.
+    centre, scale : take away means; divide by standard deviations. As it is, X should have columns of
+        one length, or long ones are preferred.
+    sample_weight : (n,), not negative. A Gram has its own.
+    groups : (d,) whole numbers: the feature of each column. A feature is judged by the length of all its
+        columns' correlations and enters with all of them.
+
+    Returns
+    -------
+    Path, shorter than k where the residual vanishes or nothing independent is left; ``stopped`` says so.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from seqatt.linear import omp
+    >>> X = np.random.default_rng(0).normal(size=(50, 6))
+    >>> omp(X, 3 * X[:, 4] - X[:, 2], k=2).order
+    [4, 2]
+
+    References
+    ----------
+    Pati, Rezaiifar, Krishnaprasad: Orthogonal Matching Pursuit, Asilomar 1993.
+    """
+    if isinstance(X, Gram):
+        normal, column = X.columns(centre=centre, scale=scale)
+        blocks = read_blocks(groups, X.features)
+        pursuit = Pursuit(normal.cross, normal.energy, blocks, exact=normal.square)
+        with calm():
+            return pursuit.run(read_k(k, blocks.count), column).path(X.flat)
+    design, targets, flat = make_design(X, y, sample_weight, centre=centre, scale=scale)
+    blocks = read_blocks(groups, design.d)
+    with calm():
+        return pursue_rows(design, targets, read_k(k, blocks.count), blocks).path(flat)
+
+
+def pursue_rows(
+    design: Design, targets: Floats, k: int, blocks: Blocks, seen: list[Floats] | None = None
+) -> Pursuit | BasisPursuit:
+    """OMP from rows: on columns of the Gram matrix while they can be trusted, then on a basis."""
+    width = k * len(blocks.owner) // blocks.count
+    if WHOLE * width >= design.d and design.d <= design.n:
+        cross = design.products(NONE, targets).T
+        insist_on_finite(cross)
+        square = design.square()
+        pursuit = Pursuit(cross, _energy(targets), blocks, seen=seen).run(k, lambda j: square[j])
+        del square
+    else:
+        pursuit = _pursue_some(design, targets, k, blocks, seen)
+    if len(pursuit.order) == k:
+        return pursuit
+    return BasisPursuit(design, targets, blocks, seen).resume(pursuit).run(k)
+
+
+def _pursue_some(
+    design: Design, targets: Floats, k: int, blocks: Blocks, seen: list[Floats] | None = None
+) -> Pursuit:
+    """With as few columns of the Gram matrix as a good guess allows."""
+    # More at a time are cheaper each, and more of them in vain; where rows are few, guesses are poor.
+    several = np.clip(k // 2, 16, 128) if design.n > design.d else np.clip(k // 4, 8, 32)
+    fetched = Fetched(design, blocks, int(several))
+    guess = NONE
+    rows = min(design.n // SAMPLED, max(4096, 4 * design.d))
+    if rows >= 2 * design.d and len(design.spans) == 1:
+        few = design.sample(rows)
+        theirs = np.concatenate([targets[start:stop] for start, stop in few.spans])
+        likely = _pursue_some(few, theirs, k, blocks).order
+        guess = blocks.columns(likely) if likely else NONE
+    products = design.products(guess, targets)
+    cross = products[len(guess) :].T
+    insist_on_finite(cross)
+    fetched.keep(guess, products[: len(guess)])
+    pursuit = Pursuit(cross, _energy(targets), blocks, seen=seen)
+    return pursuit.run(k, lambda j: fetched.column(j, pursuit))
+
+
+class Fetched:
+    """Columns of the Gram matrix that have been needed, or are likely to be."""
+
+    def __init__(self, design: Design, blocks: Blocks, several: int) -> None:
+        self.design, self.blocks, self.several = design, blocks, several
+        self.place = np.full(design.d, -1)
+        self.rows: list[Floats] = []
+
+    def keep(self, columns: NDArray[np.intp], rows: Floats) -> None:
+        self.place[columns] = len(self.rows) + np.arange(len(columns))
+        self.rows.extend(rows)
+
+    def column(self, j: int, pursuit: Pursuit) -> Floats:
+        """One column; with it come those that are likely to be next."""
+        if self.place[j] < 0:
+            wanted = np.append(self.blocks.columns(self._likely(pursuit)), j)
+            wanted = np.unique(wanted[self.place[wanted] < 0])
+            self.keep(wanted, self.design.products(wanted))
+        return self.rows[int(self.place[j])]
+
+    def _likely(self, pursuit: Pursuit) -> NDArray[np.intp]:
+        """The features most correlated with the residual now."""
+        scores = self.blocks.norms(pursuit.c)
+        scores[~pursuit.open] = -1.0
+        several = min(self.several, len(scores))
+        return np.argpartition(-scores, several - 1)[:several]
+
+
+def _energy(targets: Floats) -> Floats:
+    return np.asarray(np.einsum("ij,ij->j", targets, targets))

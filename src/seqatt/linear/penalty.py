@@ -1,0 +1,81 @@
+"""Q*: the penalty that softmax attention puts on coefficients, Lemma 3.2.
+
+    Q*(x) = inf over q in ran(D) of sum x_i q_i + Q(q),  D(w)_i = 1 / softmax_i(w)^2,  x = beta o beta
+
+ran(D) are the q whose 1 / sqrt(q_i) add up to 1, and Q(q) the squared length of the shortest logits with
+those softmax weights: logarithms, less their mean.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+from scipy.optimize import minimize
+
+from seqatt.linear.threads import Floats
+
+
+def q_star(beta: Any) -> Any:
+    """``Q*(beta o beta)``, the infimum over softmax weights p of ``sum (beta_i / p_i)^2 + Q(1 / p^2)``.
+
+    Parameters
+    ----------
+    beta : (m,) coefficients of the unselected features, or (..., m) for many at once.
+
+    Returns
+    -------
+    A number, or an array of them.
+
+    Examples
+    --------
+    >>> from seqatt.linear import q_star
+    >>> q_star([0.0, 0.0])
+    0.0
+    >>> bool(q_star([4.0, 0.0]) < q_star([2.0, 2.0]))
+    True
+    """
+    values = np.asarray(beta, dtype=np.float64)
+    if values.ndim == 0 or values.shape[-1] == 0 or not np.isfinite(values).all():
+        raise ValueError("beta: must hold finite coefficients, at least one, in its last axis")
+    flat = np.abs(values).reshape(-1, values.shape[-1])
+    found = np.array([_infimum(one) for one in flat])
+    return float(found[0]) if values.ndim == 1 else found.reshape(values.shape[:-1])
+
+
+def norm_of_logits(q: Any) -> float:
+    """``Q(q)``: the squared length of the shortest w with ``D(w) = q``."""
+    logs = -0.5 * np.log(np.asarray(q, dtype=np.float64))
+    return float(np.sum((logs - logs.mean()) ** 2))
+
+
+def _infimum(beta: Floats) -> float:
+    """Over logs of p: the objective is not convex, so it is started at the corners and in the middle."""
+    if len(beta) == 1:
+        return float(beta[0] ** 2)
+    m = len(beta)
+    share = beta / beta.sum() if beta.any() else np.full(m, 1 / m)
+    thirds = np.cbrt(beta**2)
+    best = thirds / thirds.sum() if beta.any() else share
+    starts = [np.zeros(m), np.log(best + 1e-3), np.log(share + 1e-3)]
+    tops = np.argsort(-beta, kind="stable")[: min(m, 4)]
+    starts += [np.where(np.arange(m) == top, 2.0, 0.0) for top in tops]
+    options = {"maxiter": 2000, "gtol": 1e-10, "ftol": 1e-15}
+    objective = partial(_objective, beta)
+    tried = [
+        minimize(objective, start - start.mean(), jac=True, method="L-BFGS-B", options=options).fun
+        for start in starts
+    ]
+    return max(0.0, float(min(tried)))
+
+
+def _objective(beta: Floats, w: Floats) -> tuple[float, Floats]:
+    """sum (beta_i / softmax_i(w))^2 + ||w - mean||^2 and its slope; only differences of w matter."""
+    top = w.max()
+    spread = np.log(np.sum(np.exp(w - top))) + top
+    logs = np.clip(w - spread, -300, 0)
+    soft = np.exp(logs)
+    terms = (beta / soft) ** 2
+    centred = w - w.mean()
+    return float(terms.sum() + centred @ centred), -2 * terms + 2 * terms.sum() * soft + 2 * centred

@@ -1,0 +1,161 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.linear_model import orthogonal_mp
+
+from seqatt.linear import Gram, linear_attention, omp, sequential_lasso
+from seqatt.linear.basis import BasisPursuit
+from seqatt.linear.design import Design
+from seqatt.linear.inputs import read_blocks
+from seqatt.linear.omp import pursue_rows
+from seqatt.linear.pursuit import Pursuit
+
+ALGORITHMS = [omp, sequential_lasso, linear_attention]
+
+
+def planted(n, d, k, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    beta = np.zeros(d)
+    beta[rng.choice(d, k, replace=False)] = rng.normal(size=k) + 1
+    return X, X @ beta + 0.3 * rng.normal(size=n)
+
+
+@pytest.mark.parametrize(
+    ("n", "d", "k"),
+    [(400, 60, 6), (400, 60, 50), (30, 400, 10), (70_000, 12, 3), (5000, 300, 20), (200, 1, 1)],
+    ids=["few columns", "whole Gram", "wide", "guessed from a sample", "blocks", "one column"],
+)
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_every_way_from_rows_gives_scikit_learns_coefficients(n, d, k, order):
+    X, y = planted(n, d, min(k, d))
+    X = np.asarray(X, order=order)
+    path = omp(X, y, k)
+    theirs = orthogonal_mp(X, y, n_nonzero_coefs=k)
+    np.testing.assert_allclose(path.coef, theirs.ravel(), atol=1e-9)
+    assert sorted(path.order) == np.flatnonzero(theirs).tolist()
+    left = y - X @ path.coef
+    assert path.losses[-1] == pytest.approx(left @ left, rel=1e-9)
+    assert path.stopped is None
+    assert path.support.tolist() == sorted(path.order)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_basis_and_columns_of_the_gram_matrix_agree(seed):
+    X, y = planted(60, 25, 5, seed)
+    design, blocks = Design(X, ((0, 60),)), read_blocks(None, 25)
+    one = pursue_rows(design, y[:, None], 8, blocks)
+    other = BasisPursuit(design, y[:, None], blocks).run(8)
+    assert isinstance(one, Pursuit)
+    assert one.order == other.order
+    np.testing.assert_allclose(one.path(True).coef, other.path(True).coef, rtol=1e-8)
+    np.testing.assert_allclose(one.losses, other.losses, rtol=1e-8)
+
+
+def test_where_squares_lose_the_digits_the_rows_take_over():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(50, 6))
+    X[:, 4] = X[:, 1] + 1e-7 * rng.normal(size=50)  # a squared remainder of 1e-14
+    y = X @ rng.normal(size=6) + rng.normal(size=50)
+    path = omp(X, y, 6)
+    assert sorted(path.order) == list(range(6))
+    fit = np.linalg.lstsq(X[:, path.order], y, rcond=None)[0]
+    np.testing.assert_allclose(path.coef[path.order], fit, rtol=1e-5)
+    design = Design(X, ((0, 50),))
+    assert isinstance(pursue_rows(design, y[:, None], 6, read_blocks(None, 6)), BasisPursuit)
+
+
+@pytest.mark.parametrize("choose", ALGORITHMS)
+@pytest.mark.parametrize("gram", [False, True])
+class TestItStopsEarlyAndSaysWhy:
+    def run(self, choose, gram, X, y, k):
+        return choose(Gram.of(X, y), k=k) if gram else choose(X, y, k)
+
+    def test_when_the_residual_is_zero(self, choose, gram):
+        X = np.random.default_rng(0).normal(size=(30, 8))
+        path = self.run(choose, gram, X, 2 * X[:, 3] - X[:, 5], 6)
+        assert sorted(path.order) == [3, 5]
+        assert "residual is zero" in path.stopped
+
+    def test_when_the_rest_depends_on_the_chosen(self, choose, gram):
+        rng = np.random.default_rng(1)
+        X = rng.normal(size=(30, 3)) @ rng.normal(size=(3, 8))
+        path = self.run(choose, gram, X, rng.normal(size=30), 8)
+        assert len(path.order) == 3
+        assert "linear combinations" in path.stopped
+
+    def test_when_nothing_more_can_be_explained(self, choose, gram):
+        path = self.run(choose, gram, np.eye(6)[:, :4], np.array([2.0, 0, 0, 0, 0, 1]), 3)
+        assert path.order == [0]
+        assert "no remaining feature is correlated" in path.stopped
+
+
+@pytest.mark.parametrize("choose", ALGORITHMS)
+class TestTies:
+    """What each may do: OMP takes the lowest of the tied; the others one of them."""
+
+    def test_of_two_copies_the_first_is_taken_and_the_other_never(self, choose):
+        X = np.random.default_rng(0).normal(size=(20, 4))
+        X[:, 3] = X[:, 1]
+        path = choose(X, X[:, 1] + 0.1 * X[:, 0] + 0.01 * X[:, 2], 4)
+        assert path.order == [1, 0, 2]
+
+    def test_a_mirrored_copy_is_a_copy(self, choose):
+        X = np.random.default_rng(0).normal(size=(20, 3))
+        X[:, 2] = -X[:, 0]
+        assert choose(X, X[:, 0] + 0.1 * X[:, 1], 2).order == [0, 1]
+
+    def test_orthogonal_columns_in_an_exact_tie_come_by_index(self, choose):
+        X = np.eye(5)
+        assert choose(X, np.array([1.0, 2, -2, 2, 0]), 4).order == [1, 2, 3, 0]
+
+    def test_the_lasso_may_pass_over_a_tied_feature(self, choose):
+        """Three tied columns, of which two explain more together than any with the first: it stays out."""
+        X = np.column_stack([[1.0, 0, 0.9], [1.0, 0.6, 0.3], [1.0, -0.6, 0.3]])
+        path = choose(X, np.array([1.0, 0, 0]), 1)
+        assert path.order == ([0] if choose is omp else [1])
+
+
+def test_columns_of_other_kinds_are_read_alike():
+    X, y = planted(80, 10, 3)
+    X = np.round(4 * X)
+    expected = omp(X, y, 4, centre=True, scale=True)
+    for other in (X.astype(np.int32), X.astype(np.float32), sp.csr_matrix(X), X.tolist()):
+        found = omp(other, y, 4, centre=True, scale=True)
+        assert found.order == expected.order
+        np.testing.assert_allclose(found.coef, expected.coef, rtol=1e-9)
+
+
+def test_centred_and_scaled_it_is_omp_on_standardised_columns():
+    X, y = planted(60, 8, 3)
+    X = X * np.geomspace(1, 1e3, 8) + 5
+    Z = (X - X.mean(0)) / X.std(0)
+    expected = omp(Z, y - y.mean(), 4)
+    for path in (omp(X, y, 4, centre=True, scale=True), omp(Gram.of(X, y), k=4, centre=True, scale=True)):
+        assert path.order == expected.order
+        np.testing.assert_allclose(path.coef, expected.coef, rtol=1e-8)
+
+
+def test_bad_input_is_refused_before_any_work():
+    X, y = planted(20, 5, 2)
+    for arguments, message in (
+        ((X, y, 0), "k: must be from 1 to the 5"),
+        ((X, y, 6), "k: must be from 1 to the 5"),
+        ((X, y[:5], 2), "X has 20 rows and y has 5"),
+        ((X, None, 2), "y: a target is needed"),
+        ((np.where(X > 2, np.nan, X), y, 2), "X: contains NaN"),
+        ((X[:, 0], y, 2), "X: must have rows and columns"),
+    ):
+        for choose in ALGORITHMS:
+            with pytest.raises(ValueError, match=message):
+                choose(*arguments)
+    with pytest.raises(TypeError, match="k: must be a whole number"):
+        omp(X, y, 2.5)
+    with pytest.raises(TypeError, match="X: must hold numbers"):
+        omp(X.astype(str), y, 2)
+    with pytest.raises(ValueError, match="groups: every number"):
+        omp(X, y, 2, groups=[0, 0, 3, 3, 1])
+    with pytest.raises(ValueError, match="parameterisation: unknown 'sigmoid'"):
+        linear_attention(X, y, 2, parameterisation="sigmoid")

@@ -204,7 +204,9 @@ def select_trials(
     try:
         traces, resolved = METHODS[method].run(job)
     except Diverged as error:
-        found = _selections(job, method, error.traces, error.settings, started)
+        # A surplus that was not dropped yet is no part of the answer.
+        cut = [Trace(t.order[: job.k], t.order[job.k :] + t.rest, t.steps) for t in error.traces]
+        found = _selections(job, method, cut, error.settings, started)
         raise TrainingDiverged(str(error), found) from None
     return _selections(job, method, traces, resolved, started)
 

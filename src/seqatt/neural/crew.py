@@ -14,7 +14,7 @@ from seqatt.neural.state import State
 
 WATCH_EVERY = 8  # steps between batches whose loss is recorded
 SHRINK_EVERY = 8  # steps between pulls of unselected features' weights towards zero
-JUDGED_ROWS = 2048  # rows on which the harm of dropping a feature is measured
+JUDGED_ROWS = 2048  # on which a committee measures the harm of dropping a feature
 
 
 class Crew:
@@ -28,6 +28,7 @@ class Crew:
         state: State,
         owner: Tensor,
         decay: float = 0.0,
+        members: int = 1,
     ) -> None:
         self.body = body
         self.stretch = feed.stretch
@@ -35,6 +36,7 @@ class Crew:
         self._gate = gate
         self._feed = feed
         self._owner = owner
+        self._judged_rows = max(1, JUDGED_ROWS // members)
         self._shrinkage = 1 - (1 - decay) ** SHRINK_EVERY
         models, self._features = state.kept.shape
         self._plain_columns = bool((owner == torch.arange(len(owner), device=owner.device)).all())
@@ -109,7 +111,7 @@ class Crew:
         kept = self._widen(self._state.kept)
         columns, live = self._members[0][chosen], self._members[1][chosen]
         losses, rows = [], 0
-        for batch in self._feed.sample(JUDGED_ROWS):
+        for batch in self._feed.sample(self._judged_rows):
             count = batch.x.shape[1]
             losses.append(self.body.losses_without(batch, kept, columns, live) * count)
             rows += count

@@ -85,7 +85,7 @@ def make_lanes(
             draws = [Draws(m.generator(ORDER), m.generator(NOISE), *parts) for m, parts in crew]
             feed = Feed(rows, batch_size, draws, dropout)
             gate = None if make_gate is None else make_gate(len(crew))
-            made.append(Crew(body, gate, feed, state, owner, decay))
+            made.append(Crew(body, gate, feed, state, owner, decay, members))
         lanes.append(Lane(made, state))
     return lanes
 

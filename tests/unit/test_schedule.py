@@ -24,17 +24,20 @@ def test_takes_add_up_to_k_for_every_number_a_phase(k, data):
     steps=st.integers(0, 5000),
     warmup=st.floats(0, 0.9),
     replacement=st.integers(0, 20),
+    surplus=st.integers(0, 100),
     data=st.data(),
 )
-def test_one_pass_spends_its_budget_and_ends_with_k(k, steps, warmup, replacement, data):
+def test_one_pass_spends_its_budget_and_ends_with_k(k, steps, warmup, replacement, surplus, data):
     each = data.draw(st.integers(1, k))
-    schedule = one_pass(k, steps, features_per_phase=each, warmup=warmup, replacement=replacement)
+    schedule = one_pass(
+        k, steps, features_per_phase=each, warmup=warmup, surplus=surplus, replacement=replacement
+    )
     assert sum(phase.steps for phase in schedule) == steps
     held = 0
     for phase in schedule:
         assert phase.drop <= held
         held += phase.take - phase.drop
-        assert held <= k
+        assert held <= k + surplus
     assert held == k
 
 

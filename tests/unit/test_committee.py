@@ -72,9 +72,10 @@ def test_very_small_tables_have_one_model(rows, members):
 
 def test_ones_own_model_trains_alone_unless_asked_otherwise():
     source = read_source(*linear_problem("binary"))
-    model = nn.Sequential(nn.Linear(8, 4), nn.ReLU(), nn.Linear(4, 1))
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 1))
     assert members_of(source, AttentionOptions(model=model)) == 1
-    selection = seqatt.select(*linear_problem("regression"), 2, model=model, ensemble=3, epochs=60)
+    selection = seqatt.select(*linear_problem("regression"), 2, model=model, ensemble=3, epochs=600)
     assert selection.settings["ensemble"] == 3
     assert set(selection.indices) == {1, 4}
 

@@ -101,6 +101,7 @@ def select(
         int | None, typer.Option(help="Rounds that drop weak features and choose again.")
     ] = None,
     ensemble: Annotated[int | None, typer.Option(help="Models whose evidence is pooled.")] = None,
+    surplus: Annotated[float | None, typer.Option(help="Times k chosen before the rest is dropped.")] = None,
     input_dropout: Annotated[float | None, typer.Option(help="Share of inputs left out at random.")] = None,
     missing_indicator: Annotated[
         bool,
@@ -123,6 +124,7 @@ def select(
         "warmup": warmup,
         "replacement": replacement,
         "ensemble": ensemble,
+        "surplus": surplus,
         "input_dropout": input_dropout,
         "task": None if task is None else task.value,
         "class_weight": "balanced" if balanced else None,

@@ -68,7 +68,7 @@ class Method:
 
 def _run_attention(job: Job) -> tuple[list[Trace], dict[str, Any]]:
     schedule = plan(job.source, job.k, job.options)
-    resolved = settings(job.source, job.options, schedule)
+    resolved = settings(job.source, job.k, job.options, schedule)
     steps = sum(phase.steps for phase in schedule)
     with progress_bar("Sequential Attention", steps, shown=job.progress) as advance:
         try:
@@ -121,7 +121,7 @@ def select(
 ) -> Selection:
     """Choose the ``k`` features of ``X`` that serve a neural network for ``y`` best.
 
-    Sequential Attention trains one network. Feature i enters scaled by ``a_i``: 1 if already chosen,
+    Sequential Attention trains a network. Feature i enters scaled by ``a_i``: 1 if already chosen,
     else ``exp(w_i) / sum_j exp(w_j)`` over the unchosen, with trained logits w. At the end of each
     phase the unchosen feature with the largest logit is chosen and the logits start afresh.
 
@@ -136,12 +136,14 @@ def select(
         size of the table (see the guide).
     hidden, activation, dropout, batch_norm : the built-in MLP.
     input_dropout : share of inputs left out at random in training; by default the square root of
-        columns / rows where that is 0.15 or more, 0.6 at most.
+        columns / rows where that is 0.15 or more, 0.6 at most; none for fewer than 32 rows.
     model, loss, optimizer : your own nn.Module (or a function ``(columns, outputs) -> nn.Module``),
         loss ``(outputs, targets)`` and optimizer ``parameters -> torch.optim.Optimizer``.
     mask : softmax, l1, l2, l1_normalised or l2_normalised; ``temperature`` is the softmax's.
     ensemble : models whose evidence is pooled before each choice; they share the training budget, and
-        each is judged on rows it has not seen. By default 4, and 1 for your own model. 1 is the paper's.
+        each is judged on rows it has not seen. Scores are then means of standardised logits, with 1 the
+        logits themselves. By default 4, and 1 for your own model, for tables of fewer than 32 rows and for
+        ``one_pass=False``. 1 is the paper's.
     surplus : how many times k features are chosen before the least useful are dropped again; by default 2.
         1 is the paper's.
     features_per_phase : how many are chosen at the end of a phase; by default 1, and 2 with a surplus of 2.

@@ -135,3 +135,44 @@ def test_a_surplus_is_dropped_again():
 def test_bad_values_are_named(option, value):
     with pytest.raises(ValueError, match=option):
         seqatt.select(*linear_problem("binary"), 2, **{option: value})
+
+
+def test_members_and_trials_share_one_bank_of_noise():
+    source = read_source(*linear_problem("binary", rows=100))
+    lanes = prepare(source, [0, 1], AttentionOptions(input_dropout=0.3), CPU)
+    assert len({id(crew._feed._noise) for lane in lanes for crew in lane.crews}) == 1
+
+
+def test_the_networks_that_judge_see_inputs_at_their_own_scale():
+    rng = np.random.default_rng(0)
+    X, Z = rng.normal(size=(2, 2000, 3))
+    found = seqatt.evaluate(X, X[:, 0], Z, Z[:, 0], [0], seeds=[0])
+    assert found["r2"][0] > 0.998
+
+
+def test_what_was_dropped_last_ranks_right_after_the_chosen():
+    X, y = linear_problem("binary")
+    selection = seqatt.select(X, y, 2, replacement=0)
+    dropped = [name for entry in selection.history for name in entry["dropped"]]
+    by_rank = [selection.names[i] for i in np.argsort(selection.ranking)]
+    assert len(dropped) == 2
+    assert by_rank[2:4] == dropped[::-1]
+
+
+@pytest.mark.parametrize("options", [{}, {"epochs": 1}, {"one_pass": False, "epochs": 2}, {"surplus": 10}])
+@pytest.mark.parametrize("k", [1, 3])
+def test_resolved_settings_can_be_given_back(options, k):
+    X, y = linear_problem("binary", rows=60)
+    first = seqatt.select(X, y, k, **options)
+    names = ("ensemble", "surplus", "features_per_phase", "replacement", "input_dropout", "batch_size")
+    again = seqatt.select(X, y, k, **options | {name: first.settings[name] for name in names})
+    assert again.indices.tolist() == first.indices.tolist()
+    taken = sum(len(entry["taken"]) for entry in first.history)
+    cut = sum(len(entry["dropped"]) for entry in first.history if entry["steps"])
+    assert first.settings["surplus"] == pytest.approx(1 + cut / k)
+    assert taken >= k
+
+
+def test_a_surplus_beyond_all_bounds_is_all_there_is():
+    X, y = linear_problem("binary", rows=60)
+    assert len(seqatt.select(X, y, 2, surplus=1e308, epochs=20).indices) == 2

@@ -14,6 +14,7 @@ from seqatt.neural.budget import (
     default_input_dropout,
     default_members,
     default_replacement,
+    rows_learnt,
     steps_for,
 )
 from seqatt.neural.engine import Lane, run
@@ -28,15 +29,18 @@ from seqatt.source import Source
 
 def plan(source: Source, k: int, options: AttentionOptions) -> Schedule:
     """The schedule each model will follow; the steps of a trial's models add up to the budget."""
-    batch = batch_size_for(source.rows, options.batch_size)
+    batch = _batch_size(source, options)
     steps = max(1, steps_for(source.rows, batch, options.epochs, k) // members_of(source, options))
     each = options.features_per_phase
-    if each is not None and each > k:
-        raise ValueError(f"features_per_phase: {each} is more than the k={k} features asked for")
+    informative = int((~source.constant).sum())
+    surplus = max(0, round(min(options.surplus * k, informative)) - k) if options.one_pass else 0
+    if each is not None and each > k + surplus:
+        raise ValueError(
+            f"features_per_phase: {each} is more than the {k + surplus} features to choose "
+            f"(k={k} and a surplus of {surplus})"
+        )
     if not options.one_pass:
         return algorithm_1(k, steps, features_per_phase=each or 1)
-    informative = int((~source.constant).sum())
-    surplus = max(0, min(round(options.surplus * k), informative) - k)
     rounds = _replacement(source, k, options)
     # A choice comes from trained logits, so it needs a step however short the training is.
     steps = max(steps, math.ceil(len(takes(k, each or 1)) / (1 - options.warmup)) + 1)
@@ -56,6 +60,12 @@ def plan(source: Source, k: int, options: AttentionOptions) -> Schedule:
             rounds -= 1
         else:
             surplus = 0
+
+
+def _batch_size(source: Source, options: AttentionOptions) -> int:
+    """Rows in a step of one model; no more than it learns from."""
+    learnt = rows_learnt(source.rows, members_of(source, options))
+    return min(batch_size_for(source.rows, options.batch_size), learnt)
 
 
 def members_of(source: Source, options: AttentionOptions) -> int:
@@ -115,9 +125,9 @@ def sequential_attention(
         return run(prepare(source, seeds, options, device), schedule, advance, threads)
 
 
-def settings(source: Source, options: AttentionOptions, schedule: Schedule) -> dict[str, Any]:
+def settings(source: Source, k: int, options: AttentionOptions, schedule: Schedule) -> dict[str, Any]:
     """The options as they were resolved for this table."""
-    batch = batch_size_for(source.rows, options.batch_size)
+    batch = _batch_size(source, options)
     members = members_of(source, options)
     steps = sum(phase.steps for phase in schedule)
     return options.record() | {
@@ -125,6 +135,7 @@ def settings(source: Source, options: AttentionOptions, schedule: Schedule) -> d
         "ensemble": members,
         "features_per_phase": max(phase.take for phase in schedule),
         "input_dropout": _input_dropout(source, options),
+        "surplus": sum(phase.drop for phase in schedule if phase.steps) / k + 1,
         "replacement": sum(phase.drop > 0 and phase.steps == 0 for phase in schedule),
         "weight_decay": _decay(source, options),
         "steps": steps,

@@ -61,6 +61,11 @@ def default_members(rows: int) -> int:
     return MEMBERS if rows >= FEWEST else 1
 
 
+def rows_learnt(rows: int, members: int) -> int:
+    """How many rows each member of a committee learns from: all but its part of those dealt."""
+    return rows if members == 1 else rows - rows // (members + 1)
+
+
 def default_input_dropout(rows: int, columns: int) -> float:
     """How often an input is dropped in training: the more, the more columns there are for the rows.
 

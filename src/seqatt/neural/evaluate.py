@@ -123,7 +123,7 @@ def evaluate(
     steps = judging_steps(source.rows, batch, options.epochs)
     dropout = INPUT_DROPOUT if options.input_dropout is None else options.input_dropout
     with threads_for(work_of(source, options), picked) as threads:
-        lanes = make_lanes(source, seeds, options, picked, dropout=dropout)
+        lanes = make_lanes(source, seeds, options, picked, dropout=dropout, scaled=False)
         run(lanes, cooling(steps), threads=threads)
         outputs = _predict(lanes, source, test.select(columns), picked)
     per_seed = [_metrics(source, out, truth) for out in outputs]

@@ -46,7 +46,9 @@ class Feed:
     table itself, in its own order: nothing is copied.
     """
 
-    def __init__(self, rows: Rows, batch_size: int, draws: Sequence[Draws], dropout: float = 0.0) -> None:
+    def __init__(
+        self, rows: Rows, batch_size: int, draws: Sequence[Draws], noise: Noise | None = None
+    ) -> None:
         self._rows = rows
         self.captured = rows.x is not None  # else rows are opened on the host
         self._draws = list(draws)
@@ -57,7 +59,7 @@ class Feed:
         self._per_pass = self._count // size
         self._passes = max(1, AHEAD // self._per_pass) if rows.device.type != "cpu" else 1
         self.stretch = STRETCH
-        self._noise = Noise(dropout, size * rows.columns, rows.device) if dropout else None
+        self._noise = noise
         self._whole: Batch | None = None
         if size == rows.count and self._noise is None:
             self._whole = _whole_table(rows, trials)

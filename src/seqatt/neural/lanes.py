@@ -12,13 +12,14 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from seqatt.neural.body import Body
-from seqatt.neural.budget import batch_size_for
+from seqatt.neural.budget import batch_size_for, rows_learnt
 from seqatt.neural.crew import Crew
 from seqatt.neural.engine import Lane
 from seqatt.neural.feed import Draws, Feed
 from seqatt.neural.gates.attention import Attention
 from seqatt.neural.gates.gate import Gate
 from seqatt.neural.masks import Mask
+from seqatt.neural.noise import Noise
 from seqatt.neural.options import Training
 from seqatt.neural.rows import Rows
 from seqatt.neural.separate import Separate, mlp
@@ -62,16 +63,19 @@ def make_lanes(
     decay: float = 0.0,
     members: int = 1,
     dropout: float = 0.0,
+    scaled: bool = True,
 ) -> list[Lane]:
     """One lane for all trials where kernels are shared, else one each.
 
     ``decay`` pulls the first-layer weights of unselected features towards zero at every step; ``dropout``
-    is that of inputs.
+    is that of inputs, ``scaled`` whether those that stay make up for it.
     """
     rows = Rows(source, device)
     owner = torch.from_numpy(source.owner).to(device)
     shared = training.built_in and device.type != "cpu"
-    batch_size = batch_size_for(source.rows, training.batch_size)
+    batch_size = min(batch_size_for(source.rows, training.batch_size), rows_learnt(source.rows, members))
+    cells = batch_size * len(source.owner)
+    noise = Noise(dropout, cells, device, scaled=scaled) if dropout else None  # one for all
     lanes = []
     for trials in [list(seeds)] if shared else [[seed] for seed in seeds]:
         committee = [(Member(seed, i), parts) for seed in trials for i, parts in _deal(source, seed, members)]
@@ -83,7 +87,7 @@ def make_lanes(
             if isinstance(body, Separate):
                 _try_out(body, source, rows, training)
             draws = [Draws(m.generator(ORDER), m.generator(NOISE), *parts) for m, parts in crew]
-            feed = Feed(rows, batch_size, draws, dropout)
+            feed = Feed(rows, batch_size, draws, noise)
             gate = None if make_gate is None else make_gate(len(crew))
             made.append(Crew(body, gate, feed, state, owner, decay, members))
         lanes.append(Lane(made, state))
@@ -96,8 +100,8 @@ def _deal(source: Source, seed: int, members: int) -> list[tuple[int, tuple[Tens
     A model alone has all rows for both. A committee's rows are dealt into one part more than it has
     members; each member is judged on a part of its own, which it does not learn from.
     """
-    size = source.rows // (members + 1)
-    if members == 1 or size == 0:
+    size = source.rows - rows_learnt(source.rows, members)
+    if size == 0:
         return [(i, (None, None)) for i in range(members)]
     order = torch.randperm(source.rows, generator=Member(seed, 0).generator(PARTS))
     judged = [order[i * size : (i + 1) * size] for i in range(members)]

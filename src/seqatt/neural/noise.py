@@ -13,13 +13,17 @@ PLACES = 1 << 20  # to start from
 
 
 class Noise:
-    """Inputs are dropped with probability ``rate``; those that stay are scaled up in return."""
+    """Inputs are dropped, that is become their column's mean, with probability ``rate``.
 
-    def __init__(self, rate: float, cells: int, device: torch.device) -> None:
+    Those that stay are scaled up in return where ``scaled``: right for a model that is only ever shown
+    such inputs. A model that is to be used on whole ones must have seen them at their own scale.
+    """
+
+    def __init__(self, rate: float, cells: int, device: torch.device, *, scaled: bool = True) -> None:
         """``cells`` is the number of inputs in a batch of one model."""
         generator = torch.Generator().manual_seed(0)
         draws = torch.empty(cells + PLACES).bernoulli_(1 - rate, generator=generator)
-        self.bank = draws.div_(1 - rate).to(device)
+        self.bank = (draws.div_(1 - rate) if scaled else draws).to(device)
         self._cells = torch.arange(cells, device=device) if device.type != "cpu" else None
 
     def draw_places(self, count: int, generator: torch.Generator) -> Tensor:

@@ -24,6 +24,7 @@ class State:
         self._constant = constant
         self._repeats = repeats
         self.order: list[list[int]] = [[] for _ in range(trials)]
+        self._dropped: list[list[int]] = [[] for _ in range(trials)]
         self.kept = torch.zeros(trials * repeats, len(constant), device=device)
         self.closed = torch.zeros_like(self.kept)
         self._write()
@@ -50,16 +51,23 @@ class State:
             gone = [order[p] for p in positions]
             order[:] = [f for f in order if f not in gone]
             dropped.append(gone)
+        for once, gone in zip(self._dropped, dropped, strict=True):
+            once[:] = [f for f in once if f not in gone] + gone
         self._write()
         return dropped
 
     def rest(self, trial: int, scores: NDArray[np.float64]) -> list[int]:
-        """The features not chosen: informative before constant ones, then by score, then by index."""
+        """The features not chosen: those that once were, the last dropped first, then the others.
+
+        Of these informative before constant ones, then by score, then by index.
+        """
+        kept = self.order[trial]
+        once = [f for f in reversed(self._dropped[trial]) if f not in kept and not self._constant[f]]
         free = np.ones(len(scores), dtype=bool)
-        free[self.order[trial]] = False
+        free[kept + once] = False
         candidates = np.flatnonzero(free)
         ranked = np.lexsort((-scores[candidates], self._constant[candidates]))  # stable: ties by index
-        return list(candidates[ranked].tolist())
+        return once + list(candidates[ranked].tolist())
 
     def free(self) -> NDArray[np.bool_]:
         """Which features (trials, d) may still be chosen."""

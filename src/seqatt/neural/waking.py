@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 from concurrent.futures import Future, ThreadPoolExecutor
-from functools import lru_cache
 from typing import Any
 
 import torch
 
+_started: dict[torch.device, Future[Any]] = {}
 
-@lru_cache(maxsize=8)
+
 def waking(device: torch.device) -> Future[Any]:
     """The module of fused kernels where it can run, else None, as soon as the device is up.
 
-    The first call for a device starts the work; whoever needs the answer waits for it.
+    The first call for a device starts the work; whoever needs the answer waits for it. What failed, for
+    want of memory perhaps, is tried again.
     """
+    known = _started.get(device)
+    if known is None or (known.done() and known.exception() is not None):
+        known = _started[device] = _start(device)
+    return known
+
+
+def _start(device: torch.device) -> Future[Any]:
     if device.type != "cuda":
         never: Future[Any] = Future()
         never.set_result(None)

@@ -86,7 +86,7 @@ def test_text_for_regression():
         ({"temperature": 0}, "temperature: must be a number above 0"),
         ({"temperature": 2, "mask": "l1"}, "temperature: only the softmax"),
         ({"features_per_phase": 0}, "features_per_phase: must be a whole number"),
-        ({"features_per_phase": 3}, "features_per_phase: 3 is more than the k=2"),
+        ({"features_per_phase": 5}, "features_per_phase: 5 is more than the 4 features"),
         ({"warmup": 1}, "warmup: must be a number at least 0 and below 1"),
         ({"replacement": -1}, "replacement: must be a whole number"),
         ({"one_pass": "no"}, "one_pass: must be True or False"),
@@ -147,7 +147,7 @@ def test_a_loss_that_turns_nan_stops_at_once_and_keeps_what_was_found(problem):
 
     with pytest.raises(seqatt.TrainingDiverged, match="learning_rate") as caught:
         seqatt.select(*problem, 4, loss=loss, epochs=2000, warmup=0, replacement=0, batch_size=300)
-    assert len(calls) < 1100
+    assert len(calls) <= 1000 + 4 * 64  # four members, a stretch of steps each
     (found,) = caught.value.selections
     assert 1 <= len(found.indices) <= 4  # never more than were asked for
     assert len(found.features) == len(found.indices)

@@ -20,9 +20,10 @@ from common import commit, machine
 
 import seqatt
 
+ONE_MODEL = {"ensemble": 1, "surplus": 1.0, "input_dropout": 0.0, "weight_decay": 0.0}
 SETTINGS = {
-    "neither": {"replacement": 0, "weight_decay": 0.0},
-    "replacement": {"weight_decay": 0.0},
+    "neither": ONE_MODEL | {"replacement": 0},
+    "replacement": ONE_MODEL | {"replacement": 15},
     "default": {},
 }
 Rows = tuple[np.ndarray, np.ndarray]

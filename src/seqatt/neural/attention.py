@@ -14,7 +14,6 @@ from seqatt.neural.budget import (
     default_input_dropout,
     default_members,
     default_replacement,
-    rows_learnt,
     steps_for,
 )
 from seqatt.neural.engine import Lane, run
@@ -63,9 +62,7 @@ def plan(source: Source, k: int, options: AttentionOptions) -> Schedule:
 
 
 def _batch_size(source: Source, options: AttentionOptions) -> int:
-    """Rows in a step of one model; no more than it learns from."""
-    learnt = rows_learnt(source.rows, members_of(source, options))
-    return min(batch_size_for(source.rows, options.batch_size), learnt)
+    return batch_size_for(source.rows, options.batch_size, members_of(source, options))
 
 
 def members_of(source: Source, options: AttentionOptions) -> int:

@@ -32,9 +32,9 @@ def default_steps(rows: int, batch_size: int, k: int) -> int:
     return max(min(max(passes, LEAST), MOST), EACH * k)
 
 
-def batch_size_for(rows: int, asked: int | None) -> int:
-    """What a user asked for, or the default; never more rows than there are."""
-    return min(asked or default_batch_size(rows), rows)
+def batch_size_for(rows: int, asked: int | None, members: int = 1) -> int:
+    """What a user asked for, or the default; never more rows than a model learns from."""
+    return min(asked or default_batch_size(rows), rows_learnt(rows, members))
 
 
 def steps_for(rows: int, batch_size: int, epochs: float | None, k: int) -> int:

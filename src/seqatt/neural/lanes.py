@@ -73,7 +73,7 @@ def make_lanes(
     rows = Rows(source, device)
     owner = torch.from_numpy(source.owner).to(device)
     shared = training.built_in and device.type != "cpu"
-    batch_size = min(batch_size_for(source.rows, training.batch_size), rows_learnt(source.rows, members))
+    batch_size = batch_size_for(source.rows, training.batch_size, members)
     cells = batch_size * len(source.owner)
     noise = Noise(dropout, cells, device, scaled=scaled) if dropout else None  # one for all
     lanes = []

@@ -13,14 +13,14 @@ from pathlib import Path
 
 import pytest
 
+import seqatt.choosing
 import seqatt.data
 import seqatt.estimators
 import seqatt.neural.evaluate
-import seqatt.registry
 
 LINEAR = ("gram", "omp", "sequential_lasso", "attention", "penalty", "guarantees")
 MODULES = [
-    seqatt.registry,
+    seqatt.choosing,
     seqatt.estimators,
     seqatt.neural.evaluate,
     seqatt.data,

@@ -9,6 +9,7 @@ from seqatt.version import __version__
 
 if TYPE_CHECKING:
     from seqatt import data, linear
+    from seqatt.choosing import TrainingDiverged, select, select_trials
     from seqatt.estimators import (
         LinearAttentionSelector,
         OMPSelector,
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     )
     from seqatt.layer import SequentialAttention
     from seqatt.neural.evaluate import Evaluation, evaluate
-    from seqatt.registry import TrainingDiverged, methods, select, select_trials
+    from seqatt.registry import methods
     from seqatt.selection import Selection
 
 _ROOMS = {
@@ -28,11 +29,11 @@ _ROOMS = {
     "SequentialAttention": "layer",
     "SequentialAttentionSelector": "estimators",
     "SequentialLassoSelector": "estimators",
-    "TrainingDiverged": "registry",
+    "TrainingDiverged": "choosing",
     "evaluate": "neural.evaluate",
     "methods": "registry",
-    "select": "registry",
-    "select_trials": "registry",
+    "select": "choosing",
+    "select_trials": "choosing",
 }
 
 __all__ = [

@@ -134,10 +134,10 @@ def select(
     amount = _amount(k)
     if not 0 <= holdout < 1:
         raise typer.BadParameter("must be at least 0 and below 1", param_hint="--holdout")
+    from seqatt.choosing import TrainingDiverged
+    from seqatt.choosing import select as choose
     from seqatt.files import read_file
     from seqatt.holdout import compare, split_rows, without_nan
-    from seqatt.registry import TrainingDiverged
-    from seqatt.registry import select as choose
     from seqatt.terminal import show, show_scores
 
     if out is not None:
@@ -181,8 +181,8 @@ def demo(
     from sklearn.datasets import load_digits
     from sklearn.model_selection import train_test_split
 
+    from seqatt.choosing import select as choose
     from seqatt.holdout import compare
-    from seqatt.registry import select as choose
     from seqatt.terminal import show, show_pixels, show_scores
 
     data = load_digits(as_frame=True)

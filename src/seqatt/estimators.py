@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from seqatt.registry import select
+from seqatt.choosing import select
 from seqatt.selection import Selection
 from seqatt.source import Groups
 from seqatt.target import target_array

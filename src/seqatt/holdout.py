@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from sklearn.model_selection import train_test_split
 
+from seqatt.choosing import select_trials
 from seqatt.neural.evaluate import evaluate
 from seqatt.progress import progress_bar
-from seqatt.registry import select_trials
 from seqatt.selection import Selection
 
 

@@ -1,43 +1,21 @@
-"""METHODS: every way to choose features, by name, and the functions people call."""
+"""METHODS: every way to choose features, by name."""
 
 from __future__ import annotations
 
-import dataclasses
-import difflib
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
 
 from seqatt.classic.random import random_features
 from seqatt.linear.methods import LinearAttentionOptions, choose_linearly
 from seqatt.neural.attention import plan, sequential_attention, settings
-from seqatt.neural.engine import Diverged, pick_device
-from seqatt.neural.options import AttentionOptions, Training, check_seeds
-from seqatt.neural.waking import waking
+from seqatt.neural.engine import Diverged
+from seqatt.neural.options import AttentionOptions
 from seqatt.progress import progress_bar
-from seqatt.selection import Selection, Trace, describe_environment, make_selection
-from seqatt.source import Source, read_source, resolve_k
-
-TABLE_OPTIONS = (
-    "sample_weight",
-    "class_weight",
-    "groups",
-    "task",
-    "missing_indicator",
-    "max_categories",
-)
-
-
-class TrainingDiverged(RuntimeError):
-    """The loss stopped being a number; ``selections`` holds what had been chosen by then."""
-
-    def __init__(self, message: str, selections: list[Selection]) -> None:
-        super().__init__(message)
-        self.selections = selections
+from seqatt.selection import Trace
+from seqatt.source import Source
 
 
 @dataclass(frozen=True)
@@ -106,164 +84,3 @@ METHODS = {
 def methods() -> list[str]:
     """The names that ``select`` takes as ``method``."""
     return list(METHODS)
-
-
-def select(
-    X: Any,
-    y: Any,
-    k: int | float,
-    *,
-    method: str = "sequential_attention",
-    seed: int = 0,
-    device: str = "auto",
-    progress: bool = False,
-    **options: Any,
-) -> Selection:
-    """Choose the ``k`` features of ``X`` that serve a neural network for ``y`` best.
-
-    Sequential Attention trains a network. Feature i enters scaled by ``a_i``: 1 if already chosen,
-    else ``exp(w_i) / sum_j exp(w_j)`` over the unchosen, with trained logits w. At the end of each
-    phase the unchosen feature with the largest logit is chosen and the logits start afresh.
-
-    Parameters
-    ----------
-    X : array, DataFrame (pandas, polars, Arrow) or sparse matrix, one row an example.
-    y : target; classes (of any type), numbers, or several columns of either 0/1 or numbers.
-    k : how many features, or which fraction of them (a float up to 1).
-    method, seed, device, progress : see ``methods()``; one seed gives one answer; "auto" is CUDA where
-        there is one; a bar on the terminal.
-    epochs, batch_size, learning_rate : training length and pace; by default the length follows the
-        size of the table (see the guide).
-    hidden, activation, dropout, batch_norm : the built-in MLP.
-    input_dropout : share of inputs left out at random in training; by default the square root of
-        columns / rows where that is 0.15 or more, 0.6 at most; none for fewer than 32 rows.
-    model, loss, optimizer : your own nn.Module (or a function ``(columns, outputs) -> nn.Module``),
-        loss ``(outputs, targets)`` and optimizer ``parameters -> torch.optim.Optimizer``.
-    mask : softmax, l1, l2, l1_normalised or l2_normalised; ``temperature`` is the softmax's.
-    ensemble : models whose evidence is pooled before each choice; they share the training budget, and
-        each is judged on rows it has not seen. Scores are then means of standardised logits, with 1 the
-        logits themselves. By default 4, and 1 for your own model, for tables of fewer than 32 rows and for
-        ``one_pass=False``. 1 is the paper's.
-    surplus : how many times k features are chosen before the least useful are dropped again; by default 2.
-        1 is the paper's.
-    features_per_phase : how many are chosen at the end of a phase; by default 1, and 2 with a surplus of 2.
-    warmup : share of training before the first phase, on all features at full weight.
-    replacement : rounds that drop the least useful tenth of the chosen features and choose again,
-        within the same budget; by default one for every three features, 5 at most.
-    weight_decay : pull, at every step, of the first-layer weights of unselected features towards zero
-        (Definition 3.1's penalty), in the built-in network and in modules that start with a Linear
-        layer; by default 3 / rows, 0.1 at most.
-    one_pass : False is Algorithm 1 as printed, a fresh model in full for every choice.
-    reset_model : in one pass, start each phase from fresh model weights too.
-    sample_weight, class_weight : weights of rows, and of classes ("balanced" or a dict).
-    groups : ``{name: columns}`` to be chosen together, as one feature.
-    task : binary, multiclass, multilabel or regression, where ``y`` does not tell.
-    missing_indicator, max_categories : add a column that marks missing values; categories kept.
-    parameterisation : of ``method="linear_attention"``, linear or softmax.
-
-    Returns
-    -------
-    Selection
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_breast_cancer
-    >>> import seqatt
-    >>> data = load_breast_cancer(as_frame=True)
-    >>> selection = seqatt.select(data.data, data.target, k=3, epochs=20)
-    >>> len(selection.features)
-    3
-
-    References
-    ----------
-    Yasuda, Bateni, Chen, Fahrbach, Fu, Mirrokni: Sequential Attention for Feature Selection, ICLR 2023.
-    """
-    return select_trials(X, y, k, seeds=[seed], method=method, device=device, progress=progress, **options)[0]
-
-
-def select_trials(
-    X: Any,
-    y: Any,
-    k: int | float,
-    *,
-    seeds: Sequence[int] = range(5),
-    method: str = "sequential_attention",
-    device: str = "auto",
-    progress: bool = False,
-    **options: Any,
-) -> list[Selection]:
-    """``select`` with several seeds, trained together: trial i is what ``seed=seeds[i]`` gives alone."""
-    made = _make_options(method, options)
-    seeds = check_seeds(seeds)
-    picked = pick_device(device)
-    if isinstance(made, Training):
-        waking(picked)
-    about_table = {name: options[name] for name in TABLE_OPTIONS if name in options}
-    own_model = getattr(made, "model", None) is not None
-    source = read_source(X, y, by_name=not own_model, **about_table)
-    job = Job(source, resolve_k(k, source.features), seeds, made, picked, progress, _record(about_table))
-    started = time.perf_counter()
-    try:
-        traces, resolved = METHODS[method].run(job)
-    except Diverged as error:
-        # A surplus that was not dropped yet is no part of the answer.
-        cut = [Trace(t.order[: job.k], t.order[job.k :] + t.rest, t.steps) for t in error.traces]
-        found = _selections(job, method, cut, error.settings, started)
-        raise TrainingDiverged(str(error), found) from None
-    return _selections(job, method, traces, resolved, started)
-
-
-def _selections(
-    job: Job, method: str, traces: list[Trace], resolved: dict[str, Any], started: float
-) -> list[Selection]:
-    seconds = time.perf_counter() - started
-    about = {
-        "k": job.k,
-        "task": job.source.target.task,
-        "rows": job.source.rows,
-        **job.about_table,
-        **resolved,
-    }
-    environment = describe_environment(str(job.device))
-    return [
-        make_selection(
-            job.source,
-            trace,
-            method=method,
-            seed=seed,
-            settings=about,
-            environment=environment,
-            seconds=seconds,
-        )
-        for seed, trace in zip(job.seeds, traces, strict=True)
-    ]
-
-
-def _record(about_table: dict[str, Any]) -> dict[str, Any]:
-    """What was said about the table, as JSON can hold it; row weights only as a fact."""
-    told = {"sample_weight": about_table.get("sample_weight") is not None}
-    for name in TABLE_OPTIONS:
-        if name not in ("sample_weight", "task") and about_table.get(name) is not None:
-            told[name] = _plain(about_table[name])
-    return told
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple | set | frozenset | np.ndarray):
-        return [_plain(item) for item in value]
-    return value.item() if isinstance(value, np.generic) else value
-
-
-def _make_options(method: str, options: dict[str, Any]) -> Any:
-    if method not in METHODS:
-        raise ValueError(f"method: unknown {method!r}; use one of {', '.join(METHODS)}")
-    kind = METHODS[method].options
-    own = [field.name for field in dataclasses.fields(kind)]
-    for name in options:
-        if name not in (*own, *TABLE_OPTIONS):
-            near = difflib.get_close_matches(name, [*own, *TABLE_OPTIONS], 1)
-            hint = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(own) or 'none'}"
-            raise TypeError(f"{method} has no option {name!r}; {hint}")
-    return kind(**{name: value for name, value in options.items() if name in own})

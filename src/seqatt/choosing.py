@@ -64,6 +64,7 @@ def select(
     hidden, activation, dropout, batch_norm : the built-in MLP.
     input_dropout : share of inputs left out at random in training; by default the square root of
         columns / rows where that is 0.15 or more, 0.6 at most; none for fewer than 32 rows.
+    label_smoothing : share of a label that is given to all classes alike in training.
     model, loss, optimizer : your own nn.Module (or a function ``(columns, outputs) -> nn.Module``),
         loss ``(outputs, targets)`` and optimizer ``parameters -> torch.optim.Optimizer``.
     mask : softmax, l1, l2, l1_normalised or l2_normalised; ``temperature`` is the softmax's.

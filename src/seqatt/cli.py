@@ -103,6 +103,9 @@ def select(
     ensemble: Annotated[int | None, typer.Option(help="Models whose evidence is pooled.")] = None,
     surplus: Annotated[float | None, typer.Option(help="Times k chosen before the rest is dropped.")] = None,
     input_dropout: Annotated[float | None, typer.Option(help="Share of inputs left out at random.")] = None,
+    label_smoothing: Annotated[
+        float | None, typer.Option(help="Share of a label given to all classes.")
+    ] = None,
     missing_indicator: Annotated[
         bool,
         typer.Option("--missing-indicator", help="Let the model see where values are missing."),
@@ -126,6 +129,7 @@ def select(
         "ensemble": ensemble,
         "surplus": surplus,
         "input_dropout": input_dropout,
+        "label_smoothing": label_smoothing,
         "task": None if task is None else task.value,
         "class_weight": "balanced" if balanced else None,
         "missing_indicator": missing_indicator or None,

@@ -131,6 +131,7 @@ class SequentialAttentionSelector(Selector):
         activation: str = "relu",
         dropout: float = 0.0,
         input_dropout: float | None = None,
+        label_smoothing: float = 0.0,
         batch_norm: bool = False,
         mask: str = "softmax",
         temperature: float = 1.0,
@@ -162,6 +163,7 @@ class SequentialAttentionSelector(Selector):
         self.activation = activation
         self.dropout = dropout
         self.input_dropout = input_dropout
+        self.label_smoothing = label_smoothing
         self.batch_norm = batch_norm
         self.mask = mask
         self.temperature = temperature

@@ -16,7 +16,9 @@ def pair(shape: Shape, task: str = "multiclass") -> tuple[Stacked, Separate]:
     """Both bodies with the same weights."""
     generator = torch.Generator().manual_seed(0)
     stacked = Stacked(shape, task, [generator], 1e-2, CPU)
-    separate = Separate(lambda: mlp(shape), task, 0, lambda p: torch.optim.Adam(p, lr=1e-2), CPU)
+    separate = Separate(
+        lambda: mlp(shape), task, 0, lambda p: torch.optim.Adam(p, lr=1e-2), CPU, smoothing=shape.smoothing
+    )
     linears = [m for m in separate.module if isinstance(m, torch.nn.Linear)]
     with torch.no_grad():
         for linear, weight, bias in zip(linears, stacked.weights, stacked.biases, strict=True):
@@ -52,6 +54,29 @@ def test_training_agrees_with_autograd(activation, hidden, weighted):
         torch.testing.assert_close(
             stacked.predict(given.x, gate), separate.predict(given.x, gate), rtol=1e-3, atol=1e-4
         )
+
+
+@pytest.mark.parametrize("task", ["binary", "multiclass", "multilabel"])
+def test_smoothed_labels_are_learnt_as_autograd_learns_them(task):
+    outputs = {"binary": 1, "multiclass": 3, "multilabel": 2}[task]
+    stacked, separate = pair(Shape(6, (5,), outputs, smoothing=0.2), task)
+    given = batch()
+    if task != "multiclass":
+        given = Batch(given.x, (torch.rand(1, 11, outputs) > 0.5).float(), None)
+    gate = torch.ones(1, 6)
+    with torch.no_grad():
+        for _ in range(20):
+            torch.testing.assert_close(
+                stacked.train(given, gate), separate.train(given, gate), rtol=1e-3, atol=1e-5
+            )
+        # Judged by the labels as they are, both of them.
+        torch.testing.assert_close(
+            stacked.loss(given, gate), separate.loss(given, gate), rtol=1e-3, atol=1e-5
+        )
+        plain, _ = pair(Shape(6, (5,), outputs), task)
+        for _ in range(20):
+            plain.train(given, gate)
+        assert not torch.allclose(plain.predict(given.x, gate), stacked.predict(given.x, gate), atol=1e-3)
 
 
 def test_padded_units_stay_silent():

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from seqatt.encoding import SparseColumns
-from seqatt.neural.budget import batch_size_for, judging_steps
+from seqatt.neural.budget import batch_size_for, judging_noise, judging_rate, judging_steps
 from seqatt.neural.engine import Lane, pick_device, run
 from seqatt.neural.lanes import make_lanes, work_of
 from seqatt.neural.options import Training, check_seeds
@@ -21,7 +21,6 @@ from seqatt.source import Source, read_source
 from seqatt.table import Table, read_table
 
 ROWS_AT_ONCE = 8192
-INPUT_DROPOUT = 0.1  # part of the recipe by which every choice is judged
 
 
 class Evaluation(Mapping[str, NDArray[np.float64]]):
@@ -88,7 +87,8 @@ def evaluate(
     indices : Selection, sequence of column positions or names, or None for all columns.
     hidden, seeds, device : the network's widths, one seed a network, where to train.
     training : ``epochs``, ``batch_size``, ``learning_rate``, ``activation``, ``dropout``,
-        ``input_dropout`` (here 0.1), ``batch_norm``, ``model``, ``loss`` or ``optimizer``, as in ``select``.
+        ``input_dropout``, ``label_smoothing``, ``batch_norm``, ``model``, ``loss`` or
+        ``optimizer``, as in ``select``; the recipe where they are not given is in the guide.
 
     Examples
     --------
@@ -99,7 +99,8 @@ def evaluate(
     >>> bool(result["accuracy"][0] > 0.8)
     True
     """
-    options = _training(training | {"hidden": hidden})
+    asked = training | {"hidden": hidden}
+    _training(asked)
     seeds = check_seeds(seeds)
     train, test = read_table(X_train, "X_train"), read_table(X_test, "X_test")
     columns = _columns(train, indices)
@@ -119,9 +120,10 @@ def evaluate(
     truth = source.target.encode(y_test, "y_test")
     if len(truth) != test.rows:
         raise ValueError(f"X_test has {test.rows} rows and y_test has {len(truth)}")
+    options = _training(_recipe(source, asked) | {name: v for name, v in asked.items() if v is not None})
     batch = batch_size_for(source.rows, options.batch_size)
     steps = judging_steps(source.rows, batch, options.epochs)
-    dropout = INPUT_DROPOUT if options.input_dropout is None else options.input_dropout
+    dropout = options.input_dropout or 0.0
     with threads_for(work_of(source, options), picked) as threads:
         lanes = make_lanes(source, seeds, options, picked, dropout=dropout, scaled=False)
         run(lanes, cooling(steps), threads=threads)
@@ -129,6 +131,15 @@ def evaluate(
     per_seed = [_metrics(source, out, truth) for out in outputs]
     values = {name: np.array([metrics[name] for metrics in per_seed]) for name in per_seed[0]}
     return Evaluation(values, seeds)
+
+
+def _recipe(source: Source, asked: dict[str, Any]) -> dict[str, Any]:
+    """How every choice is judged where nothing else is asked for."""
+    noise = judging_noise(source.rows)
+    recipe = {"learning_rate": judging_rate(source.rows), "input_dropout": noise}
+    if source.target.task == "multiclass" and asked.get("loss") is None:
+        recipe["label_smoothing"] = noise  # two classes keep their labels, as log loss asks how sure it is
+    return recipe
 
 
 def _training(options: dict[str, Any]) -> Training:

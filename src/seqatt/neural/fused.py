@@ -124,6 +124,7 @@ class FusedMLP(Stacked):
             "OP": _at_least_16(shape.outputs),
             **{name: self._hidden[name] for name in ("H", "HA", "HB")},
             "LOSS": LOSS_OF[task],
+            "SMOOTHING": shape.smoothing,
             "ACTIVATION": ACTIVATION_OF[shape.activation],
         }
         self._grad = torch.empty(len(generators), shape.columns, device=device)

@@ -61,7 +61,7 @@ def top_and_back(
     sums, y, w, b1, w2, b2, back, g_w2, g_b1, g_b2, losses, B, OUTS,
     WEIGHTED: tl.constexpr, SHARED: tl.constexpr, PARTS: tl.constexpr, BM: tl.constexpr,
     H: tl.constexpr, HA: tl.constexpr, HB: tl.constexpr, OP: tl.constexpr,
-    LOSS: tl.constexpr, ACTIVATION: tl.constexpr,
+    LOSS: tl.constexpr, SMOOTHING: tl.constexpr, ACTIVATION: tl.constexpr,
 ):  # fmt: skip
     """Some rows of a trial: from the hidden sums to the loss and back to the sums' gradient."""
     tile, t = tl.program_id(0), tl.program_id(1)
@@ -85,7 +85,7 @@ def top_and_back(
     weight = tl.where(live, 1.0, 0.0) / B
     if WEIGHTED:
         weight *= tl.load(w + given, mask=live, other=0.0)
-    wrong, loss = _judge(out, y, given, o, live, OUTS, LOSS)
+    wrong, loss = _judge(out, y, given, o, live, OUTS, LOSS, SMOOTHING)
     wrong = tl.where(live[:, None] & (o < OUTS)[None, :], wrong * weight[:, None], 0.0)
     tl.store(losses + which, tl.sum(loss * weight, 0))
     tl.store(g_b2 + which * OUTS + o, tl.sum(wrong, 0), mask=o < OUTS)
@@ -143,8 +143,8 @@ def _activate(sums, ACTIVATION: tl.constexpr):
 
 
 @triton.jit
-def _judge(out, y, given, o, live, OUTS, LOSS: tl.constexpr):
-    """The loss of each row and its gradient with respect to the outputs."""
+def _judge(out, y, given, o, live, OUTS, LOSS: tl.constexpr, SMOOTHING: tl.constexpr):
+    """The loss of each row, and the gradient of that of smoothed labels with respect to the outputs."""
     real = (o < OUTS)[None, :]
     if LOSS == 0:
         label = tl.load(y + given, mask=live, other=0)
@@ -153,13 +153,13 @@ def _judge(out, y, given, o, live, OUTS, LOSS: tl.constexpr):
         raised = tl.exp(out - peak[:, None])
         total = tl.sum(raised, 1)
         hit = o[None, :] == label[:, None]
-        wrong = raised / total[:, None] - tl.where(hit, 1.0, 0.0)
+        wrong = raised / total[:, None] - tl.where(hit, 1.0 - SMOOTHING, 0.0) - SMOOTHING / OUTS
         loss = tl.log(total) + peak - tl.sum(tl.where(hit, out, 0.0), 1)
     else:
         both = live[:, None] & real
         truth = tl.load(y + given[:, None] * OUTS + o[None, :], mask=both, other=0.0)
         if LOSS == 1:
-            wrong = (tl.sigmoid(out) - truth) / OUTS
+            wrong = (tl.sigmoid(out) - truth - SMOOTHING * (0.5 - truth)) / OUTS
             each = tl.maximum(out, 0.0) - out * truth + tl.log(1 + tl.exp(-tl.abs(out)))
         else:
             wrong = (out - truth) * (2.0 / OUTS)

@@ -130,7 +130,12 @@ def _make_body(source: Source, members: Sequence[Member], training: Training, de
         isinstance(training.loss, nn.CrossEntropyLoss) or training.loss is cross_entropy
     ):
         outputs = 2  # of a single output it would always be zero
-    shape = Shape(len(source.owner), training.hidden, outputs, training.activation, training.dropout)
+    smoothing = training.label_smoothing
+    if smoothing and target.task == "regression":
+        raise ValueError("label_smoothing: is for classes, and the target has numbers")
+    shape = Shape(
+        len(source.owner), training.hidden, outputs, training.activation, training.dropout, smoothing
+    )
     if training.built_in:
         generators = [member.generator(WEIGHTS) for member in members]
         rate = training.learning_rate
@@ -152,7 +157,8 @@ def _make_body(source: Source, members: Sequence[Member], training: Training, de
         return torch.optim.Adam(params, lr=training.learning_rate)  # type: ignore[arg-type]
 
     make_optimizer = training.optimizer or adam
-    return Separate(make_module, target.task, members[0].module_seed(), make_optimizer, device, training.loss)
+    seed = members[0].module_seed()
+    return Separate(make_module, target.task, seed, make_optimizer, device, training.loss, smoothing)
 
 
 def _try_out(body: Separate, source: Source, rows: Rows, training: Training) -> None:

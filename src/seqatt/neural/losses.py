@@ -66,11 +66,30 @@ LOSSES = {
 }
 
 
-def plain_rows(task: str, out: Tensor, y: Tensor) -> Tensor:
+def make_loss(task: str, smoothing: float = 0.0) -> Loss:
+    """The task's loss. ``smoothing`` of the labels is for learning alone: rows are judged by the labels."""
+    loss = LOSSES[task]
+    if not smoothing:
+        return loss
+
+    def classes(out: Tensor, y: Tensor) -> Tensor:
+        grad = loss.grad(out, y)
+        label = y.unsqueeze(2)
+        grad.scatter_add_(2, label, _minus_ones(label.shape, grad.dtype, grad.device) * -smoothing)
+        return grad.sub_(smoothing / out.shape[-1])
+
+    def labels(out: Tensor, y: Tensor) -> Tensor:
+        return loss.grad(out, y).add_(y - 0.5, alpha=smoothing / out.shape[-1])
+
+    return Loss(loss.rows, classes if task == "multiclass" else labels)
+
+
+def plain_rows(task: str, out: Tensor, y: Tensor, smoothing: float = 0.0) -> Tensor:
     """The same losses in torch's own words, for autograd; (B, o) outputs, one loss a row."""
     if task == "multiclass" or (task == "binary" and out.shape[-1] == 2):
         label = y if task == "multiclass" else y[:, 0].long()
-        return F.cross_entropy(out, label, reduction="none")
+        return F.cross_entropy(out, label, reduction="none", label_smoothing=smoothing)
     if task in ("binary", "multilabel"):
+        y = torch.lerp(y, torch.full_like(y, 0.5), smoothing)
         return F.binary_cross_entropy_with_logits(out, y, reduction="none").mean(-1)
     return F.mse_loss(out, y, reduction="none").mean(-1)

@@ -29,6 +29,7 @@ class Training:
     activation: str = "relu"
     dropout: float = 0.0
     input_dropout: float | None = None
+    label_smoothing: float = 0.0
     batch_norm: bool = False
     model: nn.Module | Callable[[int, int], nn.Module] | None = None
     loss: Callable[[torch.Tensor, torch.Tensor], torch.Tensor] | None = None
@@ -40,6 +41,9 @@ class Training:
         _number(self, "learning_rate", above=0)
         _number(self, "dropout", least=0, below=1)
         _number(self, "input_dropout", least=0, below=1, optional=True)
+        _number(self, "label_smoothing", least=0, below=1)
+        if self.label_smoothing and self.loss is not None:
+            raise ValueError("label_smoothing: is the built-in loss's; smooth labels in your own loss")
         object.__setattr__(self, "hidden", _widths(self.hidden))
         one_of("activation", self.activation, list(ACTIVATIONS))
         _flag(self, "batch_norm")

@@ -52,12 +52,14 @@ class Separate(Body):
         make_optimizer: MakeOptimizer,
         device: torch.device,
         custom_loss: CustomLoss | None = None,
+        smoothing: float = 0.0,
     ) -> None:
         self._make_module = make_module
         self._make_optimizer = make_optimizer
         self._task = task
         self._device = device
         self._custom_loss = custom_loss
+        self._smoothing = smoothing
         self._randomness = _state_of_seed(seed, device)
         self.module: nn.Module
         self._last = torch.zeros(1)
@@ -86,7 +88,7 @@ class Separate(Body):
         leaf = weights[0].detach().requires_grad_()
         with self._own_randomness(), torch.enable_grad():
             out = self.module(self._admit(x[0], leaf))
-            loss = self._mean_loss(out, y[0], None if w is None else w[0])
+            loss = self._mean_loss(out, y[0], None if w is None else w[0], self._smoothing)
             self.module.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
             if self._optimizer is not None:
@@ -143,9 +145,9 @@ class Separate(Body):
             self.module.train()
         return out if flat else _two_dimensional(out)[None]
 
-    def _mean_loss(self, out: Any, y: Tensor, w: Tensor | None) -> Tensor:
+    def _mean_loss(self, out: Any, y: Tensor, w: Tensor | None, smoothing: float = 0.0) -> Tensor:
         if self._custom_loss is None:
-            return mean_rows(plain_rows(self._task, _two_dimensional(out), y), w)
+            return mean_rows(plain_rows(self._task, _two_dimensional(out), y, smoothing), w)
         rows = self._custom_loss(out, self._target_for(out, y))
         if rows.ndim == 0:
             if w is not None:

@@ -14,6 +14,7 @@ class Shape:
     outputs: int
     activation: str = "relu"
     dropout: float = 0.0
+    smoothing: float = 0.0  # of the labels it learns from
 
     @property
     def sizes(self) -> list[tuple[int, int]]:

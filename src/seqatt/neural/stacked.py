@@ -18,7 +18,7 @@ from torch import Tensor
 
 from seqatt.neural.adam import Adam
 from seqatt.neural.body import Body, mean_rows
-from seqatt.neural.losses import LOSSES
+from seqatt.neural.losses import make_loss
 from seqatt.neural.product import DIVIDED_FROM, cut, product, product_of_pieces
 from seqatt.neural.rows import Batch
 from seqatt.neural.shape import Shape
@@ -88,7 +88,7 @@ class Stacked(Body):
         device: torch.device,
     ) -> None:
         self._shape = shape
-        self._loss = LOSSES[task]
+        self._loss = make_loss(task, shape.smoothing)
         self.captured = not shape.dropout  # its noise is drawn on the host
         self._generators = list(generators)
         self._activation = ACTIVATIONS[shape.activation]

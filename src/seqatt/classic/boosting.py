@@ -56,7 +56,7 @@ def _scikit_learn(
 ) -> Floats:
     kind = HistGradientBoostingRegressor if numeric else HistGradientBoostingClassifier
     model = kind(max_iter=options.iterations, learning_rate=options.learning_rate, random_state=seed)
-    with threadpool_limits(cores(options.n_jobs), user_api="openmp"):
+    with threadpool_limits(cores(options.n_jobs, X.shape), user_api="openmp"):
         model.fit(X, y, sample_weight=weights)
     gains = np.zeros(X.shape[1])
     for trees in _trees(model):
@@ -87,7 +87,7 @@ def _lightgbm(
         learning_rate=options.learning_rate,
         importance_type="gain",
         random_state=seed,
-        n_jobs=cores(options.n_jobs),
+        n_jobs=cores(options.n_jobs, X.shape),
         deterministic=True,
         force_row_wise=True,
         verbose=-1,
@@ -106,6 +106,6 @@ def _xgboost(
         learning_rate=options.learning_rate,
         importance_type="total_gain",
         random_state=seed,
-        n_jobs=cores(options.n_jobs),
+        n_jobs=cores(options.n_jobs, X.shape),
     )
     return model.fit(X, y, sample_weight=weights).feature_importances_

@@ -45,5 +45,6 @@ def _statistics(block: NDArray[Any], y: NDArray[Any], numeric: bool) -> Floats:
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore", UserWarning)  # of columns that are constant within each class
         statistics = (f_regression if numeric else f_classif)(columns, y)[0]
-    found[varying] = np.nan_to_num(statistics, nan=0.0, posinf=LARGEST)
+    # A rest of nothing can round to less than nothing.
+    found[varying] = np.nan_to_num(np.where(statistics < 0, np.inf, statistics), nan=0.0, posinf=LARGEST)
     return found

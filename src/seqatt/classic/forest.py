@@ -27,7 +27,11 @@ def choose_by_forest(source: Source, k: int, seed: int, options: ForestOptions) 
     columns: Any = source.columns
     columns = columns.data if isinstance(columns, SparseColumns) else columns
     kind = RandomForestRegressor if source.target.task == "regression" else RandomForestClassifier
-    trees = kind(options.trees, random_state=seed, n_jobs=cores(options.n_jobs))
+    trees = kind(
+        options.trees,
+        random_state=seed,
+        n_jobs=cores(options.n_jobs, columns.shape),
+    )
     trees.fit(columns, targets, sample_weight=source.weights)
     scores = sum_of_columns(source.owner, trees.feature_importances_, source.features)
     return rank(source, scores, k, time.perf_counter() - started)

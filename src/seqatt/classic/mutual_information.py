@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.feature_selection import mutual_info_classif, mutual_info_regression
 
 from seqatt.classic.options import MutualInformationOptions, insist_on_even_rows
-from seqatt.classic.ranking import Floats, most_of_columns, rank
+from seqatt.classic.ranking import most_of_columns, rank
 from seqatt.classic.variables import varying_outputs
 from seqatt.selection import Trace
 from seqatt.source import Source, SparseColumns
@@ -44,26 +44,24 @@ def choose_by_mutual_information(
 
 
 def _describe(source: Source, columns: NDArray[np.float32]) -> tuple[Any, Any, NDArray[np.int64]]:
-    """A category as one discrete column, each other column as it is; which are discrete, and whose."""
+    """A category as one column of codes, each other column as it is; which are discrete, and whose."""
     positions = source.encoder.owner
     kept: list[int] = []
-    discrete: list[bool] = []
-    codes: dict[int, Floats] = {}
+    codes: dict[int, NDArray[Any]] = {}
     for c, position in enumerate(positions):
         first = c == 0 or positions[c - 1] != position
         if position in source.encoder.levels:
-            if first:
-                hot = columns[:, positions == position] > 0
-                codes[len(kept)] = np.where(hot.any(1), 1.0 + hot.argmax(1), 0.0)
-                kept.append(c)
-                discrete.append(True)
-        else:
-            kept.append(c)
-            discrete.append(not first or _is_discrete(source, columns[:, c], int(position)))
-    values = columns if len(kept) == columns.shape[1] and not codes else columns[:, kept]
+            if not first:
+                continue
+            hot = columns[:, positions == position] > 0
+            codes[len(kept)] = np.where(hot.any(1), 1 + hot.argmax(1), 0)
+        elif not first or _is_discrete(source, columns[:, c], int(position)):
+            codes[len(kept)] = np.unique(columns[:, c], return_inverse=True)[1]
+        kept.append(c)
+    values = columns[:, kept] if codes else columns
     for place, column in codes.items():
         values[:, place] = column
-    return values, np.array(discrete), source.owner[kept]
+    return values, np.isin(np.arange(len(kept)), list(codes)), source.owner[kept]
 
 
 def _is_discrete(source: Source, column: NDArray[np.float32], position: int) -> bool:

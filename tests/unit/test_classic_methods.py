@@ -13,11 +13,10 @@ from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.feature_selection import f_classif, f_regression, mutual_info_classif, mutual_info_regression
 
 import seqatt
-from seqatt.classic.options import WORTH_SHARING, cores
+from seqatt.classic.options import cores
 
 CLASSIC = ["cmim", "mutual_information", "f_test", "forest", "boosting"]
 SMALL = {"forest": {"trees": 30}, "boosting": {"iterations": 20}}
-LARGE = (WORTH_SHARING, 1)
 library = pytest.mark.parametrize(
     "library",
     [
@@ -223,12 +222,10 @@ def test_large_sparse_tables(library, monkeypatch):
 
 def test_threads_are_never_more_than_the_cores(monkeypatch):
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    there = cores(-1, (1, 1))
-    assert there >= 1
-    assert cores(10_000, (1, 1)) == cores(None, LARGE) == there
-    assert cores(1, LARGE) == cores(None, (10, 10)) == 1
+    assert cores(1) == 1
+    assert cores(-1) == cores(10_000) == cores(None) >= 1
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    assert cores(None, LARGE) == 1
+    assert cores(None) == 1
 
 
 def test_threads_change_nothing():

@@ -21,6 +21,8 @@ from seqatt.classic.variables import varying_outputs
 from seqatt.selection import Trace
 from seqatt.source import Source, SparseColumns
 
+WORTH_SHARING = 1 << 18  # cells of a table below which one thread is as quick, and quicker on a busy machine
+
 
 def choose_by_boosting(source: Source, k: int, seed: int, options: BoostingOptions) -> Trace:
     """The k features of greatest total gain: a feature's is the sum over its columns.
@@ -45,6 +47,12 @@ def choose_by_boosting(source: Source, k: int, seed: int, options: BoostingOptio
     return rank(source, scores, k, time.perf_counter() - started)
 
 
+def _threads(X: Any, options: BoostingOptions) -> int:
+    """One for few cells, if not told: OpenMP's threads wait for one another at every split of every tree."""
+    small = X.shape[0] * X.shape[1] < WORTH_SHARING
+    return 1 if small and options.n_jobs is None else cores(options.n_jobs)
+
+
 def _shares(gains: Any) -> Floats:
     """Of one total; where rows are too few for any split, nothing."""
     found: Floats = np.asarray(gains, dtype=np.float64)
@@ -56,7 +64,7 @@ def _scikit_learn(
 ) -> Floats:
     kind = HistGradientBoostingRegressor if numeric else HistGradientBoostingClassifier
     model = kind(max_iter=options.iterations, learning_rate=options.learning_rate, random_state=seed)
-    with threadpool_limits(cores(options.n_jobs, X.shape), user_api="openmp"):
+    with threadpool_limits(_threads(X, options), user_api="openmp"):
         model.fit(X, y, sample_weight=weights)
     gains = np.zeros(X.shape[1])
     for trees in _trees(model):
@@ -87,7 +95,7 @@ def _lightgbm(
         learning_rate=options.learning_rate,
         importance_type="gain",
         random_state=seed,
-        n_jobs=cores(options.n_jobs, X.shape),
+        n_jobs=_threads(X, options),
         deterministic=True,
         force_row_wise=True,
         verbose=-1,
@@ -106,6 +114,6 @@ def _xgboost(
         learning_rate=options.learning_rate,
         importance_type="total_gain",
         random_state=seed,
-        n_jobs=cores(options.n_jobs, X.shape),
+        n_jobs=_threads(X, options),
     )
     return model.fit(X, y, sample_weight=weights).feature_importances_

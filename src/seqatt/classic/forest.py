@@ -30,7 +30,7 @@ def choose_by_forest(source: Source, k: int, seed: int, options: ForestOptions) 
     trees = kind(
         options.trees,
         random_state=seed,
-        n_jobs=cores(options.n_jobs, columns.shape),
+        n_jobs=cores(options.n_jobs),
     )
     trees.fit(columns, targets, sample_weight=source.weights)
     scores = sum_of_columns(source.owner, trees.feature_importances_, source.features)

@@ -9,7 +9,6 @@ from typing import Any
 
 from seqatt.source import Source
 
-WORTH_SHARING = 1 << 18  # cells of a table below which one thread is as quick
 LIBRARIES = ("scikit-learn", "lightgbm", "xgboost")
 
 
@@ -70,18 +69,16 @@ class BoostingOptions:
         _insist_on_jobs(self.n_jobs)
 
 
-def cores(n_jobs: int | None, shape: tuple[int, int]) -> int:
-    """As many threads as asked for, and never more than the cores this process may use.
+def cores(n_jobs: int | None) -> int:
+    """As many threads as asked for, never more than the cores this process may use.
 
-    Not asked, a table of few cells gets one: OpenMP's threads wait for one another at every split, which
-    costs most where another process is busy. ``OMP_NUM_THREADS`` is heeded.
+    Not asked, ``OMP_NUM_THREADS`` is heeded.
     """
     there = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if n_jobs is not None:
         return there if n_jobs == -1 else min(n_jobs, there)
     told = os.environ.get("OMP_NUM_THREADS", "")
-    most = min(int(told), there) if told.isdecimal() and int(told) > 0 else there
-    return most if shape[0] * shape[1] >= WORTH_SHARING else 1
+    return min(int(told), there) if told.isdecimal() and int(told) > 0 else there
 
 
 def insist_on_even_rows(source: Source, method: str) -> None:

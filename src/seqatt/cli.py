@@ -74,7 +74,7 @@ def select(
     holdout: Annotated[
         float, typer.Option(help="Share of rows kept aside to test the selection on, such as 0.2.")
     ] = 0.0,
-    method: Annotated[str, typer.Option(help="One of seqatt methods.")] = "sequential_attention",
+    method: Annotated[str, typer.Option(help="How to choose: seqatt methods.")] = "sequential_attention",
     seed: Annotated[int, typer.Option(help="One seed gives one answer.")] = 0,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     as_json: Annotated[

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from threadpoolctl import threadpool_limits
 
 from seqatt.classic.options import BoostingOptions, cores
@@ -62,6 +61,8 @@ def _shares(gains: Any) -> Floats:
 def _scikit_learn(
     X: Any, y: NDArray[Any], numeric: bool, weights: Any, seed: int, options: BoostingOptions
 ) -> Floats:
+    from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+
     kind = HistGradientBoostingRegressor if numeric else HistGradientBoostingClassifier
     model = kind(max_iter=options.iterations, learning_rate=options.learning_rate, random_state=seed)
     with threadpool_limits(_threads(X, options), user_api="openmp"):

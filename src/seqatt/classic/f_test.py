@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.feature_selection import f_classif, f_regression
 
 from seqatt.classic.options import insist_on_even_rows
 from seqatt.classic.ranking import Floats, most_of_columns, rank
@@ -37,6 +36,8 @@ def choose_by_f_test(source: Source, k: int) -> Trace:
 
 def _statistics(block: NDArray[Any], y: NDArray[Any], numeric: bool) -> Floats:
     """F of every row of ``block``: 0 where it is constant, the largest number where nothing is left over."""
+    from sklearn.feature_selection import f_classif, f_regression
+
     found = np.zeros(len(block))
     varying = (block != block[:, :1]).any(1)
     if not varying.any():

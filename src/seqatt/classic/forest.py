@@ -6,7 +6,6 @@ import time
 from typing import Any
 
 import numpy as np
-from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
 from seqatt.classic.options import ForestOptions, cores
 from seqatt.classic.ranking import rank, sum_of_columns
@@ -20,6 +19,8 @@ def choose_by_forest(source: Source, k: int, seed: int, options: ForestOptions) 
 
     With several targets a split lowers their mean impurity, so one forest serves them all.
     """
+    from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+
     started = time.perf_counter()
     outputs = varying_outputs(source)
     targets = outputs[0] if len(outputs) == 1 else np.stack(outputs, axis=1)

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.feature_selection import mutual_info_classif, mutual_info_regression
 
 from seqatt.classic.options import MutualInformationOptions, insist_on_even_rows
 from seqatt.classic.ranking import most_of_columns, rank
@@ -31,6 +30,8 @@ def choose_by_mutual_information(
         raise ValueError(
             f"neighbors: {options.neighbors} neighbours need more than the {source.rows} rows there are"
         )
+    from sklearn.feature_selection import mutual_info_classif, mutual_info_regression
+
     started = time.perf_counter()
     outputs = varying_outputs(source)
     values, discrete, owner = _describe(source, source.columns)

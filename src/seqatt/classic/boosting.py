@@ -1,7 +1,7 @@
 """Gradient-boosted trees: how much of the loss the splits of each feature take away (total gain).
 
 scikit-learn's histogram booster reports no importance. Its trees hold the gain of every split, in an
-attribute that is not documented but that converters and explainers of its models have long read. Permuting
+attribute that is not documented but that programs which convert its models read too. Permuting
 columns instead would need predictions for every column, and on wide tables give most of them nothing.
 """
 
@@ -20,7 +20,7 @@ from seqatt.classic.variables import varying_outputs
 from seqatt.selection import Trace
 from seqatt.source import Source, SparseColumns
 
-WORTH_SHARING = 1 << 18  # cells of a table below which one thread is as quick, and quicker on a busy machine
+WORTH_SHARING = 1 << 18  # cells; set by judgement: on a busy machine two threads took a minute for 300 rows
 
 
 def choose_by_boosting(source: Source, k: int, seed: int, options: BoostingOptions) -> Trace:

@@ -15,7 +15,6 @@ from typing import Any
 
 import seqatt
 from experiments.planted import planted
-from experiments.rivals import RIVALS
 from experiments.running import Cell, Slice
 
 SIX = ("mice_protein", "mice_protein/groups", "mnist", "fashion_mnist", "isolet", "coil20", "activity")
@@ -31,8 +30,7 @@ def make_cells(
 ) -> list[Cell]:
     """Every data set with every setting. Trials that share their training rows share a cell.
 
-    A setting is what ``seqatt.select_trials`` is told. ``method`` may also be "all", for no selection, or
-    one of the rivals.
+    A setting is what ``seqatt.select_trials`` is told. ``method`` may also be "all", for no selection.
     """
     cells = []
     for name in part.data or data:
@@ -79,8 +77,6 @@ def choose(
     if method == "all":
         return [None for _ in seeds], {}
     k = min(told.pop("k"), X.shape[1])
-    if method in RIVALS:
-        return [RIVALS[method](X, y, k, seed) for seed in seeds], {}
     trials = seqatt.select_trials(X, y, k, seeds=seeds, task=task, progress=True, **told)
     resolved = {name: value for name, value in trials[0].settings.items() if value is not None}
     return [trial.indices.tolist() for trial in trials], resolved

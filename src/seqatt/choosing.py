@@ -57,8 +57,11 @@ def select(
     X : array, DataFrame (pandas, polars, Arrow) or sparse matrix, one row an example.
     y : target; classes (of any type), numbers, or several columns of either 0/1 or numbers.
     k : how many features, or which fraction of them (a float up to 1).
-    method, seed, device, progress : see ``methods()``; one seed gives one answer; "auto" is CUDA where
-        there is one; a bar on the terminal.
+    method : one of ``seqatt.methods()``; ``seqatt methods`` on the command line says what each does, and
+        docs/methods.md what else it can be told. The options below are Sequential Attention's, as far as
+        nothing else is said.
+    seed, device, progress : one seed gives one answer; "auto" is CUDA where there is one; a bar on the
+        terminal.
     epochs, batch_size, learning_rate : training length and pace; by default the length follows the
         size of the table (see the guide).
     hidden, activation, dropout, batch_norm : the built-in MLP.
@@ -88,6 +91,8 @@ def select(
     task : binary, multiclass, multilabel or regression, where ``y`` does not tell.
     missing_indicator, max_categories : add a column that marks missing values; categories kept.
     parameterisation : of ``method="linear_attention"``, linear or softmax.
+    bins, lazy : of "cmim"; neighbors : of "mutual_information"; trees, n_jobs : of "forest";
+        library, iterations, learning_rate, n_jobs : of "boosting".
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""The command line: ``seqatt select`` for a file, ``demo`` for a first look, ``data`` for data sets."""
+"""The command line: ``seqatt select`` for a file, ``methods`` and ``data`` for lists, ``demo`` for a look."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from typing import Annotated, Any
 import typer
 
 from seqatt.data_commands import data_app
+from seqatt.method_commands import list_methods
 from seqatt.version import __version__
 
 app = typer.Typer(
@@ -25,6 +26,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(data_app, name="data")
+app.command("methods")(list_methods)
 
 
 class MaskName(StrEnum):
@@ -72,7 +74,7 @@ def select(
     holdout: Annotated[
         float, typer.Option(help="Share of rows kept aside to test the selection on, such as 0.2.")
     ] = 0.0,
-    method: Annotated[str, typer.Option(help="How to choose.")] = "sequential_attention",
+    method: Annotated[str, typer.Option(help="How to choose: seqatt methods.")] = "sequential_attention",
     seed: Annotated[int, typer.Option(help="One seed gives one answer.")] = 0,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     as_json: Annotated[

@@ -8,6 +8,12 @@ from typing import Any
 
 import torch
 
+from seqatt.classic.boosting import choose_by_boosting
+from seqatt.classic.cmim import choose_by_cmim
+from seqatt.classic.f_test import choose_by_f_test
+from seqatt.classic.forest import choose_by_forest
+from seqatt.classic.mutual_information import choose_by_mutual_information
+from seqatt.classic.options import BoostingOptions, CMIMOptions, ForestOptions, MutualInformationOptions
 from seqatt.classic.random import random_features
 from seqatt.linear.methods import LinearAttentionOptions, choose_linearly
 from seqatt.neural.attention import plan, sequential_attention, settings
@@ -36,12 +42,20 @@ class Job:
     about_table: dict[str, Any]
 
 
+Run = Callable[[Job], tuple[list[Trace], dict[str, Any]]]
+
+
 @dataclass(frozen=True)
 class Method:
-    """What a method can be told, and the function that runs it: traces and resolved settings."""
+    """What a method can be told, and the function that runs it: traces and resolved settings.
+
+    ``summary`` is one line for people. ``alone``: each feature is judged without the others.
+    """
 
     options: type
-    run: Callable[[Job], tuple[list[Trace], dict[str, Any]]]
+    run: Run
+    summary: str = ""
+    alone: bool = False
 
 
 def _run_attention(job: Job) -> tuple[list[Trace], dict[str, Any]]:
@@ -64,7 +78,7 @@ def _run_random(job: Job) -> tuple[list[Trace], dict[str, Any]]:
     return [Trace(t.order[: job.k], t.order[job.k :]) for t in traces], {}
 
 
-def _run_linear(name: str) -> Callable[[Job], tuple[list[Trace], dict[str, Any]]]:
+def _run_linear(name: str) -> Run:
     def run(job: Job) -> tuple[list[Trace], dict[str, Any]]:
         trace, found = choose_linearly(job.source, job.k, name, job.options)
         return [trace] * len(job.seeds), found  # nothing is drawn: one answer for all seeds
@@ -72,12 +86,70 @@ def _run_linear(name: str) -> Callable[[Job], tuple[list[Trace], dict[str, Any]]
     return run
 
 
+def _run_cmim(job: Job) -> tuple[list[Trace], dict[str, Any]]:
+    with progress_bar("CMIM", job.k, shown=job.progress) as advance:
+        trace, found = choose_by_cmim(job.source, job.k, job.options, advance)
+    return [trace] * len(job.seeds), found
+
+
+def _run_f_test(job: Job) -> tuple[list[Trace], dict[str, Any]]:
+    return [choose_by_f_test(job.source, job.k)] * len(job.seeds), {}
+
+
+def _run_seeds(title: str, choose: Callable[..., Trace]) -> Run:
+    def run(job: Job) -> tuple[list[Trace], dict[str, Any]]:
+        traces = []
+        with progress_bar(title, len(job.seeds), shown=job.progress) as advance:
+            for seed in job.seeds:
+                traces.append(choose(job.source, job.k, seed, job.options))
+                advance(1)
+        return traces, dict(vars(job.options))
+
+    return run
+
+
 METHODS = {
-    "sequential_attention": Method(AttentionOptions, _run_attention),
-    "linear_omp": Method(NoOptions, _run_linear("omp")),
-    "linear_sequential_lasso": Method(NoOptions, _run_linear("sequential_lasso")),
-    "linear_attention": Method(LinearAttentionOptions, _run_linear("linear_attention")),
-    "random": Method(NoOptions, _run_random),
+    "sequential_attention": Method(
+        AttentionOptions,
+        _run_attention,
+        "trains a network whose attention chooses one feature after another",
+    ),
+    "linear_omp": Method(
+        NoOptions, _run_linear("omp"), "least squares: the feature most correlated with what is left"
+    ),
+    "linear_sequential_lasso": Method(
+        NoOptions, _run_linear("sequential_lasso"), "least squares: the feature the LASSO lets in first"
+    ),
+    "linear_attention": Method(
+        LinearAttentionOptions,
+        _run_linear("linear_attention"),
+        "least squares: Sequential Attention, solved exactly",
+    ),
+    "cmim": Method(
+        CMIMOptions,
+        _run_cmim,
+        "information about the target that no single chosen feature has given already",
+    ),
+    "mutual_information": Method(
+        MutualInformationOptions,
+        _run_seeds("Mutual information", choose_by_mutual_information),
+        "information about the target, each feature alone",
+        alone=True,
+    ),
+    "f_test": Method(
+        NoOptions, _run_f_test, "analysis of variance or correlation, each feature alone", alone=True
+    ),
+    "forest": Method(
+        ForestOptions,
+        _run_seeds("Random forest", choose_by_forest),
+        "how much impurity a feature takes away in a random forest",
+    ),
+    "boosting": Method(
+        BoostingOptions,
+        _run_seeds("Boosted trees", choose_by_boosting),
+        "how much loss a feature takes away in gradient-boosted trees",
+    ),
+    "random": Method(NoOptions, _run_random, "features drawn at random: the line every method must beat"),
 }
 
 

@@ -22,11 +22,11 @@ MOST_SCORES = 100  # kept of a phase: a table of 50,000 features must not make a
 
 @dataclass
 class Step:
-    """What one phase of a method saw, in the source's layout of features."""
+    """What one phase of a method saw, in the source's layout of features. No training, no loss."""
 
     steps: int
     sees: str
-    loss: float
+    loss: float | None
     seconds: float
     taken: list[int] = field(default_factory=list)
     dropped: list[int] = field(default_factory=list)
@@ -51,7 +51,7 @@ class Selection:
     ``columns`` are the input columns to keep; they differ from ``indices`` only with groups, whose
     columns ``members`` lists, feature by feature; ``inputs`` are the names of all input columns.
     ``history`` has an entry a phase: scores of the unselected by name, best first (100 at most), mean
-    training loss, seconds, and what was taken or dropped.
+    training loss (None where nothing was trained), seconds, and what was taken or dropped.
     """
 
     method: str

@@ -18,7 +18,8 @@ TASKS = ["binary", "multiclass", "multilabel", "regression", "multi-output"]
 def quick(method: str, **more) -> dict:
     """Options that make a method fast where its answer is not what is tested, if it has them."""
     own = registry.METHODS[method].options.__dataclass_fields__
-    return {name: value for name, value in ({"epochs": 2, "hidden": (8,)} | more).items() if name in own}
+    short = {"epochs": 2, "hidden": (8,), "trees": 20, "iterations": 5}
+    return {name: value for name, value in (short | more).items() if name in own}
 
 
 def check(selection: seqatt.Selection, k: int, features: int) -> None:
@@ -90,13 +91,20 @@ def test_planted_support_is_found(method, task):
     assert set(seqatt.select(X, y, 2, method=method).indices) == {1, 4}
 
 
-@pytest.mark.parametrize("method", CHOOSERS)
+@pytest.mark.parametrize("method", [name for name in CHOOSERS if not registry.METHODS[name].alone])
 def test_a_duplicated_column_is_not_chosen_before_the_other_signal(method):
     X, y = linear_problem("regression")
     X[:, 0] = X[:, 1]
     chosen = set(seqatt.select(X, y, 2, method=method).indices.tolist())
     assert 4 in chosen
     assert len(chosen & {0, 1}) == 1
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_one_line_says_what_it_does(method):
+    summary = registry.METHODS[method].summary
+    assert 20 < len(summary) < 80
+    assert "\n" not in summary
 
 
 @pytest.mark.parametrize("method", METHODS)

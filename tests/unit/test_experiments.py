@@ -17,7 +17,6 @@ from experiments.pixels import distance, neighbours
 from experiments.planted import planted
 from experiments.rendering import MISSING, shown
 from experiments.results_file import COMMITTED, Results
-from experiments.rivals import RIVALS
 from experiments.running import ROOT, Cell, Slice, run_cells
 from experiments.variation import jaccard
 
@@ -196,11 +195,6 @@ def test_planted_features_are_what_their_names_say():
         X = data.X[:, kinds == kind]
         left = X - sources @ np.linalg.lstsq(sources, X, rcond=None)[0]
         assert ((left.std(0) < 1e-8) == combined).all()
-
-
-@pytest.mark.parametrize("name", list(RIVALS))
-def test_rivals_find_what_single_features_tell(name, problem):
-    assert set(RIVALS[name](*problem, 2, 0)) == {1, 4}
 
 
 def test_jaccard_and_clumping_of_known_sets():

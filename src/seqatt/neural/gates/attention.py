@@ -18,6 +18,7 @@ class Attention(Gate):
         self.logits = torch.full((trials, features), mask.start, device=device)
         self.weights = torch.zeros_like(self.logits)
         self._shares = torch.zeros_like(self.logits)
+        self._rate = rate
         self._adam = Adam([self.logits], torch.tensor(rate, device=device))
 
     def shares_nothing(self) -> bool:
@@ -30,9 +31,10 @@ class Attention(Gate):
 
     def learn(self, grad: Tensor, state: State) -> None:
         pulled = self.mask.pull(grad, self._shares, self.logits)
-        if self.mask.decay:
-            pulled.add_(self.logits, alpha=self.mask.decay)
         self._adam.step([pulled])
+        # Beside Adam, not through it: there the pull would outweigh the gradients of a wide table.
+        if self.mask.decay:
+            self.logits.mul_(1 - self.mask.decay * self._rate)
         self.refresh(state)
 
     def scores(self) -> Tensor:

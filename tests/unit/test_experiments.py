@@ -70,6 +70,7 @@ def test_a_slice_runs_end_to_end_and_goes_on_where_it_stopped(tmp_path):
         ("efficiency", "wine", "trials together"),
         ("budget", "wine", "200 steps"),
         ("pixels", "digits", "plain"),
+        ("speed", "wine", "linear_omp"),
         ("wide", "wine", "mutual information"),
     ],
 )

@@ -175,6 +175,8 @@ def test_wrong_usage_is_told(words, says, capsys, monkeypatch):
         ("accuracy", "mnits", "did you mean"),
         ("wide", "wine/groups", "no split"),
         ("pixels", "wine", "no images"),
+        ("marginal", "wine", "no images"),
+        ("spurious", "mnits", "did you mean"),
     ],
 )
 def test_wrong_data_are_told_before_any_work(name, data, says):

@@ -14,7 +14,7 @@ from experiments.ranking import Ranking, describe, rank
 from experiments.rendering import MISSING, chart, failures, reported, section, shown, table, title
 from experiments.results_file import Results
 from experiments.running import Cell, Slice, attempt
-from experiments.trials import SIX, make_cells, run_trials
+from experiments.trials import SIX, make_cells, open_data, run_trials
 
 NAME = "methods"
 
@@ -29,6 +29,7 @@ def cells(part: Slice) -> list[Cell]:
 
 
 def run(cell: Cell) -> dict[str, Any]:
+    open_data(cell.data)  # without data there is nothing to attempt
     return attempt(run_trials, cell, "accuracy", "features")
 
 

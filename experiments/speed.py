@@ -15,7 +15,7 @@ from experiments.paper_rivals import EFFICIENCY_OF
 from experiments.rendering import MISSING, base, chart, failures, reported, section, shown, table, title
 from experiments.results_file import Results
 from experiments.running import Cell, Slice, attempt
-from experiments.trials import SIX, make_cells, run_trials
+from experiments.trials import SIX, make_cells, open_data, run_trials
 
 NAME = "speed"
 
@@ -38,6 +38,7 @@ def cells(part: Slice) -> list[Cell]:
 
 
 def run(cell: Cell) -> dict[str, Any]:
+    open_data(cell.data)  # without data there is nothing to attempt
     return attempt(_run, cell, "accuracy", "features")
 
 

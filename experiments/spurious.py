@@ -61,6 +61,7 @@ def cells(part: Slice) -> list[Cell]:
 
 
 def run(cell: Cell) -> dict[str, Any]:
+    open_data(cell.data)  # without data there is nothing to attempt
     return attempt(_run, cell, "score", "extra")
 
 

@@ -226,3 +226,13 @@ def test_marginal_gains_run_and_draw(tmp_path, capsys):
     assert not set(cell["chosen"][0]) & set(cell["candidates"][0])
     assert len(cell["gains"][0]) == len(cell["candidates"][0])
     assert "best 50 by marginal gain" in (tmp_path / "results" / "marginal.svg").read_text()
+
+
+@pytest.mark.parametrize("name", ["methods", "speed", "spurious"])
+def test_missing_data_stop_the_run_and_are_no_methods_failure(name, tmp_path, monkeypatch, capsys):
+    monkeypatch.delenv("SEQATT_DATA_DIR", raising=False)
+    monkeypatch.setenv("SEQATT_CACHE_DIR", str(tmp_path / "cache"))
+    words = [name, "--data", "sylva", "--setting", "random", "--results", str(tmp_path)]
+    assert main(words) == 1
+    assert "sylva" in capsys.readouterr().err
+    assert not (tmp_path / f"{name}.json").exists()

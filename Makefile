@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.ready
-PAPER := accuracy masks adaptivity efficiency budget pixels wide
+PAPER := accuracy methods masks adaptivity efficiency speed budget pixels marginal wide spurious
 
 .PHONY: setup demo test check format bench paper $(PAPER:%=paper-%) clean
 

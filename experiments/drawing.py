@@ -96,3 +96,12 @@ def summary(values: Sequence[float]) -> Figure | None:
 def name_panel(axes: Any, data: str) -> None:
     axes.set_title(title(data), fontsize=8)
     axes.grid(alpha=0.3)
+
+
+def picture(axes: Any, shape: tuple[int, int], marked: Sequence[tuple[Sequence[int], str]]) -> None:
+    """An image's frame, with pixels marked in a colour."""
+    for pixels, colour in marked:
+        rows, columns = np.unravel_index(np.asarray(pixels, dtype=np.int64), shape)
+        axes.scatter(columns, rows, c=colour, marker="s", s=7, linewidths=0)
+    height, width = shape
+    axes.set(xlim=(-0.5, width - 0.5), ylim=(height - 0.5, -0.5), aspect="equal", xticks=[], yticks=[])

@@ -7,17 +7,34 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from experiments import accuracy, adaptivity, budget, efficiency, masks, pixels, variation, wide
+from experiments import (
+    accuracy,
+    adaptivity,
+    budget,
+    efficiency,
+    marginal,
+    masks,
+    methods,
+    pixels,
+    speed,
+    spurious,
+    variation,
+    wide,
+)
 from experiments.results_file import COMMITTED, Results, results_folder
 from experiments.running import ROOT
 
-EXPERIMENTS = {e.NAME: e for e in (accuracy, masks, adaptivity, efficiency, budget, pixels, wide)}
+IN_ORDER = (
+    *(accuracy, methods, masks, adaptivity, efficiency, speed),
+    *(budget, pixels, marginal, wide, spurious),
+)
+EXPERIMENTS = {e.NAME: e for e in IN_ORDER}
 
 OPENING = """# Results
 
 The tables of [Sequential Attention for Feature Selection](https://arxiv.org/abs/2209.14881) (ICLR 2023),
-run with seqatt, beside the paper's figures; and what the paper does not ask: small budgets, steadiness,
-wide and noisy tables.
+run with seqatt, beside the paper's figures; and what the paper does not ask: more methods, small budgets,
+steadiness, wide and noisy tables, spurious columns.
 
 - Figures are mean ± standard deviation over five trials, seeds 0 to 4. A trial is one selection and one
   network, trained on the chosen features alone with the default recipe of `seqatt.evaluate`, the same for

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +27,14 @@ how far the nearest other chosen pixel is. All but `default` is the paper's plai
 
 
 def cells(part: Slice) -> list[Cell]:
-    for data in part.data:
-        if seqatt.data.info(data).image_shape is None:
-            raise ValueError(f"data: {data} holds no images; use mnist, fashion_mnist, coil20 or digits")
+    insist_on_images(part.data)
     return make_cells(IMAGES, SETTINGS, part)
+
+
+def insist_on_images(data: Sequence[str]) -> None:
+    for name in data:
+        if seqatt.data.info(name).image_shape is None:
+            raise ValueError(f"data: {name} holds no images; use mnist, fashion_mnist, coil20 or digits")
 
 
 def run(cell: Cell) -> dict[str, Any]:

@@ -69,6 +69,12 @@ def provenance(results: Results) -> str:
     return f"<sub>{'; '.join(lines)}. File: `experiments/results/{results.path.name}`.</sub>"
 
 
+def failures(results: Results) -> list[str]:
+    """A paragraph on the cells that failed, if any did."""
+    failed = [f"{key} ({cell['failed']})" for key, cell in results.cells.items() if "failed" in cell]
+    return [f"Failed, and so a dash: {'; '.join(failed)}."] if failed else []
+
+
 def section(heading: str, command: str, results: Results, *parts: str) -> str:
     """A chapter of the page, or the command that would fill it."""
     if not results.cells:

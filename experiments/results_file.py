@@ -37,8 +37,9 @@ class Results:
             ) from None
 
     def has(self, key: str, options: dict[str, Any]) -> bool:
-        """Whether this cell was run, with these options."""
-        return key in self.cells and self.cells[key]["options"] == json.loads(json.dumps(options))
+        """Whether this cell was run, with these options, and did not fail."""
+        cell = self.cells.get(key, {"failed": "never run"})
+        return "failed" not in cell and cell["options"] == json.loads(json.dumps(options))
 
     def add(self, key: str, entry: dict[str, Any], run: dict[str, Any]) -> None:
         """Keep a cell, on disk too; what another process added meanwhile stays."""

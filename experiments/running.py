@@ -70,9 +70,21 @@ def run_cells(results: Results, cells: Iterable[Cell], run: Callable[[Cell], dic
         entry |= {"machine": cell.machine} if cell.machine else {}
         entry |= {"options": cell.options, **found, "seconds": round(seconds, 2)}
         results.add(cell.key, entry, about)
-        scores = found.get("accuracy")
-        say(f"    {f'accuracy {np.mean(scores):.4f}, ' if scores else ''}{seconds:.1f} s")
+        scores = found.get("accuracy") or found.get("score")
+        say(f"    {f'{np.mean(scores):.4f}, ' if scores else found.get('failed', '')}{seconds:.1f} s")
     return len(todo)
+
+
+def attempt(run: Callable[[Cell], dict[str, Any]], cell: Cell, *measures: str) -> dict[str, Any]:
+    """What a cell found, or why it failed: one method's failure must not stop the others.
+
+    ``measures`` are then empty. The next run tries such a cell again.
+    """
+    try:
+        return run(cell)
+    except (ValueError, TypeError, RuntimeError) as error:
+        reason = " ".join(str(error).split())[:200]
+        return {"failed": f"{type(error).__name__}: {reason}", **{name: [] for name in measures}}
 
 
 def say(line: str) -> None:

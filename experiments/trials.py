@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import Any
 
 import seqatt
+from experiments.contenders import takes_epochs
 from experiments.planted import planted
 from experiments.running import Cell, Slice
 
@@ -39,7 +40,8 @@ def make_cells(
             if part.settings and setting not in part.settings:
                 continue
             told = dict(options)
-            if part.epochs is not None and not {"method", "steps"} & set(told):
+            method = told.get("method", "sequential_attention")
+            if part.epochs is not None and "steps" not in told and takes_epochs(method):
                 told["epochs"] = part.epochs
             seeds = tuple(range(part.seeds))
             alone = not timed_on and split_kind(name) != "official"
@@ -85,13 +87,13 @@ def choose(
 def score(
     split: seqatt.data.Split, task: str, seeds: Sequence[int], chosen: Sequence[list[int] | None]
 ) -> list[float]:
-    """Test accuracy of one network a trial."""
-    if all(columns is None for columns in chosen):  # the same columns: they train together
-        return [round(float(a), 6) for a in seqatt.evaluate(*split, seeds=seeds, task=task)["accuracy"]]
-    return [
-        round(float(seqatt.evaluate(*split, columns, seeds=[seed], task=task)["accuracy"][0]), 6)
-        for seed, columns in zip(seeds, chosen, strict=True)
-    ]
+    """Test accuracy of one network a trial, R² for regression; those with the same columns train together."""
+    found: dict[int, float] = {}
+    for columns in {tuple(columns or ()): columns for columns in chosen}.values():
+        alike = [seed for seed, other in zip(seeds, chosen, strict=True) if other == columns]
+        judged = seqatt.evaluate(*split, columns, seeds=alike, task=task)
+        found |= dict(zip(alike, judged[judged.metric].tolist(), strict=True))
+    return [round(found[seed], 6) for seed in seeds]
 
 
 def open_data(name: str, seed: int = 0) -> seqatt.data.Dataset:

@@ -69,6 +69,7 @@ def test_a_slice_runs_end_to_end_and_goes_on_where_it_stopped(tmp_path):
         ("efficiency", "wine", "trials together"),
         ("budget", "wine", "200 steps"),
         ("pixels", "digits", "plain"),
+        ("speed", "wine", "linear_omp"),
         ("wide", "wine", "mutual information"),
     ],
 )
@@ -173,6 +174,8 @@ def test_wrong_usage_is_told(words, says, capsys, monkeypatch):
         ("accuracy", "mnits", "did you mean"),
         ("wide", "wine/groups", "no split"),
         ("pixels", "wine", "no images"),
+        ("marginal", "wine", "no images"),
+        ("spurious", "mnits", "did you mean"),
     ],
 )
 def test_wrong_data_are_told_before_any_work(name, data, says):

@@ -33,26 +33,35 @@ def _at(standings: Standings, k: int) -> str:
     if best is None:
         return f"k = {k}: no method got to a result."
     mean = next(r["mean"] for r in standings.table() if (r["method"], r["k"]) == (best, k))
-    head = f"{best} ({name(metric)} {figure(mean, metric)})"
+    score = f"({name(metric)} {figure(mean, metric)})"
     others = standings.differences(k)
+    known = [d for d in others if d["within_sd"] is not None]
     if not others:
-        return f"k = {k}: {head}, with nothing to compare it with."
-    if any(d["level"] is None for d in others):
-        return f"k = {k}: {head} comes first, but one run each cannot tell skill from luck; use more seeds."
-    level = [d["method"] for d in others if d["level"]]
-    behind = [d for d in others if not d["level"]]
-    if not level:
-        return f"k = {k}: {head} is best, {_ahead(behind[0], metric, 'the next, ')}."
-    text = f"k = {k}: {head} has the best mean, but {_listed(level)} {_are(level)} level with it"
-    text += f"; it is {_ahead(behind[0], metric)}." if behind else ": this data does not tell them apart."
-    if "random" in level:
-        text += " Random features do as well, so here the choice hardly matters."
+        return f"k = {k}: {best} {score}, with nothing to compare it with."
+    if not known:
+        return f"k = {k}: {best} comes first {score}, but one run cannot tell; use more seeds."
+    near = [d["method"] for d in known if d["within_sd"]]
+    behind = [d for d in known if not d["within_sd"]]
+    if not near and behind[0]["clear"]:
+        text = f"k = {k}: {best} is best {score}, {_ahead(behind[0], metric)}."
+    elif not near:
+        runs = behind[0]["runs"]
+        text = f"k = {k}: {best} has the best mean {score}, {_ahead(behind[0], metric)}; "
+        text += f"with {runs} runs that can still be chance."
+    else:
+        text = f"k = {k}: {best} has the best mean {score}; {_listed(near)} {_are(near)} within one standard "
+        text += "deviation of the difference."
+        if behind:
+            apart = figure(behind[0]["ahead"], metric)
+            text += f" Of the rest {behind[0]['method']} is nearest, {apart} behind."
+    if best == "random" or "random" in near:
+        text += " That random features do so well says: at this k, choosing is not shown to help."
     return text
 
 
-def _ahead(behind: dict[str, Any], metric: str, prefix: str = "") -> str:
+def _ahead(behind: dict[str, Any], metric: str) -> str:
     apart, wins = figure(behind["ahead"], metric), f"better on {behind['wins']} of {behind['runs']}"
-    text = f"ahead of {prefix}{behind['method']} by {apart}, {wins}"
+    text = f"ahead of {behind['method']} by {apart}: {wins}"
     if not behind["sd"]:
         return f"{text}, always by the same"
     return f"{text}, {behind['ahead'] / behind['sd']:.1f} standard deviations of the difference"

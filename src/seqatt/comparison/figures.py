@@ -7,6 +7,7 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
+from scipy import stats
 
 from seqatt.comparison.cell import ALL, Cell
 
@@ -65,22 +66,36 @@ def find_best(rows: Sequence[dict[str, Any]], metric: str) -> str | None:
     return str(max(candidates, key=lambda r: sign * r["mean"])["method"])
 
 
-def difference(cells: Sequence[Cell], best: str, other: str, k: int, metric: str) -> dict[str, Any]:
+def difference(
+    cells: Sequence[Cell], best: str, other: str, k: int, metric: str, *, overlap: float
+) -> dict[str, Any]:
     """How far ``best`` is ahead of ``other`` on the seeds both have: the same rows, so differences pair up.
 
-    ``level`` is True where the mean difference is at most one standard deviation of the differences, False
-    where it is more, None where one run cannot tell.
+    ``within_sd``: ahead by at most one standard deviation of the differences. ``clear``: by more than chance
+    gives once in twenty times, by the t-test corrected for splits that share rows, whose variance of the
+    mean is (1 / runs + ``overlap``) times that of a difference, with overlap = test rows / training rows
+    (Nadeau and Bengio, 2003). Both are None where one run cannot tell.
     """
     sign = -1 if metric in LOWER_IS_BETTER else 1
     ours, theirs = scores(cells, best, k, metric), scores(cells, other, k, metric)
     ahead = [sign * (ours[seed] - theirs[seed]) for seed in ours if seed in theirs]
-    mean, sd = (float(np.mean(ahead)) if ahead else None), spread(ahead)
+    runs, sd = len(ahead), spread(ahead)
+    mean = float(np.mean(ahead)) if ahead else None
+    within, clear = None, None
+    if mean is not None and sd is not None:
+        within, clear = mean <= sd, mean > sd * chance(runs, overlap)
     return {
         "method": other,
         "k": k,
         "ahead": mean,
         "sd": sd,
         "wins": sum(a > 0 for a in ahead),
-        "runs": len(ahead),
-        "level": None if mean is None or sd is None else mean <= sd,
+        "runs": runs,
+        "within_sd": within,
+        "clear": clear,
     }
+
+
+def chance(runs: int, overlap: float) -> float:
+    """How many standard deviations a mean difference must exceed to be clear (two-sided, 5%)."""
+    return float(stats.t.ppf(0.975, runs - 1) * np.sqrt(1 / runs + overlap))

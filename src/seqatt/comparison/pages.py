@@ -55,22 +55,18 @@ def notes(standings: Standings) -> list[str]:
     """What the columns mean, what failed and what is missing."""
     settings = standings.settings
     seeds, test = len(settings["seeds"]), settings["test"]
-    better = " (lower is better)" if standings.metric in LOWER_IS_BETTER else ""
+    metric, better = standings.metric, " (lower is better)" if standings.metric in LOWER_IS_BETTER else ""
     said = [
-        f"{name(standings.metric)}{better}: of a network trained on the chosen features, mean ± standard "
-        f"deviation over {_tests(test, seeds)}",
+        f"{name(metric)}{better}: a network's with the chosen features, mean ± sd over {_tests(test, seeds)}"
     ]
-    if any(d["level"] for k in standings.k for d in standings.differences(k)):
-        said.append(
-            "behind: mean distance to the best over the same splits; ≈ within one standard deviation of "
-            "that distance"
-        )
-    elif seeds > 1:
-        said.append("behind: mean distance to the best over the same splits")
-    said.append("seconds: one selection; stability: mean overlap (Jaccard) of the sets chosen with two seeds")
+    if seeds > 1:
+        said.append("behind: mean difference to the best, split by split; ≈ within one sd of that difference")
+    said.append("seconds: of a selection; stability: overlap (Jaccard) of the sets that two seeds choose")
+    failed: dict[tuple[str, str], list[str]] = {}
     for row in standings.table():
         if row["error"]:
-            said.append(f"{row['method']} failed at k = {row['k']}: {row['error']}")
+            failed.setdefault((row["method"], row["error"]), []).append(str(row["k"]))
+    said += [f"{method} failed at k = {', '.join(ks)}: {error}" for (method, error), ks in failed.items()]
     if standings.missing:
         made = len(standings.cells)
         said.append(f"interrupted: {made} of {made + standings.missing} runs were made")
@@ -126,7 +122,7 @@ def _line(standings: Standings, row: dict[str, Any]) -> Line:
     apart = next((d for d in standings.differences(k) if d["method"] == method), None) if judged else None
     behind = "best" if best else NOTHING
     if apart is not None:
-        behind = ("≈ " if apart["level"] else "") + figure(apart["ahead"], metric)
+        behind = ("≈ " if apart["within_sd"] else "") + figure(apart["ahead"], metric)
     seconds = NOTHING if row["seconds"] is None else _seconds(row["seconds"])
     stability = NOTHING if row["stability"] is None else f"{row['stability']:.2f}"
     return Line(k, method, _score(standings, row), behind, seconds, stability, best)
@@ -150,8 +146,8 @@ def _tests(test: dict[str, Any], seeds: int) -> str:
     if seeds == 1:
         return "one run"
     if "rows" in test:
-        return f"{seeds} seeds, on {test['rows']:,} test rows of your own"
+        return f"{seeds} seeds, on your {test['rows']:,} test rows"
     size = test["size"]
     part = f"{size:.0%}" if isinstance(size, float) else f"{size:,}"
     how = ", whole groups" if test["grouped"] else ", stratified" if test["stratified"] else ""
-    return f"{seeds} splits ({part} of the rows to test on{how})"
+    return f"{seeds} splits (tested on {part} of the rows{how})"

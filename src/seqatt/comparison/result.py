@@ -42,6 +42,10 @@ class Comparison(Standings):
         """
         return chart.draw(self, ax)
 
+    def to_svg(self) -> str:
+        """The same chart as the text of an SVG file."""
+        return chart.to_svg(self)
+
     def to_markdown(self) -> str:
         """The conclusion, the table and its notes."""
         return pages.to_markdown(self)

@@ -55,13 +55,23 @@ class Standings:
         """How far the best method is ahead of each other one, nearest first.
 
         Differences are taken split by split: ``ahead`` is their mean, ``sd`` their standard deviation,
-        ``wins`` on how many of ``runs`` the best was better, and ``level`` whether ahead is at most sd.
+        ``wins`` on how many of ``runs`` the best was better, ``within_sd`` whether ahead is at most sd, and
+        ``clear`` whether it is more than chance explains (a t-test corrected for splits that share rows).
         """
         k = self._known(k)
         best = self.best(k)
         others = [m for m in self._methods() if m != best] if best is not None else []
-        found = [difference(self.cells, str(best), other, k, self.metric) for other in others]
+        overlap = self._overlap()
+        found = [
+            difference(self.cells, str(best), other, k, self.metric, overlap=overlap) for other in others
+        ]
         return sorted((d for d in found if d["runs"]), key=lambda d: d["ahead"])
+
+    def _overlap(self) -> float:
+        """Test rows for each training row; nothing where all seeds are tested on rows of the user's own."""
+        size = self.settings["test"].get("size", 0.0)
+        share = size if isinstance(size, float) else size / self.settings["rows"]
+        return float(share / (1 - share))
 
     def _methods(self) -> list[str]:
         return [method for method in self.settings["methods"] if method != ALL]

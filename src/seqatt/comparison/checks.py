@@ -43,8 +43,11 @@ def check_methods(methods: Sequence[str] | None) -> list[str]:
 def check_options(
     options: Mapping[str, Mapping[str, Any]] | None, names: list[str]
 ) -> dict[str, dict[str, Any]]:
-    own = {method: dict(given) for method, given in (options or {}).items()}
-    for method, given in own.items():
+    own: dict[str, dict[str, Any]] = {}
+    for method, given in (options or {}).items():
+        if not isinstance(given, Mapping):
+            raise TypeError(f"options: {method!r} needs a dict of options, got {given!r}")
+        own[method] = dict(given)
         if method not in names:
             raise ValueError(f"options: {method!r} is not among the methods {', '.join(names)}")
         if method == ALL:
@@ -52,7 +55,7 @@ def check_options(
         shared = sorted(set(given) & set(TABLE_OPTIONS))
         if shared:
             raise ValueError(f"options: {shared[0]!r} is for all methods alike; give it to compare itself")
-        make_options(method, given)
+        make_options(method, own[method])
     return own
 
 

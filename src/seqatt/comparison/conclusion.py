@@ -47,20 +47,21 @@ def _at(standings: Standings, k: int) -> str:
     elif not near:
         runs = behind[0]["runs"]
         text = f"k = {k}: {best} has the best mean {score}, {_ahead(behind[0], metric)}; "
-        text += f"with {runs} runs that can still be chance."
+        text += f"chance can do that in {runs} runs."
     else:
-        text = f"k = {k}: {best} has the best mean {score}; {_listed(near)} {_are(near)} within one standard "
-        text += "deviation of the difference."
+        text = f"k = {k}: {best} has the best mean {score}; "
+        text += f"{_listed(near)} {_are(near)} within one standard deviation of it."
         if behind:
             apart = figure(behind[0]["ahead"], metric)
             text += f" Of the rest {behind[0]['method']} is nearest, {apart} behind."
     if best == "random" or "random" in near:
-        text += " That random features do so well says: at this k, choosing is not shown to help."
+        how = "first" if best == "random" else "that near"
+        text += f" With random features {how}, it is not shown that choosing helps."
     return text
 
 
 def _ahead(behind: dict[str, Any], metric: str) -> str:
-    apart, wins = figure(behind["ahead"], metric), f"better on {behind['wins']} of {behind['runs']}"
+    apart, wins = figure(behind["ahead"], metric), f"better in {behind['wins']} of {behind['runs']} runs"
     text = f"ahead of {behind['method']} by {apart}: {wins}"
     if not behind["sd"]:
         return f"{text}, always by the same"

@@ -71,9 +71,14 @@ def compare(
     >>> from sklearn.datasets import load_wine
     >>> import seqatt
     >>> X, y = load_wine(return_X_y=True, as_frame=True)
-    >>> comparison = seqatt.compare(X, y, k=[2, 4], methods=["linear_omp", "random"], seeds=range(3))
-    >>> comparison.best(4)
+    >>> comparison = seqatt.compare(X, y, k=4, methods=["linear_omp", "random"], seeds=range(2))
+    >>> comparison.best()
     'linear_omp'
+
+    References
+    ----------
+    Nadeau, Bengio: Inference for the Generalization Error, Machine Learning 52, 2003: how differences over
+    splits that share rows are judged.
     """
     about_table = {
         "task": task,

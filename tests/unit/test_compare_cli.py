@@ -60,8 +60,8 @@ def test_a_run_shows_the_table_and_writes_the_files_and_a_second_run_works_on_no
 def test_json_metric_groups_and_options_of_a_method(csv):
     done = run(
         csv, "-t", "label", "-k", "0.25", "--methods", "sequential_attention", "--seeds", 1,
-        "--metric", "auc", "--split-groups", "patient", "--json", "--balanced", "--set", "sequential_attention.epochs=1",
-        "--set", "sequential_attention.mask=l1",
+        "--metric", "auc", "--split-groups", "patient", "--json", "--balanced",
+        "--set", "sequential_attention.epochs=1", "--set", "sequential_attention.mask=l1",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout)

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import seqatt.choosing
+import seqatt.comparison.running
 import seqatt.data
 import seqatt.estimators
 import seqatt.neural.evaluate
@@ -21,6 +22,7 @@ import seqatt.neural.evaluate
 LINEAR = ("gram", "omp", "sequential_lasso", "attention", "penalty", "guarantees")
 MODULES = [
     seqatt.choosing,
+    seqatt.comparison.running,
     seqatt.estimators,
     seqatt.neural.evaluate,
     seqatt.data,
@@ -28,6 +30,7 @@ MODULES = [
 ]
 README = Path(__file__).parent.parent / "README.md"
 GUIDE = README.parent / "docs" / "guide.md"
+COMPARE = README.parent / "docs" / "compare.md"
 DATA = README.parent / "docs" / "data.md"
 THEORY = README.parent / "docs" / "theory.md"
 
@@ -36,7 +39,8 @@ def blocks(path: Path, language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", path.read_text(encoding="utf-8"), re.DOTALL)
 
 
-PYTHON = [(path.name, code) for path in (README, GUIDE, DATA, THEORY) for code in blocks(path, "python")]
+PAGES = (README, GUIDE, COMPARE, DATA, THEORY)
+PYTHON = [(path.name, code) for path in PAGES for code in blocks(path, "python")]
 
 
 @pytest.mark.parametrize(("name", "code"), PYTHON)

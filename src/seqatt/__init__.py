@@ -10,6 +10,8 @@ from seqatt.version import __version__
 if TYPE_CHECKING:
     from seqatt import data, linear
     from seqatt.choosing import TrainingDiverged, select, select_trials
+    from seqatt.comparison.result import Comparison
+    from seqatt.comparison.running import compare
     from seqatt.estimators import (
         LinearAttentionSelector,
         OMPSelector,
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from seqatt.selection import Selection
 
 _ROOMS = {
+    "Comparison": "comparison.result",
     "Evaluation": "neural.evaluate",
     "LinearAttentionSelector": "estimators",
     "OMPSelector": "estimators",
@@ -30,6 +33,7 @@ _ROOMS = {
     "SequentialAttentionSelector": "estimators",
     "SequentialLassoSelector": "estimators",
     "TrainingDiverged": "choosing",
+    "compare": "comparison.running",
     "evaluate": "neural.evaluate",
     "methods": "registry",
     "select": "choosing",
@@ -37,6 +41,7 @@ _ROOMS = {
 }
 
 __all__ = [
+    "Comparison",
     "Evaluation",
     "LinearAttentionSelector",
     "OMPSelector",
@@ -46,6 +51,7 @@ __all__ = [
     "SequentialLassoSelector",
     "TrainingDiverged",
     "__version__",
+    "compare",
     "data",
     "evaluate",
     "linear",

@@ -126,7 +126,7 @@ def select_trials(
     **options: Any,
 ) -> list[Selection]:
     """``select`` with several seeds, trained together: trial i is what ``seed=seeds[i]`` gives alone."""
-    made = _make_options(method, options)
+    made = make_options(method, options)
     seeds = check_seeds(seeds)
     picked = pick_device(device)
     if isinstance(made, Training):
@@ -134,7 +134,7 @@ def select_trials(
     about_table = {name: options[name] for name in TABLE_OPTIONS if name in options}
     own_model = getattr(made, "model", None) is not None
     source = read_source(X, y, by_name=not own_model, **about_table)
-    job = Job(source, resolve_k(k, source.features), seeds, made, picked, progress, _record(about_table))
+    job = Job(source, resolve_k(k, source.features), seeds, made, picked, progress, record_table(about_table))
     started = time.perf_counter()
     try:
         traces, resolved = METHODS[method].run(job)
@@ -172,24 +172,26 @@ def _selections(
     ]
 
 
-def _record(about_table: dict[str, Any]) -> dict[str, Any]:
+def record_table(about_table: dict[str, Any]) -> dict[str, Any]:
     """What was said about the table, as JSON can hold it; row weights only as a fact."""
     told = {"sample_weight": about_table.get("sample_weight") is not None}
     for name in TABLE_OPTIONS:
         if name not in ("sample_weight", "task") and about_table.get(name) is not None:
-            told[name] = _plain(about_table[name])
+            told[name] = plain(about_table[name])
     return told
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """Lists, dicts and Python's own numbers, as JSON has them."""
     if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
+        return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple | set | frozenset | np.ndarray):
-        return [_plain(item) for item in value]
+        return [plain(item) for item in value]
     return value.item() if isinstance(value, np.generic) else value
 
 
-def _make_options(method: str, options: dict[str, Any]) -> Any:
+def make_options(method: str, options: dict[str, Any]) -> Any:
+    """The options of a method, checked; those about the table are left to ``read_source``."""
     if method not in METHODS:
         raise ValueError(f"method: unknown {method!r}; use one of {', '.join(METHODS)}")
     kind = METHODS[method].options

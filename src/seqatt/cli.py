@@ -1,18 +1,19 @@
-"""The command line: ``seqatt select`` for a file, ``methods`` and ``data`` for lists, ``demo`` for a look."""
+"""The command line: ``select`` and ``compare`` for files, ``methods`` and ``data`` for lists, ``demo``."""
 
 from __future__ import annotations
 
 import json
-import os
 import signal
 import sys
 import warnings
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
+from seqatt.command_inputs import TaskName, amount, make_folder, split_columns
+from seqatt.compare_command import EXAMPLES, compare
 from seqatt.data_commands import data_app
 from seqatt.method_commands import list_methods
 from seqatt.version import __version__
@@ -27,6 +28,7 @@ app = typer.Typer(
 )
 app.add_typer(data_app, name="data")
 app.command("methods")(list_methods)
+app.command(epilog=EXAMPLES)(compare)
 
 
 class MaskName(StrEnum):
@@ -35,13 +37,6 @@ class MaskName(StrEnum):
     l2 = "l2"
     l1_normalised = "l1_normalised"
     l2_normalised = "l2_normalised"
-
-
-class TaskName(StrEnum):
-    binary = "binary"
-    multiclass = "multiclass"
-    multilabel = "multilabel"
-    regression = "regression"
 
 
 def _version(shown: bool) -> None:
@@ -137,26 +132,26 @@ def select(
         "missing_indicator": missing_indicator or None,
     }
     options = {name: value for name, value in given.items() if value is not None}
-    amount = _amount(k)
+    features = amount(k)
     if not 0 <= holdout < 1:
         raise typer.BadParameter("must be at least 0 and below 1", param_hint="--holdout")
     from seqatt.choosing import TrainingDiverged
     from seqatt.choosing import select as choose
     from seqatt.files import read_file
-    from seqatt.holdout import compare, split_rows, without_nan
+    from seqatt.holdout import score_beside, split_rows, without_nan
     from seqatt.terminal import show, show_scores
 
     if out is not None:
-        _make_folder(out)
+        make_folder(out)
     table = read_file(file)
-    X, y, weights = _split_columns(table, target, ignore, weight)
+    X, y, (weights,) = split_columns(table, target, ignore, {"--weight": weight})
     rows = split_rows(y, holdout, seed)
     if weights is not None:
-        options["sample_weight"] = weights[rows[0]]
+        options["sample_weight"] = weights.to_numpy()[rows[0]]
     train = (X.take(rows[0]), y.take(rows[0])) if holdout else (X, y)
     try:
         selection = choose(
-            *train, amount, method=method, seed=seed, device=device, progress=not as_json, **options
+            *train, features, method=method, seed=seed, device=device, progress=not as_json, **options
         )
     except TrainingDiverged as error:
         if out is None:
@@ -171,7 +166,7 @@ def select(
             print(f"Wrote {out / 'selection.json'}\n")
     scores = None
     if holdout:
-        scores = compare(*train, X.take(rows[1]), y.take(rows[1]), selection, device, options)
+        scores = score_beside(*train, X.take(rows[1]), y.take(rows[1]), selection, device, options)
         if not as_json:
             show_scores(scores, f"on {len(rows[1]):,} rows kept aside")
     if as_json:
@@ -188,7 +183,7 @@ def demo(
     from sklearn.model_selection import train_test_split
 
     from seqatt.choosing import select as choose
-    from seqatt.holdout import compare
+    from seqatt.holdout import score_beside
     from seqatt.terminal import show, show_pixels, show_scores
 
     data = load_digits(as_frame=True)
@@ -202,20 +197,9 @@ def demo(
     selection = choose(X_train, y_train, k=12, seed=seed, device=device, progress=True)
     show(selection, "digit")
     show_pixels(selection.indices.tolist())
-    scores = compare(X_train, y_train, X_test, y_test, selection, device, {})
+    scores = score_beside(X_train, y_train, X_test, y_test, selection, device, {})
     show_scores(scores, f"on {len(X_test)} images never seen")
     print("Next: seqatt select your.csv --target your_column -k 10")
-
-
-def _amount(k: str) -> int | float:
-    try:
-        return int(k)
-    except ValueError:
-        pass
-    try:
-        return float(k)
-    except ValueError:
-        raise typer.BadParameter(f"{k!r} is not a number", param_hint="-k") from None
 
 
 def _widths(hidden: str) -> tuple[int, ...]:
@@ -224,42 +208,6 @@ def _widths(hidden: str) -> tuple[int, ...]:
     except ValueError:
         message = f"{hidden!r} is not a list of widths such as 128,64"
         raise typer.BadParameter(message, param_hint="--hidden") from None
-
-
-def _make_folder(out: Path) -> None:
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        probe = out / f".probe-{os.getpid()}"
-        probe.touch()
-        probe.unlink()
-    except OSError as error:
-        raise ValueError(f"--out: cannot write to {out} ({error.strerror})") from None
-
-
-def _split_columns(table: Any, target: str, ignore: str, weight: str | None) -> tuple[Any, Any, Any]:
-    """Features, target and row weights, by column name."""
-    names = [str(name) for name in table.column_names]
-    targets = [target] if target in names else target.split(",")
-    ignored = [name for name in ignore.split(",") if name]
-    for option, wanted in (
-        ("--target", targets),
-        ("--ignore", ignored),
-        ("--weight", [weight or ""]),
-    ):
-        for name in wanted:
-            if name and name not in names:
-                raise ValueError(f"{option}: no column {name!r}; the columns are {_some(names)}")
-            if names.count(name) > 1:
-                raise ValueError(f"{option}: column {name!r} stands twice in the file; rename one")
-    apart = {*targets, *ignored, weight}
-    X = table.select([i for i, name in enumerate(names) if name not in apart])
-    y = table.select(targets) if len(targets) > 1 else table.column(targets[0])
-    weights = None if weight is None else table.column(weight).to_numpy(zero_copy_only=False)
-    return X, y, weights
-
-
-def _some(names: list[str]) -> str:
-    return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
 
 
 class _Interrupted(BaseException):

@@ -36,7 +36,7 @@ def _looks_like_classes(labels: Any) -> bool:
     return len(set(labels.tolist())) <= len(labels) / 2
 
 
-def compare(
+def score_beside(
     X: Any,
     y: Any,
     X_test: Any,

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Protocol
+
+
+class Advance(Protocol):
+    """Hears of steps done and, where it changes, of what is being done."""
+
+    def __call__(self, steps: int, title: str | None = None) -> None: ...
 
 
 @contextmanager
-def progress_bar(title: str, total: int, *, shown: bool) -> Iterator[Callable[[int], None]]:
+def progress_bar(title: str, total: int, *, shown: bool) -> Iterator[Advance]:
     """Yield a function that hears of steps done; nothing is drawn unless stderr is a terminal."""
     if not shown or not sys.stderr.isatty():
-        yield lambda steps: None
+        yield lambda steps, title=None: None
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
@@ -26,4 +33,4 @@ def progress_bar(title: str, total: int, *, shown: bool) -> Iterator[Callable[[i
     )
     with bar:
         task = bar.add_task(title, total=max(total, 1))
-        yield lambda steps: bar.advance(task, steps)
+        yield lambda steps, title=None: bar.update(task, advance=steps, description=title)

@@ -1,4 +1,4 @@
-"""A selection as a person sees it in a terminal."""
+"""Selections and comparisons as a person sees them in a terminal."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from seqatt.comparison import pages
+from seqatt.comparison.result import Comparison
 from seqatt.selection import Selection
 
 
@@ -43,6 +45,29 @@ def show_scores(scores: dict[str, dict[str, Any]], where: str) -> None:
     console.print(f"[bold]A network trained on them, {where}[/bold]")
     console.print(table)
     console.print("mean ± standard deviation over 5 seeds\n")
+
+
+def show_comparison(comparison: Comparison, target: str) -> None:
+    """A section for each k, its best in bold; what the columns mean; what to conclude."""
+    table = Table()
+    for heading in pages.headings(comparison):
+        left = heading in pages.headings(comparison)[1:3]
+        table.add_column(heading, justify="left" if left else "right", overflow="fold")
+    for section in pages.lines(comparison):
+        for place, line in enumerate(section):
+            first, *others = line.texts
+            table.add_row(
+                "" if place else first,
+                *map(escape, others),
+                style="bold" if line.best else "",
+                end_section=line is section[-1],
+            )
+    console = _console()
+    console.print(f"[bold]{escape(f'Choosing features for {target}: {pages.title(comparison)}')}[/bold]")
+    console.print(table)
+    for note in pages.notes(comparison):
+        console.print(f"[dim]{escape(note)}[/dim]")
+    console.print(f"\n{escape(comparison.conclusion())}\n")
 
 
 def show_pixels(chosen: list[int]) -> None:

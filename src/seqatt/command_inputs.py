@@ -1,0 +1,65 @@
+"""What commands are given, in the words of a command line: amounts, columns, folders."""
+
+from __future__ import annotations
+
+import os
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+import typer
+
+
+class TaskName(StrEnum):
+    binary = "binary"
+    multiclass = "multiclass"
+    multilabel = "multilabel"
+    regression = "regression"
+
+
+def amount(k: str) -> int | float:
+    """A number of features or a fraction of them."""
+    try:
+        return int(k)
+    except ValueError:
+        pass
+    try:
+        return float(k)
+    except ValueError:
+        raise typer.BadParameter(f"{k!r} is not a number", param_hint="-k") from None
+
+
+def make_folder(out: Path) -> None:
+    """A folder that can be written to, before any work."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        probe = out / f".probe-{os.getpid()}"
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise ValueError(f"--out: cannot write to {out} ({error.strerror})") from None
+
+
+def split_columns(
+    table: Any, target: str, ignore: str, alone: dict[str, str | None]
+) -> tuple[Any, Any, list[Any]]:
+    """Features, target, and the columns that the options in ``alone`` name, which are neither."""
+    names = [str(name) for name in table.column_names]
+    targets = [target] if target in names else target.split(",")
+    ignored = [name for name in ignore.split(",") if name]
+    told = {option: [name or ""] for option, name in alone.items()}
+    for option, wanted in {"--target": targets, "--ignore": ignored, **told}.items():
+        for name in wanted:
+            if name and name not in names:
+                raise ValueError(f"{option}: no column {name!r}; the columns are {_some(names)}")
+            if names.count(name) > 1:
+                raise ValueError(f"{option}: column {name!r} stands twice in the file; rename one")
+    apart = {*targets, *ignored, *alone.values()}
+    X = table.select([i for i, name in enumerate(names) if name not in apart])
+    y = table.select(targets) if len(targets) > 1 else table.column(targets[0])
+    others = [name if name is None else table.column(name) for name in alone.values()]
+    return X, y, others
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")

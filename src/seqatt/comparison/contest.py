@@ -1,0 +1,166 @@
+"""What is to be compared, on which rows: all of it checked before any work."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seqatt.choosing import plain, record_table
+from seqatt.comparison.checks import check_distinct_seeds, check_ks, check_methods, check_options
+from seqatt.comparison.figures import METRICS
+from seqatt.comparison.fingerprint import fingerprint
+from seqatt.comparison.splits import Rows, check_test_size, hold_out
+from seqatt.neural.engine import pick_device
+from seqatt.neural.options import one_of
+from seqatt.source import Source, read_source
+from seqatt.table import Table, read_table
+from seqatt.target import target_array
+from seqatt.version import __version__
+
+
+@dataclass(frozen=True)
+class Data:
+    """A table and its target, or some rows of both."""
+
+    table: Table
+    labels: NDArray[Any]
+    weights: NDArray[np.float64] | None = None
+
+    def take(self, rows: Rows) -> Data:
+        mask = np.zeros(self.table.rows, dtype=bool)
+        mask[rows] = True
+        weights = None if self.weights is None else self.weights[mask]
+        return Data(self.table.keep_rows(mask), self.labels[mask], weights)
+
+
+@dataclass(frozen=True)
+class Contest:
+    """Methods, numbers of features and seeds to go through, and the rows for each seed."""
+
+    data: Data
+    test: Data | None
+    splits: dict[int, tuple[Rows, Rows]]
+    options: dict[str, dict[str, Any]]
+    about_table: dict[str, Any]
+    settings: dict[str, Any]
+
+    def rows(self, seed: int) -> tuple[Data, Data]:
+        """What is learnt from, and what is tested on."""
+        if self.test is not None:
+            return self.data, self.test
+        train, test = self.splits[seed]
+        return self.data.take(train), self.data.take(test)
+
+
+def prepare(
+    X: Any,
+    y: Any,
+    k: Any,
+    *,
+    methods: Sequence[str] | None,
+    seeds: Sequence[int],
+    options: Mapping[str, Mapping[str, Any]] | None,
+    test: tuple[Any, Any],
+    test_size: float | int,
+    stratify: bool | None,
+    split_groups: Any,
+    metric: str | None,
+    device: str,
+    about_table: dict[str, Any],
+) -> Contest:
+    """Everything a user can get wrong is an error here."""
+    names = check_methods(methods)
+    own = check_options(options, names)
+    seeds = check_distinct_seeds(seeds)
+    picked = str(pick_device(device))
+    table, labels = read_table(X, "X"), target_array(y, "y")
+    whole = read_source(table, labels, **about_table)
+    ks = check_ks(k, whole.features)
+    task = whole.target.task
+    one_of("metric", metric or METRICS[task][0], list(METRICS[task]))
+    weights = about_table.pop("sample_weight", None)
+    data = Data(table, labels, None if weights is None else np.asarray(weights, dtype=np.float64))
+    apart = _check_groups(split_groups, table.rows)
+    if (
+        data.weights is not None and not data.weights.all()
+    ):  # rows of no weight are no rows, here as in select
+        used = np.flatnonzero(data.weights)
+        data, apart = data.take(used), None if apart is None else apart[used]
+    kept_aside = _check_test(test, whole, table, apart)
+    splits: dict[int, tuple[Rows, Rows]] = {}
+    if kept_aside is None:
+        splits, how = _draw(data, task, test_size, stratify, apart, seeds)
+        held: tuple[Any, ...] = ()
+    else:
+        how, held = {"rows": kept_aside.table.rows}, (kept_aside.table, kept_aside.labels)
+    settings = {
+        "methods": names,
+        "k": ks,
+        "seeds": seeds,
+        "options": own,
+        "metric": metric or METRICS[task][0],
+        "task": task,
+        "rows": data.table.rows,
+        "features": whole.features,
+        "test": how,
+        "table": record_table(about_table | {"sample_weight": weights}),
+        "device": picked,
+        "seqatt": __version__,
+        "data": fingerprint(table, labels, weights, apart, *held),
+    }
+    recorded = json.loads(json.dumps(plain(settings), default=_name_code))
+    return Contest(data, kept_aside, splits, own, about_table | {"task": task}, recorded)
+
+
+def _name_code(value: Any) -> dict[str, str]:
+    """Modules and functions cannot be written down; their names can."""
+    return {"code": getattr(value, "__qualname__", type(value).__qualname__)}
+
+
+def _check_groups(split_groups: Any, rows: int) -> NDArray[np.intp] | None:
+    if split_groups is None:
+        return None
+    values = target_array(split_groups, "split_groups")
+    if values.shape != (rows,):
+        raise ValueError(f"split_groups: must have one value for each of the {rows} rows")
+    return np.unique(values.astype(str), return_inverse=True)[1]
+
+
+def _check_test(test: tuple[Any, Any], whole: Source, table: Table, apart: Any) -> Data | None:
+    X_test, y_test = test
+    if X_test is None and y_test is None:
+        return None
+    if X_test is None or y_test is None:
+        raise ValueError("X_test and y_test: give both or neither")
+    if apart is not None:
+        raise ValueError("split_groups: nothing is split where X_test and y_test are given; leave it out")
+    given, labels = read_table(X_test, "X_test"), target_array(y_test, "y_test")
+    if given.names != table.names:
+        raise ValueError("X_test: must have the same columns as X, in the same order")
+    if given.rows != len(labels):
+        raise ValueError(f"X_test has {given.rows} rows and y_test has {len(labels)}")
+    whole.target.encode(labels, "y_test")
+    return Data(given, labels)
+
+
+def _draw(
+    data: Data, task: str, test_size: Any, stratify: bool | None, apart: Any, seeds: list[int]
+) -> tuple[dict[int, tuple[Rows, Rows]], dict[str, Any]]:
+    labelled = task in ("binary", "multiclass")
+    if stratify and not labelled:
+        raise ValueError(f"stratify: needs a target of classes, this one is {task}")
+    if stratify and apart is not None:
+        raise ValueError("stratify: rows that stay together (split_groups) cannot also be stratified")
+    check_test_size(test_size, data.table.rows)
+    evenly = labelled and apart is None and stratify is not False
+    codes = np.unique(data.labels, return_inverse=True)[1] if labelled else None
+    splits = {
+        seed: hold_out(data.table.rows, test_size, seed, classes=codes, stratify=evenly, groups=apart)
+        for seed in seeds
+    }
+    return splits, {"size": test_size, "stratified": evenly, "grouped": apart is not None}

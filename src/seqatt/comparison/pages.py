@@ -1,0 +1,153 @@
+"""A standings as text, Markdown and HTML. Nothing is computed here but the spelling of figures."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+from seqatt.comparison.conclusion import conclude, figure, name
+from seqatt.comparison.figures import LOWER_IS_BETTER
+from seqatt.comparison.standings import Standings
+
+NOTHING = "–"
+
+
+@dataclass(frozen=True)
+class Line:
+    """A row as people read it; ``best`` has the best mean of its k."""
+
+    k: int
+    method: str
+    score: str
+    behind: str
+    seconds: str
+    stability: str
+    best: bool
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        return str(self.k), self.method, self.score, self.behind, self.seconds, self.stability
+
+
+def headings(standings: Standings) -> tuple[str, ...]:
+    return "k", "method", name(standings.metric), "behind", "seconds", "stability"
+
+
+def lines(standings: Standings) -> list[list[Line]]:
+    """The rows of each k, best first, those that failed last."""
+    sign = 1 if standings.metric in LOWER_IS_BETTER else -1
+    sections: dict[int, list[dict[str, Any]]] = {}
+    for row in standings.table():
+        own = row["method"] == "all" and row["k"] in standings.k
+        sections.setdefault(-1 if own else row["k"], []).append(row)
+    for rows in sections.values():
+        rows.sort(key=lambda row: (row["mean"] is None, sign * (row["mean"] or 0)))
+    return [[_line(standings, row) for row in rows] for rows in sections.values()]
+
+
+def title(standings: Standings) -> str:
+    settings = standings.settings
+    return f"{settings['task']}, {settings['rows']:,} rows, {settings['features']:,} features"
+
+
+def notes(standings: Standings) -> list[str]:
+    """What the columns mean, what failed and what is missing."""
+    settings = standings.settings
+    seeds, test = len(settings["seeds"]), settings["test"]
+    metric, better = standings.metric, " (lower is better)" if standings.metric in LOWER_IS_BETTER else ""
+    said = [
+        f"{name(metric)}{better}: a network's with the chosen features, mean ± sd over {_tests(test, seeds)}"
+    ]
+    if seeds > 1:
+        said.append("behind: mean difference to the best, split by split; ≈ within one sd of that difference")
+    said.append("seconds: of a selection; stability: overlap (Jaccard) of the sets that two seeds choose")
+    failed: dict[tuple[str, str], list[str]] = {}
+    for row in standings.table():
+        if row["error"]:
+            failed.setdefault((row["method"], row["error"]), []).append(str(row["k"]))
+    said += [f"{method} failed at k = {', '.join(ks)}: {error}" for (method, error), ks in failed.items()]
+    if standings.missing:
+        made = len(standings.cells)
+        said.append(f"interrupted: {made} of {made + standings.missing} runs were made")
+    return said
+
+
+def to_text(standings: Standings) -> str:
+    rows = [line.texts for section in lines(standings) for line in section]
+    widths = [max(map(len, column)) for column in zip(headings(standings), *rows, strict=True)]
+    shown = [
+        "  ".join(
+            text.ljust(width) if place in (1, 2) else text.rjust(width)
+            for place, (text, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in [headings(standings), *rows]
+    ]
+    return "\n".join([f"Comparison({title(standings)})", *shown, "", conclude(standings)])
+
+
+def to_markdown(standings: Standings) -> str:
+    made = [["---:", "---", "---", "---:", "---:", "---:"]]
+    for section in lines(standings):
+        for line in section:
+            texts = [text.replace("|", "\\|") for text in line.texts]
+            made.append(
+                [f"**{text}**" if line.best and i in (1, 2) else text for i, text in enumerate(texts)]
+            )
+    table = "\n".join(f"| {' | '.join(row)} |" for row in [headings(standings), *made])
+    listed = "\n".join(f"- {note}" for note in notes(standings))
+    said = "\n\n".join(conclude(standings).split("\n"))
+    return f"## Comparison: {title(standings)}\n\n{said}\n\n{table}\n\n{listed}\n"
+
+
+def to_html(standings: Standings) -> str:
+    head = "".join(f"<th>{escape(text)}</th>" for text in headings(standings))
+    body = ""
+    for section in lines(standings):
+        for line in section:
+            style = ' style="font-weight:bold"' if line.best else ""
+            body += f"<tr{style}>" + "".join(f"<td>{escape(text)}</td>" for text in line.texts) + "</tr>"
+    said = "<br>".join(escape(line) for line in conclude(standings).split("\n"))
+    small = "<br>".join(escape(note) for note in notes(standings))
+    return (
+        f"<p>Comparison: {escape(title(standings))}</p><p>{said}</p>"
+        f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><p><small>{small}</small></p>"
+    )
+
+
+def _line(standings: Standings, row: dict[str, Any]) -> Line:
+    k, method, metric = row["k"], row["method"], standings.metric
+    judged = method != "all"
+    best = judged and standings.best(k) == method
+    apart = next((d for d in standings.differences(k) if d["method"] == method), None) if judged else None
+    behind = "best" if best else NOTHING
+    if apart is not None:
+        behind = ("≈ " if apart["within_sd"] else "") + figure(apart["ahead"], metric)
+    seconds = NOTHING if row["seconds"] is None else _seconds(row["seconds"])
+    stability = NOTHING if row["stability"] is None else f"{row['stability']:.2f}"
+    return Line(k, method, _score(standings, row), behind, seconds, stability, best)
+
+
+def _score(standings: Standings, row: dict[str, Any]) -> str:
+    if row["mean"] is None:
+        return "failed" if row["error"] else NOTHING
+    text = figure(row["mean"], row["metric"])
+    if row["sd"] is not None:
+        text += f" ± {figure(row['sd'], row['metric'])}"
+    asked = len(standings.settings["seeds"])
+    return text if row["runs"] == asked else f"{text} ({row['runs']} of {asked})"
+
+
+def _seconds(value: float) -> str:
+    return f"{value:.2f}" if value < 10 else f"{value:.1f}" if value < 100 else f"{value:,.0f}"
+
+
+def _tests(test: dict[str, Any], seeds: int) -> str:
+    if seeds == 1:
+        return "one run"
+    if "rows" in test:
+        return f"{seeds} seeds, on your {test['rows']:,} test rows"
+    size = test["size"]
+    part = f"{size:.0%}" if isinstance(size, float) else f"{size:,}"
+    how = ", whole groups" if test["grouped"] else ", stratified" if test["stratified"] else ""
+    return f"{seeds} splits (tested on {part} of the rows{how})"

@@ -61,7 +61,8 @@ class Power(Mask):
     """``s_i = |w_i|^p``, or that divided by its sum over the free features.
 
     The unnormalised form is the one of Definition 3.1 and lives by its l2 penalty: without decay
-    nothing holds the weights of useless features back.
+    nothing holds the weights of useless features back. It starts low, so that features that wait to be
+    chosen do not serve the model as if they were.
     """
 
     power: int
@@ -90,12 +91,12 @@ class Power(Mask):
         return value.sum(-1, keepdim=True).clamp_min(torch.finfo(value.dtype).tiny)
 
 
-DECAY = 1e-2  # of the unnormalised masks, in units of the mean training loss
+START, DECAY = 0.1, 0.1  # of the unnormalised masks; the decay as a share of the learning rate
 
 MASKS: dict[str, Mask] = {
     "softmax": Softmax(),
-    "l1": Power(1, normalised=False, decay=DECAY),
-    "l2": Power(2, normalised=False, decay=DECAY),
+    "l1": Power(1, normalised=False, start=START, decay=DECAY),
+    "l2": Power(2, normalised=False, start=START, decay=DECAY),
     "l1_normalised": Power(1, normalised=True),
     "l2_normalised": Power(2, normalised=True),
 }

@@ -10,9 +10,10 @@ import torch
 
 from seqatt.classic.random import random_features
 from seqatt.linear.methods import LinearAttentionOptions, choose_linearly
+from seqatt.neural import autoencoder, greedy, lassonet
 from seqatt.neural.attention import plan, sequential_attention, settings
 from seqatt.neural.engine import Diverged
-from seqatt.neural.options import AttentionOptions
+from seqatt.neural.options import AttentionOptions, AutoencoderOptions, GreedyOptions, LassoNetOptions
 from seqatt.progress import progress_bar
 from seqatt.selection import Trace
 from seqatt.source import Source
@@ -59,6 +60,36 @@ def _run_attention(job: Job) -> tuple[list[Trace], dict[str, Any]]:
     return traces, resolved
 
 
+def _run_lassonet(job: Job) -> tuple[list[Trace], dict[str, Any]]:
+    resolved = lassonet.settings(job.source, job.k, job.options)
+    return _run_rival(job, "LassoNet", lassonet.choose_by_lassonet, resolved, resolved["steps"])
+
+
+def _run_autoencoder(job: Job) -> tuple[list[Trace], dict[str, Any]]:
+    resolved = autoencoder.settings(job.source, job.k, job.options)
+    return _run_rival(
+        job, "Concrete autoencoder", autoencoder.choose_by_autoencoder, resolved, resolved["steps"]
+    )
+
+
+def _run_greedy(job: Job) -> tuple[list[Trace], dict[str, Any]]:
+    resolved = greedy.settings(job.source, job.k, job.options)
+    models = greedy.models_of(job.source, job.k, len(job.seeds))
+    return _run_rival(job, "Greedy selection", greedy.choose_greedily, resolved, models)
+
+
+def _run_rival(
+    job: Job, title: str, choose: Callable[..., list[Trace]], resolved: dict[str, Any], total: int
+) -> tuple[list[Trace], dict[str, Any]]:
+    with progress_bar(title, total, shown=job.progress) as advance:
+        try:
+            traces = choose(job.source, job.k, job.seeds, job.options, job.device, advance)
+        except Diverged as error:
+            error.settings = resolved
+            raise
+    return traces, resolved
+
+
 def _run_random(job: Job) -> tuple[list[Trace], dict[str, Any]]:
     traces = [random_features(job.source, seed) for seed in job.seeds]
     return [Trace(t.order[: job.k], t.order[job.k :]) for t in traces], {}
@@ -74,6 +105,9 @@ def _run_linear(name: str) -> Callable[[Job], tuple[list[Trace], dict[str, Any]]
 
 METHODS = {
     "sequential_attention": Method(AttentionOptions, _run_attention),
+    "concrete_autoencoder": Method(AutoencoderOptions, _run_autoencoder),
+    "greedy": Method(GreedyOptions, _run_greedy),
+    "lassonet": Method(LassoNetOptions, _run_lassonet),
     "linear_omp": Method(NoOptions, _run_linear("omp")),
     "linear_sequential_lasso": Method(NoOptions, _run_linear("sequential_lasso")),
     "linear_attention": Method(LinearAttentionOptions, _run_linear("linear_attention")),

@@ -2,8 +2,8 @@
 
 k nodes each pass on a mixture of the features, ``softmax((logits + Gumbel noise) / temperature)``, to a
 network that predicts the target (or, ``reconstruct``, the table itself). The temperature falls exponentially,
-and with it every mixture becomes a single feature. A feature of several columns passes all of them: a node has
-as many channels as the widest feature has columns.
+and with it every mixture becomes a single feature. A feature of several columns passes all of them: a node
+has as many channels as the widest feature has columns.
 """
 
 from __future__ import annotations
@@ -130,7 +130,8 @@ class Selector:
     def _by_feature(self, grad: Tensor) -> Tensor:
         if len(self._channels) == 1:
             return grad
-        columns = (grad.unflatten(1, (-1, len(self._channels))) * self._channels).sum(2)
+        by_node = grad.view(*self.logits.shape[:2], len(self._channels), -1)
+        columns = (by_node * self._channels).sum(2)
         return torch.zeros_like(self.logits).index_add_(2, self._owner, columns)
 
     def traces(self) -> list[Trace]:

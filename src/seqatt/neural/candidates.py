@@ -25,7 +25,7 @@ from seqatt.neural.stacked import Stacked
 from seqatt.source import Source
 
 PARTS_DEALT = 5  # of the rows; one of them is held out
-FOLDED_BELOW = 4096  # rows below which every part is held out once: few rows are a poor judge
+JUDGES = 500  # held-out rows wanted: of a small table several parts are held out in turn
 CELLS = (1 << 28, 1 << 21)  # numbers in the layers trained at a time: on an accelerator, on a CPU
 JUDGED_ROWS = 4096  # held out, at most
 LOOKS = 4  # at the held-out rows in the course of a training, the best of which counts
@@ -135,14 +135,13 @@ def folds_of(source: Source, options: GreedyOptions) -> int:
     """How many parts of the rows are held out in turn."""
     if source.rows < PARTS_DEALT:
         return 1
-    if options.folds is not None:
-        return options.folds
-    return PARTS_DEALT if source.rows < FOLDED_BELOW else 1
+    wanted = -(-JUDGES // (source.rows // PARTS_DEALT))
+    return min(PARTS_DEALT, wanted) if options.folds is None else options.folds
 
 
 def steps_of(source: Source, options: GreedyOptions) -> int:
-    """Of each model: three passes over the rows, 300 to 1,000 steps, where the user does not say."""
+    """Of each model: three passes over the rows, 200 to 1,000 steps, where the user does not say."""
     batch = batch_size_for(source.rows, options.batch_size)
     passes = 3 if options.epochs is None else options.epochs
     steps = max(1, round(passes * source.rows / batch))
-    return min(max(steps, 300), 1000) if options.epochs is None else steps
+    return min(max(steps, 200), 1000) if options.epochs is None else steps

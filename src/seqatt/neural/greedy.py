@@ -1,4 +1,4 @@
-"""Greedy forward selection by true marginal gains: the candidate whose model is best is chosen, again and again."""
+"""Greedy forward selection by true marginal gains: the candidate whose model is best, again and again."""
 
 from __future__ import annotations
 

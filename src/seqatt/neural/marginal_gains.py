@@ -39,8 +39,8 @@ def marginal_gains(
     """By how much each feature would lower the loss on held-out rows, beside the ``chosen`` ones.
 
     The gain of feature i given S is ``loss(S) - loss(S + i)``: a model is trained for every candidate, and
-    one on S alone, all from the same weights and on the same batches. A fifth of the rows is held out; of small
-    tables each fifth in turn, and the gain is the mean.
+    one on S alone, all from the same weights and on the same batches. A fifth of the rows is held out; of
+    small tables one fifth after the other, and the gain is the mean.
 
     Parameters
     ----------

@@ -125,7 +125,7 @@ class LassoNetOptions(Network):
 
 @dataclass(frozen=True)
 class GreedyOptions(Network):
-    """``epochs`` are those of each candidate's model; ``folds`` of the five parts of rows judge it in turn."""
+    """``epochs`` are those of each model; ``folds`` of the five parts of the rows judge it in turn."""
 
     learning_rate: float = 1e-2
     folds: int | None = None
@@ -139,7 +139,7 @@ class GreedyOptions(Network):
 
 @dataclass(frozen=True)
 class AutoencoderOptions(Network):
-    """``reconstruct`` learns to give back the table, not the target; ``temperatures``: the first and the last."""
+    """``reconstruct``: learn to give back the table, not the target. ``temperatures``: first and last."""
 
     reconstruct: bool = False
     temperatures: tuple[float, float] = (10.0, 0.01)
@@ -157,7 +157,7 @@ def _temperatures(pair: Any) -> tuple[float, float]:
         first = last = float("nan")
     if not 0 < last <= first < float("inf"):
         raise ValueError(
-            f"temperatures: must be the first and the last, falling and above 0, such as (10, 0.01), got {pair!r}"
+            f"temperatures: must be two numbers above 0, falling, such as (10, 0.01), got {pair!r}"
         )
     return first, last
 

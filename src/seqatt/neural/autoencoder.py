@@ -81,7 +81,7 @@ class Selector:
         self._cells = torch.arange(nodes * features, device=device)
         self._draws = [member.generator(NOISE) for member in members]
         self._places = torch.zeros(self._feed.stretch, trials, dtype=torch.int64, device=device)
-        self._done = torch.zeros((), dtype=torch.int64, device=device)
+        self._done = torch.zeros(1, dtype=torch.int64, device=device)
         self._losses = torch.zeros(trials, device=device)
         self._looks = 0
         self._started = time.perf_counter()
@@ -108,7 +108,7 @@ class Selector:
             batch = self._feed.at(i)
             if self._options.reconstruct:
                 batch = Batch(batch.x, batch.x, batch.w)
-            temperature = self._temperatures[self._done]
+            temperature = self._temperatures.index_select(0, self._done)
             noise = self._bank[self._places[i].unsqueeze(1) + self._cells].view_as(self.logits)
             mixture = torch.softmax((self.logits + noise + self._barred) / temperature, 2)
             passed = self._by_channel(mixture)

@@ -39,7 +39,8 @@ class Candidates:
     ) -> None:
         self._source, self._rows, self._options, self._device = source, rows, options, device
         self._member = Member(seed, 0)
-        self._learns, self._judged = _deal(source.rows, folds_of(source, options), self._member)
+        self._learns, judged = _deal(source.rows, folds_of(source, options), self._member)
+        self._judged = judged.to(device)
         learnt = source.rows if self._learns is None else self._learns.shape[1]
         self._batch_size = batch_size_for(learnt, options.batch_size)
         self.steps = steps_of(source, options)

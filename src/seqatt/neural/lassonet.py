@@ -79,7 +79,7 @@ class Path:
         self._bound = options.hierarchy
         trials, features = len(seeds), source.features
         self._lambda = torch.zeros(trials, 1, device=device)
-        self._count = torch.zeros((), dtype=torch.int64, device=device)
+        self._count = torch.zeros(1, dtype=torch.int64, device=device)
         self._lengths = torch.zeros(trials, features, device=device)
         self._alive_at = torch.zeros_like(self._lengths)  # the last step of the path that saw a feature
         self._last_lambda = torch.zeros_like(self._lengths)
@@ -153,7 +153,7 @@ class Path:
         self._alive_at.copy_(torch.where(alive, self._count.float(), self._alive_at))
         self._last_lambda.copy_(torch.where(alive, self._lambda, self._last_lambda))
         left = alive.sum(1, keepdim=True)
-        goal = self._goals[(self._count - 1).clamp_max(len(self._goals) - 1)]
+        goal = self._goals.index_select(0, self._count - 1)
         fastest = torch.where(left >= self._everyone, FASTEST[0], FASTEST[1])
         self._lambda.mul_((left / goal).clamp_min(1).minimum(fastest))
 

@@ -7,8 +7,8 @@ On ISOLET (6,238 rows, 617 features, k=50): the ``lassonet`` and ``stg`` package
 breast cancer (426 training rows, 30 features, k=3): scikit-learn's SequentialFeatureSelector around its own
 MLP. Every library runs with its defaults; where it has none (stg), with those of its own example. Chosen
 features are judged alike: ``seqatt.evaluate`` on the test rows. One that takes longer than ``--most`` seconds
-is stopped, and its time is a lower bound. ``--only "seqatt's lassonet" lassonet`` lets these two alone run, and
-times are then multiples of the first one's.
+is stopped, and its time is a lower bound. ``--only "seqatt's lassonet" lassonet`` lets these two alone run,
+and times are then multiples of the first one's.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ import torch
 
 from seqatt.classic.random import random_features
 from seqatt.linear.methods import LinearAttentionOptions, choose_linearly
-from seqatt.neural import autoencoder, greedy, lassonet
+from seqatt.neural import autoencoder, greedy, lassonet, walks
 from seqatt.neural.attention import plan, sequential_attention, settings
 from seqatt.neural.engine import Diverged
 from seqatt.neural.options import AttentionOptions, AutoencoderOptions, GreedyOptions, LassoNetOptions
@@ -61,12 +61,12 @@ def _run_attention(job: Job) -> tuple[list[Trace], dict[str, Any]]:
 
 
 def _run_lassonet(job: Job) -> tuple[list[Trace], dict[str, Any]]:
-    resolved = lassonet.settings(job.source, job.k, job.options)
+    resolved = walks.settings(job.source, job.k, job.options)
     return _run_rival(job, "LassoNet", lassonet.choose_by_lassonet, resolved, resolved["steps"])
 
 
 def _run_autoencoder(job: Job) -> tuple[list[Trace], dict[str, Any]]:
-    resolved = autoencoder.settings(job.source, job.k, job.options)
+    resolved = walks.settings(job.source, job.k, job.options)
     return _run_rival(
         job, "Concrete autoencoder", autoencoder.choose_by_autoencoder, resolved, resolved["steps"]
     )

@@ -92,3 +92,21 @@ def test_reconstruction_keeps_what_the_table_is_made_of_and_ignores_the_target()
 def test_temperatures_must_fall(problem, pair):
     with pytest.raises(ValueError, match="temperatures: must be two numbers above 0, falling"):
         seqatt.select(*problem, 2, method="concrete_autoencoder", temperatures=pair)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+def test_a_gpu_finds_what_a_cpu_finds():
+    X, y = linear_problem("multiclass", rows=600, features=20)
+    for seed, found in enumerate(
+        seqatt.select_trials(X, y, 2, seeds=range(3), method="concrete_autoencoder", device="cuda")
+    ):
+        assert set(found.indices) == {1, 4}
+        alone = seqatt.select(X, y, 2, seed=seed, method="concrete_autoencoder", device="cpu")
+        assert set(found.indices) == set(alone.indices)
+
+
+def test_a_loss_that_is_no_number_stops_with_nothing_chosen(problem):
+    with pytest.raises(seqatt.TrainingDiverged) as caught:
+        seqatt.select(*problem, 2, method="concrete_autoencoder", learning_rate=1e30)
+    assert caught.value.selections[0].features == []

@@ -120,3 +120,15 @@ def test_bad_arguments_are_named(problem, arguments, message):
 def test_an_unknown_option_of_marginal_gains_is_an_error(problem):
     with pytest.raises(TypeError, match="unknown option 'epoch'"):
         seqatt.marginal_gains(*problem, epoch=3)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+def test_a_gpu_finds_what_a_cpu_finds():
+    X, y = linear_problem("multiclass", rows=600, features=20)
+    for seed, found in enumerate(
+        seqatt.select_trials(X, y, 2, seeds=range(3), method="greedy", device="cuda")
+    ):
+        assert set(found.indices) == {1, 4}
+        alone = seqatt.select(X, y, 2, seed=seed, method="greedy", device="cpu")
+        assert set(found.indices) == set(alone.indices)

@@ -99,3 +99,21 @@ def test_its_settings_are_recorded(problem):
     settings = seqatt.select(*problem, 2, method="lassonet", epochs=20).settings
     assert settings["hierarchy"] == 10
     assert settings["steps"] > 0
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+def test_a_gpu_finds_what_a_cpu_finds():
+    X, y = linear_problem("multiclass", rows=600, features=20)
+    for seed, found in enumerate(
+        seqatt.select_trials(X, y, 2, seeds=range(3), method="lassonet", device="cuda")
+    ):
+        assert set(found.indices) == {1, 4}
+        alone = seqatt.select(X, y, 2, seed=seed, method="lassonet", device="cpu")
+        assert set(found.indices) == set(alone.indices)
+
+
+def test_a_loss_that_is_no_number_stops_with_nothing_chosen(problem):
+    with pytest.raises(seqatt.TrainingDiverged) as caught:
+        seqatt.select(*problem, 2, method="lassonet", learning_rate=1e30)
+    assert caught.value.selections[0].features == []

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 import numpy as np
 import torch
@@ -18,7 +17,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from seqatt.neural.adam import Adam
-from seqatt.neural.budget import batch_size_for, steps_for
 from seqatt.neural.capture import Recorder
 from seqatt.neural.engine import NotANumber
 from seqatt.neural.lanes import NOISE, WEIGHTS, Member
@@ -26,7 +24,7 @@ from seqatt.neural.layers import Layers, draw_layer
 from seqatt.neural.options import AutoencoderOptions
 from seqatt.neural.rows import Batch, Rows
 from seqatt.neural.shape import Shape
-from seqatt.neural.walks import make_feed, walk_all
+from seqatt.neural.walks import make_feed, steps_of, walk_all
 from seqatt.selection import Step, Trace
 from seqatt.source import Source
 
@@ -190,20 +188,3 @@ def choose_by_autoencoder(
         return Selector(source, rows, k, steps, trials, options, device)
 
     return walk_all(make, seeds, device, advance)
-
-
-def steps_of(source: Source, k: int, options: AutoencoderOptions) -> int:
-    batch = batch_size_for(source.rows, options.batch_size)
-    return steps_for(source.rows, batch, options.epochs, k)
-
-
-def settings(source: Source, k: int, options: AutoencoderOptions) -> dict[str, Any]:
-    """The options as they were resolved for this table."""
-    batch = batch_size_for(source.rows, options.batch_size)
-    steps = steps_of(source, k, options)
-    return options.record() | {
-        "temperatures": list(options.temperatures),
-        "batch_size": batch,
-        "steps": steps,
-        "epochs": steps * batch / source.rows,
-    }

@@ -33,9 +33,8 @@ def hier_prox(
     length = _by_feature(skip.square().sum(1), owner, features).sqrt()
     size = layer.abs()
     r = _root(length - penalty, size, length, bound, owner)
-    # A feature of no length has no direction to keep.
-    factor = torch.where(length > 0, r / length.clamp_min(1e-30), 0.0)
-    r = factor * length
+    factor = r / length.clamp_min(1e-30)
+    r = factor * length  # none where there was none: it has no direction to keep
     skip.mul_(_by_column(factor, owner))
     limit = _by_column(r * bound, owner)
     layer.clamp_(-limit, limit)

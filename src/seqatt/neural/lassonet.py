@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 import numpy as np
 import torch
@@ -18,7 +17,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from seqatt.neural.adam import Adam
-from seqatt.neural.budget import batch_size_for, steps_for
 from seqatt.neural.capture import Recorder
 from seqatt.neural.engine import NotANumber
 from seqatt.neural.hier_prox import hier_prox
@@ -27,7 +25,7 @@ from seqatt.neural.layers import Layers, draw_layer
 from seqatt.neural.options import LassoNetOptions
 from seqatt.neural.rows import Rows
 from seqatt.neural.shape import Shape
-from seqatt.neural.walks import make_feed, walk_all
+from seqatt.neural.walks import make_feed, steps_of, walk_all
 from seqatt.selection import Step, Trace
 from seqatt.source import Source
 
@@ -63,7 +61,7 @@ class Path:
         self.first = torch.cat([layer, skip], 1).to(device)
         self.layers = Layers(shape, target.task, bias, generators, device, skip=True)
         self._layer, self._skip = self.first[:, : options.hidden[0]], self.first[:, options.hidden[0] :]
-        self._rate = options.learning_rate
+        self._rate = min(PATH_RATE * options.learning_rate, STEEPEST / _largest_eigenvalue(rows))
         rate = torch.tensor(options.learning_rate, device=device)
         self._params = [self.first, *self.layers.params]
         self._adam = Adam(self._params, rate)
@@ -121,13 +119,10 @@ class Path:
                 self._losses += self.layers.loss(out, batch)
 
     def _start_path(self) -> None:
-        """The path's own rate, and the penalty from which it grows."""
+        """The penalty from which the path grows."""
         self._feed.load(1)
-        batch = self._feed.at(0)
-        steepest = _largest_eigenvalue(batch.x[0])
-        self._rate = min(PATH_RATE * self._rate, STEEPEST / steepest)
         empty = torch.zeros_like(self.first)
-        grad, _, _ = self.layers.gradients(empty, batch)
+        grad, _, _ = self.layers.gradients(empty, self._feed.at(0))
         hidden = self._layer.shape[1]
         pull = self._narrow(grad[:, hidden:].square().sum(1)).sqrt()
         pull += self._bound * self._narrow(grad[:, :hidden].abs().sum(1))
@@ -154,7 +149,7 @@ class Path:
         self._last_lambda.copy_(torch.where(alive, self._lambda, self._last_lambda))
         left = alive.sum(1, keepdim=True)
         goal = self._goals.index_select(0, self._count - 1)
-        fastest = torch.where(left >= self._everyone, FASTEST[0], FASTEST[1])
+        fastest = FASTEST[1] + (FASTEST[0] - FASTEST[1]) * (left >= self._everyone)
         self._lambda.mul_((left / goal).clamp_min(1).minimum(fastest))
 
     def traces(self) -> list[Trace]:
@@ -178,8 +173,10 @@ class Path:
         return columns.new_zeros(len(columns), len(self._source.names)).index_add_(1, self._owner, columns)
 
 
-def _largest_eigenvalue(x: Tensor) -> float:
-    """Of x'x / B for rows x (B, c), by power iteration: a few rounds are near enough."""
+def _largest_eigenvalue(rows: Rows) -> float:
+    """Of the columns' covariance on some rows, by power iteration: a few rounds are near enough."""
+    some = torch.linspace(0, rows.count - 1, min(rows.count, 256)).long()
+    x = rows.open(some.to(rows.device))
     direction = torch.ones(x.shape[1], device=x.device) + x.sum(0)
     for _ in range(20):
         direction = x.T @ (x @ (direction / direction.norm().clamp_min(1e-30))) / len(x)
@@ -208,16 +205,3 @@ def choose_by_lassonet(
         return Path(source, rows, k, steps, trials, options, device)
 
     return walk_all(make, seeds, device, advance)
-
-
-def steps_of(source: Source, k: int, options: LassoNetOptions) -> int:
-    """Of the whole path, the dense start included."""
-    batch = batch_size_for(source.rows, options.batch_size)
-    return steps_for(source.rows, batch, options.epochs, k)
-
-
-def settings(source: Source, k: int, options: LassoNetOptions) -> dict[str, Any]:
-    """The options as they were resolved for this table."""
-    batch = batch_size_for(source.rows, options.batch_size)
-    steps = steps_of(source, k, options)
-    return options.record() | {"batch_size": batch, "steps": steps, "epochs": steps * batch / source.rows}

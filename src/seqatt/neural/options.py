@@ -39,7 +39,7 @@ class Network:
         return {
             name: getattr(value, "__qualname__", type(value).__qualname__) if callable(value) else value
             for name, value in values.items()
-        } | {"hidden": list(self.hidden)}
+        } | {name: list(value) for name, value in values.items() if isinstance(value, tuple)}
 
 
 @dataclass(frozen=True)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import zip_longest
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 
-from seqatt.neural.budget import batch_size_for
+from seqatt.neural.budget import batch_size_for, steps_for
 from seqatt.neural.engine import Diverged, NotANumber
 from seqatt.neural.feed import Draws, Feed
 from seqatt.neural.lanes import NOISE, ORDER, Member
@@ -41,6 +41,19 @@ def make_feed(source: Source, rows: Rows, seeds: Sequence[int], options: Network
     return Feed(rows, batch_size_for(source.rows, options.batch_size), draws)
 
 
+def steps_of(source: Source, k: int, options: Network) -> int:
+    """Of one training, by the rule for all methods."""
+    batch = batch_size_for(source.rows, options.batch_size)
+    return steps_for(source.rows, batch, options.epochs, k)
+
+
+def settings(source: Source, k: int, options: Network) -> dict[str, Any]:
+    """The options as they were resolved for this table."""
+    batch = batch_size_for(source.rows, options.batch_size)
+    steps = steps_of(source, k, options)
+    return options.record() | {"batch_size": batch, "steps": steps, "epochs": steps * batch / source.rows}
+
+
 def walk_all(
     make: Callable[[list[int]], Walk],
     seeds: Sequence[int],
@@ -61,5 +74,7 @@ def walk_all(
                 for done in zip_longest(*(walk.steps() for walk in walks)):
                     advance(done[0] or 0)
         except NotANumber:
-            raise Diverged([trace for walk in walks for trace in walk.traces()]) from None
+            # What was never finished has chosen nothing.
+            ranked = [trace.order + trace.rest for walk in walks for trace in walk.traces()]
+            raise Diverged([Trace([], order) for order in ranked]) from None
         return [trace for walk in walks for trace in walk.traces()]

@@ -87,6 +87,10 @@ def select(
     task : binary, multiclass, multilabel or regression, where ``y`` does not tell.
     missing_indicator, max_categories : add a column that marks missing values; categories kept.
     parameterisation : of ``method="linear_attention"``, linear or softmax.
+    hierarchy : of ``method="lassonet"``, its M: how far a feature may enter the hidden layer for its skip.
+    folds : of ``method="greedy"``, how many fifths of the rows are held out, one after the other.
+    reconstruct, temperatures : of ``method="concrete_autoencoder"``, learn to give back the table instead
+        of the target; the first and the last temperature.
 
     Returns
     -------

@@ -22,17 +22,22 @@ ROUNDS = 16  # at most; from a good start it is two or three
 
 
 def hier_prox(
-    skip: Tensor, layer: Tensor, penalty: Tensor, bound: float, owner: Tensor | None = None
+    skip: Tensor,
+    layer: Tensor,
+    penalty: Tensor,
+    bound: float,
+    owner: Tensor | None = None,
+    start: Tensor | None = None,
 ) -> Tensor:
     """The step in place on ``skip`` (T, o, c) and ``layer`` (T, h, c); the lengths r (T, d) of features.
 
     ``penalty`` (T, d) is the penalty of each feature. ``owner`` has the feature of each column; None says
-    that every column is a feature.
+    that every column is a feature. ``start`` (T, d) are lengths to start from, such as those before.
     """
     features = penalty.shape[1]
     length = _by_feature(skip.square().sum(1), owner, features).sqrt()
     size = layer.abs()
-    r = _root(length - penalty, size, length, bound, owner)
+    r = _root(length - penalty, size, length if start is None else start, bound, owner)
     factor = r / length.clamp_min(1e-30)
     r = factor * length  # none where there was none: it has no direction to keep
     skip.mul_(_by_column(factor, owner))

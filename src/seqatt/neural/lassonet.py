@@ -127,6 +127,7 @@ class Path:
         pull = self._narrow(grad[:, hidden:].square().sum(1)).sqrt()
         pull += self._bound * self._narrow(grad[:, :hidden].abs().sum(1))
         self._lambda.copy_(START * pull.amax(1, keepdim=True))
+        self._lengths.copy_(self._narrow(self._skip.square().sum(1)).sqrt())
 
     def _train_sparse(self, steps: int) -> None:
         for i in range(steps):
@@ -136,7 +137,8 @@ class Path:
             torch._foreach_add_(self._moments, [grad, *others])
             torch._foreach_add_(self._params, self._moments, alpha=-self._rate)
             penalty = (self._lambda * (self._rate / (1 - MOMENTUM))).expand_as(self._lengths)
-            self._lengths.copy_(hier_prox(self._skip, self._layer, penalty, self._bound, self._owner))
+            found = hier_prox(self._skip, self._layer, penalty, self._bound, self._owner, self._lengths)
+            self._lengths.copy_(found)
             self._count += 1
             if i % EACH == 0:
                 self._look()

@@ -7,7 +7,8 @@ On ISOLET (6,238 rows, 617 features, k=50): the ``lassonet`` and ``stg`` package
 breast cancer (426 training rows, 30 features, k=3): scikit-learn's SequentialFeatureSelector around its own
 MLP. Every library runs with its defaults; where it has none (stg), with those of its own example. Chosen
 features are judged alike: ``seqatt.evaluate`` on the test rows. One that takes longer than ``--most`` seconds
-is stopped, and its time is a lower bound.
+is stopped, and its time is a lower bound. ``--only "seqatt's lassonet" lassonet`` lets these two alone run,
+and times are then multiples of the first one's.
 """
 
 from __future__ import annotations
@@ -45,6 +46,10 @@ def standardised(X: np.ndarray) -> np.ndarray:
 
 def by_seqatt(X: np.ndarray, y: np.ndarray, k: int) -> Chosen:
     return list(seqatt.select(X, y, k).indices)
+
+
+def by_our_lassonet(X: np.ndarray, y: np.ndarray, k: int) -> Chosen:
+    return list(seqatt.select(X, y, k, method="lassonet").indices)
 
 
 def by_lassonet(X: np.ndarray, y: np.ndarray, k: int) -> Chosen:
@@ -98,7 +103,13 @@ def by_sfs(X: np.ndarray, y: np.ndarray, k: int) -> Chosen:
     return list(np.flatnonzero(search.fit(standardised(X), y).get_support()))
 
 
-ON_ISOLET = {"seqatt": by_seqatt, "lassonet": by_lassonet, "stg": by_stg, "RFE": by_rfe}
+ON_ISOLET = {
+    "seqatt": by_seqatt,
+    "seqatt's lassonet": by_our_lassonet,
+    "lassonet": by_lassonet,
+    "stg": by_stg,
+    "RFE": by_rfe,
+}
 ON_CANCER = {"seqatt": by_seqatt, "SequentialFeatureSelector": by_sfs}
 CONTESTS = {
     "isolet": (lambda: load("isolet"), 50, ON_ISOLET),
@@ -132,6 +143,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--one", nargs=2)
     parser.add_argument("--most", type=float, default=420)
+    parser.add_argument("--only", nargs="+", help="players, the one to measure the others by first")
     asked = parser.parse_args()
     if asked.one:
         print(json.dumps(contest(*asked.one)))
@@ -139,7 +151,7 @@ def main() -> None:
     results = []
     for data, (_, k, players) in CONTESTS.items():
         ours = None
-        for name in players:
+        for name in players if asked.only is None else [name for name in asked.only if name in players]:
             row = {"data": data, "k": k, "by": name, **apart(data, name, asked.most)}
             ours = ours or row["seconds"]
             row["times_seqatt"] = row["seconds"] / ours if row["seconds"] else None
@@ -147,7 +159,8 @@ def main() -> None:
             print(row, flush=True)
     keys = ("data", "k", "by", "seconds", "accuracy", "finished", "times_seqatt")
     print_table(list(keys), [[row[key] for key in keys] for row in results])
-    write_record("peers", "python benchmarks/peers.py", {"contests": results})
+    name = "peers" if asked.only is None else f"peers-{asked.only[-1]}"
+    write_record(name, " ".join(["python", "benchmarks/peers.py", *sys.argv[1:]]), {"contests": results})
 
 
 if __name__ == "__main__":

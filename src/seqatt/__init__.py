@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     )
     from seqatt.layer import SequentialAttention
     from seqatt.neural.evaluate import Evaluation, evaluate
+    from seqatt.neural.marginal_gains import marginal_gains
     from seqatt.registry import methods
     from seqatt.selection import Selection
 
@@ -35,6 +36,7 @@ _ROOMS = {
     "TrainingDiverged": "choosing",
     "compare": "comparison.running",
     "evaluate": "neural.evaluate",
+    "marginal_gains": "neural.marginal_gains",
     "methods": "registry",
     "select": "choosing",
     "select_trials": "choosing",
@@ -55,6 +57,7 @@ __all__ = [
     "data",
     "evaluate",
     "linear",
+    "marginal_gains",
     "methods",
     "select",
     "select_trials",

@@ -93,6 +93,10 @@ def select(
     parameterisation : of ``method="linear_attention"``, linear or softmax.
     bins, lazy : of "cmim"; neighbors : of "mutual_information"; trees, n_jobs : of "forest";
         library, iterations, learning_rate, n_jobs : of "boosting".
+    hierarchy : of ``method="lassonet"``, its M: how far a feature may enter the hidden layer for its skip.
+    folds : of ``method="greedy"``, how many fifths of the rows are held out, one after the other.
+    reconstruct, temperatures : of ``method="concrete_autoencoder"``, learn to give back the table instead
+        of the target; the first and the last temperature.
 
     Returns
     -------

@@ -16,9 +16,10 @@ from seqatt.classic.mutual_information import choose_by_mutual_information
 from seqatt.classic.options import BoostingOptions, CMIMOptions, ForestOptions, MutualInformationOptions
 from seqatt.classic.random import random_features
 from seqatt.linear.methods import LinearAttentionOptions, choose_linearly
+from seqatt.neural import autoencoder, greedy, lassonet, walks
 from seqatt.neural.attention import plan, sequential_attention, settings
 from seqatt.neural.engine import Diverged
-from seqatt.neural.options import AttentionOptions
+from seqatt.neural.options import AttentionOptions, AutoencoderOptions, GreedyOptions, LassoNetOptions
 from seqatt.progress import progress_bar
 from seqatt.selection import Trace
 from seqatt.source import Source
@@ -73,6 +74,36 @@ def _run_attention(job: Job) -> tuple[list[Trace], dict[str, Any]]:
     return traces, resolved
 
 
+def _run_lassonet(job: Job) -> tuple[list[Trace], dict[str, Any]]:
+    resolved = walks.settings(job.source, job.k, job.options)
+    return _run_rival(job, "LassoNet", lassonet.choose_by_lassonet, resolved, resolved["steps"])
+
+
+def _run_autoencoder(job: Job) -> tuple[list[Trace], dict[str, Any]]:
+    resolved = walks.settings(job.source, job.k, job.options)
+    return _run_rival(
+        job, "Concrete autoencoder", autoencoder.choose_by_autoencoder, resolved, resolved["steps"]
+    )
+
+
+def _run_greedy(job: Job) -> tuple[list[Trace], dict[str, Any]]:
+    resolved = greedy.settings(job.source, job.k, job.options)
+    models = greedy.models_of(job.source, job.k, len(job.seeds))
+    return _run_rival(job, "Greedy selection", greedy.choose_greedily, resolved, models)
+
+
+def _run_rival(
+    job: Job, title: str, choose: Callable[..., list[Trace]], resolved: dict[str, Any], total: int
+) -> tuple[list[Trace], dict[str, Any]]:
+    with progress_bar(title, total, shown=job.progress) as advance:
+        try:
+            traces = choose(job.source, job.k, job.seeds, job.options, job.device, advance)
+        except Diverged as error:
+            error.settings = resolved
+            raise
+    return traces, resolved
+
+
 def _run_random(job: Job) -> tuple[list[Trace], dict[str, Any]]:
     traces = [random_features(job.source, seed) for seed in job.seeds]
     return [Trace(t.order[: job.k], t.order[job.k :]) for t in traces], {}
@@ -113,6 +144,19 @@ METHODS = {
         AttentionOptions,
         _run_attention,
         "trains a network whose attention chooses one feature after another",
+    ),
+    "concrete_autoencoder": Method(
+        AutoencoderOptions, _run_autoencoder, "k nodes that each learn to pass one feature on to a network"
+    ),
+    "greedy": Method(
+        GreedyOptions,
+        _run_greedy,
+        "a small network for every candidate; the one that helps most is taken",
+    ),
+    "lassonet": Method(
+        LassoNetOptions,
+        _run_lassonet,
+        "a network with a skip connection, losing features as a penalty grows",
     ),
     "linear_omp": Method(
         NoOptions, _run_linear("omp"), "least squares: the feature most correlated with what is left"

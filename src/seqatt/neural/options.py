@@ -14,12 +14,10 @@ from seqatt.neural.stacked import ACTIVATIONS
 
 
 @dataclass(frozen=True)
-class Training:
-    """The network and how it is trained; shared by selection and evaluation.
+class Network:
+    """The built-in network and its training, as far as every neural method lets them be set.
 
-    ``epochs``, ``batch_size`` and ``input_dropout`` left at None follow the size of the table. ``model`` is
-    an nn.Module, copied for every trial, or a function ``(columns, outputs) -> nn.Module``; ``optimizer`` a
-    function of the model's parameters; ``loss`` a function ``(outputs, targets)``.
+    ``epochs`` and ``batch_size`` left at None follow the size of the table.
     """
 
     epochs: float | None = None
@@ -27,6 +25,32 @@ class Training:
     learning_rate: float = 3e-3
     hidden: tuple[int, ...] = (67,)
     activation: str = "relu"
+
+    def __post_init__(self) -> None:
+        _number(self, "epochs", above=0, optional=True)
+        _whole(self, "batch_size", least=1, optional=True)
+        _number(self, "learning_rate", above=0)
+        object.__setattr__(self, "hidden", _widths(self.hidden))
+        one_of("activation", self.activation, list(ACTIVATIONS))
+
+    def record(self) -> dict[str, Any]:
+        """For ``Selection.settings``: plain values, functions by name."""
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        return {
+            name: getattr(value, "__qualname__", type(value).__qualname__) if callable(value) else value
+            for name, value in values.items()
+        } | {name: list(value) for name, value in values.items() if isinstance(value, tuple)}
+
+
+@dataclass(frozen=True)
+class Training(Network):
+    """The network and how it is trained; shared by selection and evaluation.
+
+    ``input_dropout`` left at None follows the size of the table too. ``model`` is
+    an nn.Module, copied for every trial, or a function ``(columns, outputs) -> nn.Module``; ``optimizer`` a
+    function of the model's parameters; ``loss`` a function ``(outputs, targets)``.
+    """
+
     dropout: float = 0.0
     input_dropout: float | None = None
     label_smoothing: float = 0.0
@@ -36,16 +60,12 @@ class Training:
     optimizer: Callable[[Any], torch.optim.Optimizer] | None = None
 
     def __post_init__(self) -> None:
-        _number(self, "epochs", above=0, optional=True)
-        _whole(self, "batch_size", least=1, optional=True)
-        _number(self, "learning_rate", above=0)
+        super().__post_init__()
         _number(self, "dropout", least=0, below=1)
         _number(self, "input_dropout", least=0, below=1, optional=True)
         _number(self, "label_smoothing", least=0, below=1)
         if self.label_smoothing and self.loss is not None:
             raise ValueError("label_smoothing: is the built-in loss's; smooth labels in your own loss")
-        object.__setattr__(self, "hidden", _widths(self.hidden))
-        one_of("activation", self.activation, list(ACTIVATIONS))
         _flag(self, "batch_norm")
         if self.batch_norm and self.batch_size == 1:
             raise ValueError("batch_size: batch_norm needs at least 2 rows in a batch")
@@ -58,14 +78,6 @@ class Training:
     def built_in(self) -> bool:
         """Whether the written-out MLP serves; anything else goes through autograd."""
         return not (self.batch_norm or self.model or self.loss or self.optimizer)
-
-    def record(self) -> dict[str, Any]:
-        """For ``Selection.settings``: plain values, functions by name."""
-        values = {f.name: getattr(self, f.name) for f in fields(self)}
-        return {
-            name: getattr(value, "__qualname__", type(value).__qualname__) if callable(value) else value
-            for name, value in values.items()
-        } | {"hidden": list(self.hidden)}
 
 
 @dataclass(frozen=True)
@@ -100,6 +112,58 @@ class AttentionOptions(Training):
 
     def make_mask(self) -> Mask:
         return Softmax(self.temperature) if self.mask == "softmax" else MASKS[self.mask]
+
+
+@dataclass(frozen=True)
+class LassoNetOptions(Network):
+    """``hierarchy`` is the M of the constraint |W_j| <= M |skip_j|."""
+
+    hierarchy: float = 10.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _number(self, "hierarchy", above=0)
+        if not self.hidden:
+            raise ValueError("hidden: lassonet needs a hidden layer beside its skip connection; give a width")
+
+
+@dataclass(frozen=True)
+class GreedyOptions(Network):
+    """``epochs`` are those of each model; ``folds`` of the five parts of the rows judge it in turn."""
+
+    learning_rate: float = 1e-2
+    folds: int | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _whole(self, "folds", least=1, optional=True)
+        if self.folds is not None and self.folds > 5:
+            raise ValueError(f"folds: rows are dealt into 5 parts, so at most 5, got {self.folds}")
+
+
+@dataclass(frozen=True)
+class AutoencoderOptions(Network):
+    """``reconstruct``: learn to give back the table, not the target. ``temperatures``: first and last."""
+
+    reconstruct: bool = False
+    temperatures: tuple[float, float] = (10.0, 0.01)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _flag(self, "reconstruct")
+        object.__setattr__(self, "temperatures", _temperatures(self.temperatures))
+
+
+def _temperatures(pair: Any) -> tuple[float, float]:
+    try:
+        first, last = (float(value) for value in pair)
+    except (TypeError, ValueError):
+        first = last = float("nan")
+    if not 0 < last <= first < float("inf"):
+        raise ValueError(
+            f"temperatures: must be two numbers above 0, falling, such as (10, 0.01), got {pair!r}"
+        )
+    return first, last
 
 
 def one_of(argument: str, value: Any, allowed: list[str]) -> None:

@@ -1,0 +1,148 @@
+"""A small model for every candidate feature beside those already chosen, all trained in one step.
+
+Each sees the columns of the chosen features and of its candidate, gathered, so it is as small as it can be.
+All start from the same weights and see the same batches: where two differ, their candidates do. One more sees
+the chosen features alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from seqatt.neural.budget import batch_size_for
+from seqatt.neural.feed import Draws, Feed
+from seqatt.neural.lanes import NOISE, ORDER, PARTS, WEIGHTS, Member
+from seqatt.neural.options import GreedyOptions
+from seqatt.neural.rows import Batch, Rows
+from seqatt.neural.schedule import cooling
+from seqatt.neural.shape import Shape
+from seqatt.neural.stacked import Stacked
+from seqatt.source import Source
+
+PARTS_DEALT = 5  # of the rows; one of them is held out
+JUDGES = 500  # held-out rows wanted: of a small table several parts are held out in turn
+CELLS = (1 << 28, 1 << 21)  # numbers in the layers trained at a time: on an accelerator, on a CPU
+JUDGED_ROWS = 4096  # held out, at most
+LOOKS = 4  # at the held-out rows in the course of a training, the best of which counts
+
+
+class Candidates:
+    """Trainings for one seed: the same rows held out and the same batches every time."""
+
+    def __init__(
+        self, source: Source, rows: Rows, seed: int, options: GreedyOptions, device: torch.device
+    ) -> None:
+        self._source, self._rows, self._options, self._device = source, rows, options, device
+        self._member = Member(seed, 0)
+        self._learns, judged = _deal(source.rows, folds_of(source, options), self._member)
+        self._judged = judged.to(device)
+        learnt = source.rows if self._learns is None else self._learns.shape[1]
+        self._batch_size = batch_size_for(learnt, options.batch_size)
+        self.steps = steps_of(source, options)
+        self._columns = [np.flatnonzero(source.owner == f) for f in range(source.features)]
+
+    def losses(
+        self, chosen: Sequence[int], candidates: Sequence[int], advance: Callable[[int], None]
+    ) -> tuple[float, NDArray[np.float64]]:
+        """The loss on held-out rows with the chosen features alone, and with each candidate beside them."""
+        shared = [int(c) for f in chosen for c in self._columns[f]]
+        widest = max(len(self._columns[f]) for f in candidates)
+        nothing = len(self._source.owner)  # the number of a column of zeros
+        wanted = np.full((len(candidates) + 1, len(shared) + widest), nothing)
+        wanted[:, : len(shared)] = shared
+        for row, feature in zip(wanted[1:], candidates, strict=True):
+            own = self._columns[feature]
+            row[len(shared) : len(shared) + len(own)] = own
+        found = []
+        for some in np.array_split(wanted, -(-len(wanted) // self._at_once(wanted.shape[1]))):
+            found.append(self._train(torch.from_numpy(some).to(self._device)))
+            advance(len(some))
+        after = np.concatenate(found)
+        return float(after[0]), after[1:]
+
+    def _at_once(self, columns: int) -> int:
+        """As many models as memory should hold."""
+        held = columns + sum(self._options.hidden) + self._source.target.outputs
+        models = CELLS[self._device.type == "cpu"] // (self._batch_size * held * len(self._judged))
+        return max(1, models)
+
+    def _train(self, columns: Tensor) -> NDArray[np.float64]:
+        """The lowest held-out loss of a model for each row of column numbers (m, p), the mean over folds."""
+        folds, (models, width) = len(self._judged), columns.shape
+        options, target = self._options, self._source.target
+        shape = Shape(width, options.hidden, target.outputs, options.activation)
+        same = [self._member.generator(WEIGHTS) for _ in range(folds * models)]
+        body = Stacked(shape, target.task, same, options.learning_rate, self._device)
+        everything = torch.ones(folds * models, width, device=self._device)
+        feed = self._feed()
+        best = torch.full((folds * models,), torch.inf, device=self._device)
+        schedule = cooling(self.steps, min(20, self.steps))
+        looks = {round(len(schedule) * (i + 1) / LOOKS) - 1 for i in range(LOOKS)}
+        for part, phase in enumerate(schedule):
+            body.set_rate(phase.rate)
+            for at in range(0, phase.steps, feed.stretch):
+                some = min(feed.stretch, phase.steps - at)
+                feed.load(some)
+                for i in range(some):
+                    body.train(_for_models(feed.at(i), columns), everything)
+            if part in looks:
+                loss = self._judge(body, columns, everything)
+                best = torch.fmin(best, loss)  # a number wins over none
+        return best.view(folds, models).mean(0).double().cpu().numpy()
+
+    def _judge(self, body: Stacked, columns: Tensor, everything: Tensor) -> Tensor:
+        total = torch.zeros(len(everything), device=self._device)
+        for index in torch.split(self._judged, self._batch_size, 1):
+            batch = _for_models(self._rows.take(index), columns)
+            total += body.loss(batch, everything) * index.shape[1]
+        return total / self._judged.shape[1]
+
+    def _feed(self) -> Feed:
+        draws = []
+        for fold in range(len(self._judged)):
+            member = Member(self._member.seed, fold)
+            learns = None if self._learns is None else self._learns[fold]
+            draws.append(Draws(member.generator(ORDER), member.generator(NOISE), learns))
+        return Feed(self._rows, self._batch_size, draws)
+
+
+def _for_models(batch: Batch, columns: Tensor) -> Batch:
+    """A batch of folds (f, B, c) as one of models (f * m, B, p): each sees its own columns."""
+    models, width = columns.shape
+    folds, rows, _ = batch.x.shape
+    tall = torch.cat([batch.x.mT, batch.x.new_zeros(folds, 1, rows)], 1)
+    x = tall.index_select(1, columns.flatten()).view(folds * models, width, rows).mT
+    w = None if batch.w is None else batch.w.repeat_interleave(models, 0)
+    return Batch(x, batch.y.repeat_interleave(models, 0), w)
+
+
+def _deal(rows: int, folds: int, member: Member) -> tuple[Tensor | None, Tensor]:
+    """For each fold the rows to learn from and those held out; a handful of rows serves as both."""
+    size = rows // PARTS_DEALT
+    if size == 0:
+        return None, torch.arange(rows)[None]
+    order = torch.randperm(rows, generator=member.generator(PARTS))
+    starts = range(0, folds * size, size)
+    judged = torch.stack([order[at : at + size] for at in starts])[:, :JUDGED_ROWS]
+    return torch.stack([torch.cat([order[:at], order[at + size :]]) for at in starts]), judged
+
+
+def folds_of(source: Source, options: GreedyOptions) -> int:
+    """How many parts of the rows are held out in turn."""
+    if source.rows < PARTS_DEALT:
+        return 1
+    wanted = -(-JUDGES // (source.rows // PARTS_DEALT))
+    return min(PARTS_DEALT, wanted) if options.folds is None else options.folds
+
+
+def steps_of(source: Source, options: GreedyOptions) -> int:
+    """Of each model: three passes over the rows, 200 to 1,000 steps, where the user does not say."""
+    batch = batch_size_for(source.rows, options.batch_size)
+    passes = 3 if options.epochs is None else options.epochs
+    steps = max(1, round(passes * source.rows / batch))
+    return min(max(steps, 200), 1000) if options.epochs is None else steps

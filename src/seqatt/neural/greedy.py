@@ -1,0 +1,105 @@
+"""Greedy forward selection by true marginal gains: the candidate whose model is best, again and again."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from seqatt.neural.budget import batch_size_for
+from seqatt.neural.candidates import Candidates, folds_of, steps_of
+from seqatt.neural.engine import Diverged
+from seqatt.neural.options import GreedyOptions
+from seqatt.neural.rows import Rows
+from seqatt.neural.threads import threads_for
+from seqatt.selection import Step, Trace
+from seqatt.source import Source
+
+
+def choose_greedily(
+    source: Source,
+    k: int,
+    seeds: Sequence[int],
+    options: GreedyOptions,
+    device: torch.device,
+    advance: Callable[[int], None],
+) -> list[Trace]:
+    """One trial after the other: the candidates of one fill the device."""
+    rows = Rows(source, device)
+    traces: list[Trace] = []
+    with threads_for(work_of(source, options), device), torch.no_grad():
+        for seed in seeds:
+            traces.append(
+                _Forward(source, k).walk(Candidates(source, rows, seed, options, device), traces, advance)
+            )
+    return traces
+
+
+class _Forward:
+    """What one trial has chosen, and what each round saw."""
+
+    def __init__(self, source: Source, k: int) -> None:
+        self._constant = source.constant
+        self._k = k
+        self._order: list[int] = []
+        self._steps: list[Step] = []
+        self._gains = np.zeros(source.features)
+
+    def walk(self, candidates: Candidates, before: list[Trace], advance: Callable[[int], None]) -> Trace:
+        while len(self._order) < min(self._k, int((~self._constant).sum())):
+            started = time.perf_counter()
+            free = [int(f) for f in np.flatnonzero(~self._constant) if int(f) not in self._order]
+            alone, after = candidates.losses(self._order, free, advance)
+            if not np.isfinite(after).any():
+                raise Diverged([*before, self.trace()])
+            gains = alone - np.where(np.isfinite(after), after, np.inf)
+            self._gains = spread_out(gains, free, len(self._constant))
+            best = free[int(np.argmin(np.nan_to_num(after, nan=np.inf)))]
+            self._steps.append(
+                Step(candidates.steps, "kept", float(np.nanmin(after)), time.perf_counter() - started, [best])
+            )
+            self._steps[-1].scores = np.nan_to_num(self._gains, nan=-1e30, neginf=-1e30)
+            self._order.append(best)
+        return self.trace()
+
+    def trace(self) -> Trace:
+        free = [f for f in range(len(self._constant)) if f not in self._order]
+        worth = np.nan_to_num(self._gains, nan=-np.inf)
+        rest = sorted(free, key=lambda f: (bool(self._constant[f]), -worth[f], f))
+        short = self._k - len(self._order) if self._steps else 0  # constant ones make up the number
+        return Trace(self._order + rest[:short], rest[short:], self._steps)
+
+
+def spread_out(values: NDArray[np.float64], features: Sequence[int], count: int) -> NDArray[np.float64]:
+    """A value for every feature: those that were no candidates have none."""
+    every = np.full(count, np.nan)
+    every[list(features)] = values
+    return every
+
+
+def work_of(source: Source, options: GreedyOptions) -> int:
+    """Multiply-adds of a step's largest products: there is one for every candidate."""
+    batch = batch_size_for(source.rows, options.batch_size)
+    return batch * source.features * max(options.hidden, default=1) * folds_of(source, options)
+
+
+def settings(source: Source, k: int, options: GreedyOptions) -> dict[str, Any]:
+    """The options as they were resolved for this table."""
+    batch = batch_size_for(source.rows, options.batch_size)
+    steps = steps_of(source, options)
+    return options.record() | {
+        "batch_size": batch,
+        "steps": steps,
+        "epochs": steps * batch / source.rows,
+        "folds": folds_of(source, options),
+    }
+
+
+def models_of(source: Source, k: int, seeds: int) -> int:
+    """How many models will be trained: one a candidate, and one beside them in every round."""
+    informative = int((~source.constant).sum())
+    return seeds * sum(informative - i + 1 for i in range(min(k, informative)))

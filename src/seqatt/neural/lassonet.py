@@ -1,0 +1,209 @@
+"""LassoNet (Lemhadri, Ruan, Abraham and Tibshirani, JMLR 2021) as a method.
+
+A network with a skip connection from the inputs to the outputs. A feature may enter the hidden layer only as
+far as it enters the skip, ``|W_j|_inf <= M |skip_j|``, and the lengths of the skip weights are penalised: a
+feature whose skip weights are zero is out. Training starts dense and without a penalty, which then grows
+until few features are left. The features that last longest are chosen.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from seqatt.neural.adam import Adam
+from seqatt.neural.capture import Recorder
+from seqatt.neural.engine import NotANumber
+from seqatt.neural.hier_prox import hier_prox
+from seqatt.neural.lanes import WEIGHTS, Member
+from seqatt.neural.layers import Layers, draw_layer
+from seqatt.neural.options import LassoNetOptions
+from seqatt.neural.rows import Rows
+from seqatt.neural.shape import Shape
+from seqatt.neural.walks import make_feed, steps_of, walk_all
+from seqatt.selection import Step, Trace
+from seqatt.source import Source
+
+DENSE = 0.1  # share of the steps without a penalty
+TO_K = 0.9  # share of the path by which no more than k features should be left
+EACH = 8  # steps between changes of the penalty
+START = 1e-4  # of the penalty at which nothing enters an empty network
+FASTEST = 1.1, 1.02  # growth of the penalty: while every feature is in, and later
+# Batches are small, and the constraint adds up the noise of all hidden units: it must be averaged away.
+MOMENTUM = 0.98
+PATH_RATE = 3  # times the dense start's learning rate, but
+STEEPEST = 2  # over the largest eigenvalue of the columns' covariance at most: beyond, steps overshoot
+
+
+class Path:
+    """T networks on their way from dense to sparse."""
+
+    def __init__(
+        self,
+        source: Source,
+        rows: Rows,
+        k: int,
+        steps: int,
+        seeds: Sequence[int],
+        options: LassoNetOptions,
+        device: torch.device,
+    ) -> None:
+        target, columns = source.target, len(source.owner)
+        shape = Shape(columns, options.hidden, target.outputs, options.activation)
+        generators = [Member(seed, 0).generator(WEIGHTS) for seed in seeds]
+        layer, bias = draw_layer(options.hidden[0], columns, generators)
+        skip, _ = draw_layer(target.outputs, columns, generators)
+        self.first = torch.cat([layer, skip], 1).to(device)
+        self.layers = Layers(shape, target.task, bias, generators, device, skip=True)
+        self._layer, self._skip = self.first[:, : options.hidden[0]], self.first[:, options.hidden[0] :]
+        self._rate = min(PATH_RATE * options.learning_rate, STEEPEST / _largest_eigenvalue(rows))
+        rate = torch.tensor(options.learning_rate, device=device)
+        self._params = [self.first, *self.layers.params]
+        self._adam = Adam(self._params, rate)
+        self._moments = [torch.zeros_like(param) for param in self._params]
+        self._feed = make_feed(source, rows, seeds, options)
+        self._recorder = Recorder(device, enabled=self._feed.captured)
+        self._source = source
+        self._k = k
+        self._dense = min(steps - 1, round(DENSE * steps)) if steps > 1 else 0
+        self._steps = steps
+        plain = np.array_equal(source.owner, np.arange(columns))
+        self._owner = None if plain else torch.from_numpy(source.owner).to(device)
+        self._bound = options.hierarchy
+        trials, features = len(seeds), source.features
+        self._lambda = torch.zeros(trials, 1, device=device)
+        self._count = torch.zeros(1, dtype=torch.int64, device=device)
+        self._lengths = torch.zeros(trials, features, device=device)
+        self._alive_at = torch.zeros_like(self._lengths)  # the last step of the path that saw a feature
+        self._last_lambda = torch.zeros_like(self._lengths)
+        self._losses = torch.zeros(trials, device=device)
+        self._everyone = int((~source.constant).sum())
+        self._goals = torch.from_numpy(_goals(self._everyone, k, steps - self._dense)).to(device)
+        self._records: list[list[Step]] = [[] for _ in seeds]
+
+    def shares_nothing(self) -> bool:
+        return self.layers.shares_nothing(self._feed.size)
+
+    def steps(self) -> Iterator[int]:
+        yield from self._stage("dense", self._dense, self._train_dense)
+        self._start_path()
+        yield from self._stage("path", self._steps - self._dense, self._train_sparse)
+
+    def _stage(self, name: str, steps: int, train: Callable[[int], None]) -> Iterator[int]:
+        started, done, looks = time.perf_counter(), 0, 0
+        self._losses.zero_()
+        while done < steps:
+            some = min(self._feed.stretch, steps - done)
+            self._feed.load(some)
+            self._recorder.run(name, some, lambda some=some: train(some))  # type: ignore[misc]
+            done += some
+            looks += -(-some // EACH)
+            if not (self._losses.is_cuda and done < steps) and not bool(torch.isfinite(self._losses).all()):
+                raise NotANumber
+            yield some
+        seconds = time.perf_counter() - started
+        for record, loss in zip(self._records, (self._losses / max(looks, 1)).tolist(), strict=True):
+            record.append(Step(steps, "all", loss, seconds))
+
+    def _train_dense(self, steps: int) -> None:
+        for i in range(steps):
+            batch = self._feed.at(i)
+            grad, others, out = self.layers.gradients(self.first, batch)
+            self._adam.step([grad, *others])
+            if i % EACH == 0:
+                self._losses += self.layers.loss(out, batch)
+
+    def _start_path(self) -> None:
+        """The penalty from which the path grows."""
+        self._feed.load(1)
+        empty = torch.zeros_like(self.first)
+        grad, _, _ = self.layers.gradients(empty, self._feed.at(0))
+        hidden = self._layer.shape[1]
+        pull = self._narrow(grad[:, hidden:].square().sum(1)).sqrt()
+        pull += self._bound * self._narrow(grad[:, :hidden].abs().sum(1))
+        self._lambda.copy_(START * pull.amax(1, keepdim=True))
+        self._lengths.copy_(self._narrow(self._skip.square().sum(1)).sqrt())
+
+    def _train_sparse(self, steps: int) -> None:
+        for i in range(steps):
+            batch = self._feed.at(i)
+            grad, others, out = self.layers.gradients(self.first, batch)
+            torch._foreach_mul_(self._moments, MOMENTUM)
+            torch._foreach_add_(self._moments, [grad, *others])
+            torch._foreach_add_(self._params, self._moments, alpha=-self._rate)
+            penalty = (self._lambda * (self._rate / (1 - MOMENTUM))).expand_as(self._lengths)
+            found = hier_prox(self._skip, self._layer, penalty, self._bound, self._owner, self._lengths)
+            self._lengths.copy_(found)
+            self._count += 1
+            if i % EACH == 0:
+                self._look()
+                self._losses += self.layers.loss(out, batch)
+
+    def _look(self) -> None:
+        """Who is in, and how the penalty goes on: as fast as there are more in than there should be."""
+        alive = self._lengths > 0
+        self._alive_at.copy_(torch.where(alive, self._count.float(), self._alive_at))
+        self._last_lambda.copy_(torch.where(alive, self._lambda, self._last_lambda))
+        left = alive.sum(1, keepdim=True)
+        goal = self._goals.index_select(0, self._count - 1)
+        fastest = FASTEST[1] + (FASTEST[0] - FASTEST[1]) * (left >= self._everyone)
+        self._lambda.mul_((left / goal).clamp_min(1).minimum(fastest))
+
+    def traces(self) -> list[Trace]:
+        constant = self._source.constant
+        found = []
+        for trial, record in enumerate(self._records):
+            lasted, last, lengths = (
+                tensor[trial].double().cpu().numpy()
+                for tensor in (self._alive_at, self._last_lambda, self._lengths)
+            )
+            ranked = [int(f) for f in np.lexsort((-lengths, -lasted, constant))]
+            if record:
+                record[-1].taken, record[-1].scores = ranked[: self._k], last
+            found.append(Trace(ranked[: self._k], ranked[self._k :], record))
+        return found
+
+    def _narrow(self, columns: Tensor) -> Tensor:
+        """Sums over the columns of each feature."""
+        if self._owner is None:
+            return columns
+        return columns.new_zeros(len(columns), len(self._source.names)).index_add_(1, self._owner, columns)
+
+
+def _largest_eigenvalue(rows: Rows) -> float:
+    """Of the columns' covariance on some rows, by power iteration: a few rounds are near enough."""
+    some = torch.linspace(0, rows.count - 1, min(rows.count, 256)).long()
+    x = rows.open(some.to(rows.device))
+    direction = torch.ones(x.shape[1], device=x.device) + x.sum(0)
+    for _ in range(20):
+        direction = x.T @ (x @ (direction / direction.norm().clamp_min(1e-30))) / len(x)
+    return max(float(direction.norm()), 1e-6)
+
+
+def _goals(features: int, k: int, steps: int) -> NDArray[np.float32]:
+    """How many features may be in after each step: down to k, then to a fourth of it for their order."""
+    share = np.arange(1, steps + 1) / steps
+    corner = np.log([features, min(k, features), max(1, min(k, features) / 4)])
+    return np.exp(np.interp(share, [0, TO_K, 1], corner)).astype(np.float32)
+
+
+def choose_by_lassonet(
+    source: Source,
+    k: int,
+    seeds: Sequence[int],
+    options: LassoNetOptions,
+    device: torch.device,
+    advance: Callable[[int], None],
+) -> list[Trace]:
+    rows = Rows(source, device)
+    steps = steps_of(source, k, options)
+
+    def make(trials: list[int]) -> Path:
+        return Path(source, rows, k, steps, trials, options, device)
+
+    return walk_all(make, seeds, device, advance)

@@ -1,0 +1,115 @@
+"""What each feature would add to those already chosen, by training a model with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from seqatt.neural.candidates import Candidates
+from seqatt.neural.engine import pick_device
+from seqatt.neural.greedy import spread_out, work_of
+from seqatt.neural.options import GreedyOptions, check_seeds
+from seqatt.neural.rows import Rows
+from seqatt.neural.threads import threads_for
+from seqatt.progress import progress_bar
+from seqatt.source import Groups, Source, read_source
+
+
+def marginal_gains(
+    X: Any,
+    y: Any,
+    chosen: Sequence[int | str] = (),
+    candidates: Sequence[int | str] | None = None,
+    *,
+    seed: int = 0,
+    device: str = "auto",
+    progress: bool = False,
+    sample_weight: Any = None,
+    class_weight: Mapping[Any, float] | str | None = None,
+    groups: Groups | None = None,
+    task: str | None = None,
+    missing_indicator: bool = False,
+    max_categories: int = 64,
+    **training: Any,
+) -> NDArray[np.float64]:
+    """By how much each feature would lower the loss on held-out rows, beside the ``chosen`` ones.
+
+    The gain of feature i given S is ``loss(S) - loss(S + i)``: a model is trained for every candidate, and
+    one on S alone, all from the same weights and on the same batches. A fifth of the rows is held out; of
+    small tables one fifth after the other, and the gain is the mean.
+
+    Parameters
+    ----------
+    chosen, candidates : features by position or name; by default none, and all that are not chosen.
+    seed, device, progress : as in ``select``.
+    training : ``epochs`` (of each model), ``batch_size``, ``learning_rate``, ``hidden``, ``activation`` and
+        ``folds`` (how many of the five parts of the rows are held out in turn).
+
+    Returns
+    -------
+    A gain for each feature of ``X`` in its own order; NaN for those that were no candidates.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> import seqatt
+    >>> X, y = load_wine(return_X_y=True)
+    >>> gains = seqatt.marginal_gains(X, y, chosen=[6], epochs=20)
+    >>> len(gains), bool(gains[12] > 0)
+    (13, True)
+    """
+    unknown = sorted(set(training) - set(GreedyOptions.__dataclass_fields__))
+    if unknown:
+        known = ", ".join(GreedyOptions.__dataclass_fields__)
+        raise TypeError(f"marginal_gains: unknown option {unknown[0]!r}; the options are {known}")
+    options = GreedyOptions(**training)
+    seed = check_seeds([seed])[0]
+    picked = pick_device(device)
+    source = read_source(
+        X,
+        y,
+        sample_weight=sample_weight,
+        class_weight=class_weight,
+        groups=groups,
+        task=task,
+        missing_indicator=missing_indicator,
+        max_categories=max_categories,
+    )
+    taken = _features(source, chosen, "chosen")
+    others = [f for f in range(source.features) if f not in taken and not source.constant[f]]
+    asked = others if candidates is None else _features(source, candidates, "candidates")
+    again = [f for f in asked if f in taken]
+    if again:
+        raise ValueError(f"candidates: {source.names[again[0]]!r} is already chosen")
+    gains = np.full(source.features, np.nan)
+    if asked:
+        with (
+            threads_for(work_of(source, options), picked),
+            torch.no_grad(),
+            progress_bar("Marginal gains", len(asked) + 1, shown=progress) as advance,
+        ):
+            made = Candidates(source, Rows(source, picked), seed, options, picked)
+            before, after = made.losses(taken, asked, advance)
+        gains = spread_out(before - after, asked, source.features)
+    return np.asarray(gains[np.argsort(source.place)])
+
+
+def _features(source: Source, asked: Sequence[int | str], argument: str) -> list[int]:
+    """Features by the user's positions or names, in the source's layout."""
+    if isinstance(asked, str):
+        raise TypeError(f"{argument}: must be a list of features, got {asked!r}")
+    places = {int(place): f for f, place in enumerate(source.place)}
+    names = {name: f for f, name in enumerate(source.names)}
+    found = []
+    for one in asked:
+        feature = names.get(one) if isinstance(one, str) else places.get(int(one))
+        if feature is None:
+            raise ValueError(f"{argument}: there is no feature {one!r}; the table has {source.features}")
+        if feature in found:
+            raise ValueError(f"{argument}: {one!r} is there twice")
+        found.append(feature)
+    return found

@@ -1,0 +1,134 @@
+"""Greedy selection and marginal gains against an explicit loop of trainings."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from conftest import linear_problem
+
+import seqatt
+from seqatt.neural import candidates
+from seqatt.neural.candidates import LOOKS, Candidates
+from seqatt.neural.lanes import WEIGHTS, Member
+from seqatt.neural.options import GreedyOptions
+from seqatt.neural.rows import Rows
+from seqatt.neural.separate import mlp
+from seqatt.neural.shape import Shape
+from seqatt.source import read_source
+
+CPU = torch.device("cpu")
+
+
+def train_one(source, learns, judged, columns, steps: int, rate: float) -> float:
+    """One model, in torch's own words; the lowest held-out loss of those looked at."""
+    x = torch.from_numpy(source.columns)[:, columns]
+    truth = torch.from_numpy(source.target.values)
+    model = mlp(Shape(len(columns), (8,), source.target.outputs))
+    generator = Member(0, 0).generator(WEIGHTS)
+    for layer in (model[0], model[2]):
+        bound = 1 / math.sqrt(layer.in_features)
+        for param in (layer.weight, layer.bias):
+            param.data.uniform_(-bound, bound, generator=generator)
+    optimizer = torch.optim.Adam(model.parameters(), lr=rate)
+    best, each = math.inf, steps // 20
+    for part in range(20):
+        optimizer.param_groups[0]["lr"] = rate * (1 + math.cos(math.pi * part / 20)) / 2
+        for _ in range(each):
+            optimizer.zero_grad()
+            torch.nn.functional.cross_entropy(model(x[learns]), truth[learns]).backward()
+            optimizer.step()
+        if (part + 1) % (20 // LOOKS) == 0:
+            with torch.no_grad():
+                best = min(best, float(torch.nn.functional.cross_entropy(model(x[judged]), truth[judged])))
+    return best
+
+
+def test_every_round_chooses_what_an_explicit_loop_of_trainings_chooses():
+    X, y = linear_problem("multiclass", rows=120, features=6)
+    options = {"epochs": 100, "hidden": (8,), "folds": 1}  # all rows in a batch: a step each pass
+    selection = seqatt.select(X, y, 3, method="greedy", device="cpu", **options)
+    source = read_source(X, y)
+    made = Candidates(source, Rows(source, CPU), 0, GreedyOptions(**options), CPU)
+    learns, judged = made._learns[0], made._judged[0]
+    assert made.steps == 100
+    chosen: list[int] = []
+    for _ in range(3):
+        free = [f for f in range(6) if f not in chosen]
+        alone = [train_one(source, learns, judged, [*chosen, f], 100, 1e-2) for f in free]
+        with torch.no_grad():
+            _, together = made.losses(chosen, free, lambda models: None)
+        np.testing.assert_allclose(together, alone, rtol=2e-3, atol=1e-4)
+        chosen.append(free[int(np.argmin(alone))])
+    assert selection.indices.tolist() == chosen
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 100])
+def test_blocks_of_candidates_change_nothing(monkeypatch, at_once):
+    X, y = linear_problem("regression", rows=80)
+    whole = seqatt.marginal_gains(X, y, [1], epochs=30, device="cpu")
+    monkeypatch.setattr(candidates.Candidates, "_at_once", lambda self, columns: at_once)
+    parts = seqatt.marginal_gains(X, y, [1], epochs=30, device="cpu")
+    np.testing.assert_allclose(parts, whole, rtol=1e-4, atol=1e-6)
+
+
+def test_gains_are_of_features_in_the_users_order_and_only_of_candidates():
+    X, y = linear_problem("regression")
+    X[:, 6] = 1.0
+    frame = pd.DataFrame(X, columns=list("hgfedcba"))
+    gains = seqatt.marginal_gains(frame, y, ["g"], epochs=60)
+    assert np.isnan(gains[[1, 6]]).all()  # chosen, and constant
+    assert int(np.nanargmax(gains)) == 4
+    some = seqatt.marginal_gains(frame, y, [1], ["d", 0], epochs=60)
+    assert np.flatnonzero(~np.isnan(some)).tolist() == [0, 4]
+    np.testing.assert_allclose(some[[0, 4]], gains[[0, 4]], rtol=1e-4, atol=1e-6)
+
+
+def test_a_copy_of_a_chosen_feature_adds_next_to_nothing():
+    X, y = linear_problem("regression")
+    X[:, 0] = X[:, 1]
+    gains = seqatt.marginal_gains(X, y, [1])
+    assert gains[0] < 0.1 * gains[4]
+
+
+def test_gains_of_a_category_come_with_all_its_columns():
+    rng = np.random.default_rng(0)
+    kind = rng.choice(list("abcd"), 300)
+    frame = pd.DataFrame({"noise": rng.normal(size=300), "kind": kind, "other": rng.normal(size=300)})
+    gains = seqatt.marginal_gains(frame, np.isin(kind, ["a", "d"]).astype(int))
+    assert gains[1] > 0.5
+    assert abs(gains[[0, 2]]).max() < 0.1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"chosen": ["no"]}, "chosen: there is no feature 'no'"),
+        ({"chosen": [1, 1]}, "chosen: 1 is there twice"),
+        ({"chosen": [1], "candidates": [1]}, "candidates: .* is already chosen"),
+        ({"folds": 6}, "folds: .* at most 5"),
+    ],
+)
+def test_bad_arguments_are_named(problem, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        seqatt.marginal_gains(*problem, **arguments)
+
+
+def test_an_unknown_option_of_marginal_gains_is_an_error(problem):
+    with pytest.raises(TypeError, match="unknown option 'epoch'"):
+        seqatt.marginal_gains(*problem, epoch=3)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+def test_a_gpu_finds_what_a_cpu_finds():
+    X, y = linear_problem("multiclass", rows=600, features=20)
+    for seed, found in enumerate(
+        seqatt.select_trials(X, y, 2, seeds=range(3), method="greedy", device="cuda")
+    ):
+        assert set(found.indices) == {1, 4}
+        alone = seqatt.select(X, y, 2, seed=seed, method="greedy", device="cpu")
+        assert set(found.indices) == set(alone.indices)

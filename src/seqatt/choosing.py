@@ -158,7 +158,7 @@ def _selections(
             trace,
             method=method,
             seed=seed,
-            settings=about,
+            settings=about | trace.settings,
             environment=environment,
             seconds=seconds,
         )

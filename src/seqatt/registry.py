@@ -10,9 +10,17 @@ import torch
 
 from seqatt.classic.random import random_features
 from seqatt.linear.methods import LinearAttentionOptions, choose_linearly
+from seqatt.neural import rival
 from seqatt.neural.attention import plan, sequential_attention, settings
 from seqatt.neural.engine import Diverged
-from seqatt.neural.options import AttentionOptions
+from seqatt.neural.options import (
+    AttentionOptions,
+    BatchAttentionOptions,
+    PenaltyOptions,
+    StochasticGatesOptions,
+    Training,
+)
+from seqatt.neural.rivals import RIVALS
 from seqatt.progress import progress_bar
 from seqatt.selection import Trace
 from seqatt.source import Source
@@ -59,6 +67,24 @@ def _run_attention(job: Job) -> tuple[list[Trace], dict[str, Any]]:
     return traces, resolved
 
 
+def _run_rival(name: str) -> Callable[[Job], tuple[list[Trace], dict[str, Any]]]:
+    its = RIVALS[name]
+
+    def run(job: Job) -> tuple[list[Trace], dict[str, Any]]:
+        plan = rival.plan(its, job.source, job.k, job.options)
+        resolved = rival.settings(job.source, job.options, plan)
+        steps = sum(phase.steps for phase in plan.schedule)
+        with progress_bar(its.title, steps, shown=job.progress) as advance:
+            try:
+                traces = rival.choose(its, job.source, job.seeds, job.options, job.device, plan, advance)
+            except Diverged as error:
+                error.settings = resolved
+                raise
+        return traces, resolved
+
+    return run
+
+
 def _run_random(job: Job) -> tuple[list[Trace], dict[str, Any]]:
     traces = [random_features(job.source, seed) for seed in job.seeds]
     return [Trace(t.order[: job.k], t.order[job.k :]) for t in traces], {}
@@ -74,6 +100,14 @@ def _run_linear(name: str) -> Callable[[Job], tuple[list[Trace], dict[str, Any]]
 
 METHODS = {
     "sequential_attention": Method(AttentionOptions, _run_attention),
+    "sequential_lasso": Method(PenaltyOptions, _run_rival("sequential_lasso")),
+    "group_lasso": Method(PenaltyOptions, _run_rival("group_lasso")),
+    "omp": Method(Training, _run_rival("omp")),
+    "batch_attention": Method(BatchAttentionOptions, _run_rival("batch_attention")),
+    "stochastic_gates": Method(StochasticGatesOptions, _run_rival("stochastic_gates")),
+    "first_layer": Method(Training, _run_rival("first_layer")),
+    "cancel_out": Method(PenaltyOptions, _run_rival("cancel_out")),
+    "deep_lasso": Method(PenaltyOptions, _run_rival("deep_lasso")),
     "linear_omp": Method(NoOptions, _run_linear("omp")),
     "linear_sequential_lasso": Method(NoOptions, _run_linear("sequential_lasso")),
     "linear_attention": Method(LinearAttentionOptions, _run_linear("linear_attention")),

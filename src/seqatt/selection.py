@@ -35,11 +35,12 @@ class Step:
 
 @dataclass
 class Trace:
-    """What a method found: features as chosen, the others best first, and its phases."""
+    """What a method found: features as chosen, the others best first, its phases, what it settled by itself."""
 
     order: list[int]
     rest: list[int]
     steps: list[Step] = field(default_factory=list)
+    settings: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)

@@ -35,7 +35,10 @@ class Step:
 
 @dataclass
 class Trace:
-    """What a method found: features as chosen, the others best first, its phases, what it settled by itself."""
+    """What a method found: features as chosen, the others best first, its phases.
+
+    ``settings`` are those that this trial settled by itself.
+    """
 
     order: list[int]
     rest: list[int]

@@ -14,7 +14,7 @@ START = 4.0  # every gate nearly open
 
 
 class CancelOut(Gate):
-    """A feature enters with ``sigmoid(w)``; ``penalty * (sum sigmoid(w) - var w)`` closes gates and spreads them."""
+    """A feature enters with ``sigmoid(w)``; ``penalty * (sum sigmoid(w) - var w)`` is added to the loss."""
 
     def __init__(self, features: int, penalty: Tensor, rate: float) -> None:
         """``penalty`` (T,) is each model's."""

@@ -15,7 +15,7 @@ from seqatt.neural.state import State
 
 
 class FirstLayer(Open):
-    """A feature's share of what reaches each hidden unit, ``|x_f w_uf|`` on the average row, summed over units."""
+    """A feature's share of what reaches a hidden unit, ``|x_f w_uf|`` on the average row; of all units."""
 
     judged_rows = 2048
 

@@ -17,7 +17,10 @@ SMOOTH = 1e-8  # under the root, which has no gradient at zero
 
 
 class Sensitivity(Open):
-    """``penalty * sum_f sqrt(mean over rows of ||gradient of the row's loss by x_f||^2)``, penalty and score."""
+    """``sqrt(mean over rows of ||gradient of the row's loss by x_f||^2)``: of each feature f its score.
+
+    Their sum, ``penalty`` times, is added to the loss.
+    """
 
     judged_rows = 2048
 

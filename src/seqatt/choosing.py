@@ -87,6 +87,8 @@ def select(
     task : binary, multiclass, multilabel or regression, where ``y`` does not tell.
     missing_indicator, max_categories : add a column that marks missing values; categories kept.
     parameterisation : of ``method="linear_attention"``, linear or softmax.
+    penalty : of methods that have one, its strength; by default chosen on rows kept aside. ``sigma`` is the
+        noise of stochastic_gates, ``attention_width`` the attending network's of batch_attention.
 
     Returns
     -------

@@ -46,7 +46,8 @@ class Crew:
         self._factors = torch.ones_like(self._fixed)
         self._losses = torch.zeros(models, device=device)
         self._watched = 0
-        self._recorder = Recorder(device, enabled=body.captured and feed.captured)
+        captured = body.captured and feed.captured and (gate is None or gate.captured)
+        self._recorder = Recorder(device, enabled=captured)
 
     def shares_nothing(self) -> bool:
         """Whether its models come out the same beside others and on any number of threads."""

@@ -17,6 +17,7 @@ class Gate(ABC):
 
     weights: Tensor  # of every feature while the model attends; always current, never moves
     judged_rows = 0  # how many it wants to see before it scores
+    captured = True  # whether its part of a step is tensor work alone
 
     def shares_nothing(self) -> bool:
         """Whether its numbers come out the same on any number of threads."""

@@ -23,6 +23,7 @@ class Sensitivity(Open):
     """
 
     judged_rows = 2048
+    captured = False  # autograd works on threads of its own
 
     def __init__(self, body: Body, owner: Owner, penalty: Tensor) -> None:
         """``penalty`` (T,) is each model's."""

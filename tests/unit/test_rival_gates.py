@@ -98,10 +98,10 @@ def test_stochastic_gates_held_open_are_plain_training():
 
 def test_a_proximal_step_shortens_what_is_not_chosen_and_turns_nothing():
     model = body()
-    gate = Lasso(model, OWNER, torch.tensor([20.0, 200.0]), torch.ones(4), 1e-2)
-    before, long = model.weights[0].clone(), gate.scores().clone()
+    gate = Lasso(model, OWNER, torch.tensor([20.0, 200.0]) / 7**0.5, torch.ones(4), 1e-2)
+    before, long = model.weights[0].clone(), gate.lengths()
     gate.learn(torch.zeros(2, 4), state(4, kept=(2,)))
-    after, short = model.weights[0], gate.scores()
+    after, short = model.weights[0], gate.lengths()
     torch.testing.assert_close(after[:, :, 3], before[:, :, 3], rtol=0, atol=0)
     for penalised in (0, 1, 3):
         bite = torch.tensor([0.2, 2.0])
@@ -114,9 +114,9 @@ def test_a_proximal_step_shortens_what_is_not_chosen_and_turns_nothing():
 def test_a_feature_of_several_table_columns_is_penalised_by_the_root_of_their_number():
     model = body()
     gate = Lasso(model, OWNER, torch.ones(2), torch.tensor([1.0, 2.0, 1.0, 1.0]), 1e-2)
-    long = gate.scores().clone()
+    long = gate.lengths()
     gate.learn(torch.zeros(2, 4), state(4))
-    lost = long - gate.scores()
+    lost = long - gate.lengths()
     torch.testing.assert_close(lost[:, 1], 2 * lost[:, 0], rtol=1e-3, atol=1e-6)
 
 

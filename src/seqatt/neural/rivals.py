@@ -50,9 +50,9 @@ def _sensitivity(its: Setup) -> Gate:
 
 RIVALS = {
     "sequential_lasso": Rival(
-        "Sequential LASSO", _lasso, one_by_one, strengths=lambda k: (1.0, 3.0, 10.0, 30.0)
+        "Sequential LASSO", _lasso, one_by_one, strengths=lambda k: (0.25, 0.5, 1.0, 2.0)
     ),
-    "group_lasso": Rival("Group LASSO", _lasso, strengths=lambda k: (1.0, 3.0, 10.0, 30.0)),
+    "group_lasso": Rival("Group LASSO", _lasso, strengths=lambda k: (0.25, 0.5, 1.0, 2.0)),
     "omp": Rival("OMP", _pursuit, partial(one_by_one, sees="kept")),
     "batch_attention": Rival("Batch-wise attention", _batch_attention, decays=True),
     "stochastic_gates": Rival(
@@ -60,7 +60,9 @@ RIVALS = {
     ),
     "first_layer": Rival("First-layer weights", _first_layer, decays=True),
     "cancel_out": Rival(
-        "CancelOut", _cancel_out, strengths=lambda k: tuple(s / k for s in (0.03, 0.1, 0.3, 1.0))
+        "CancelOut",
+        _cancel_out,
+        strengths=lambda k: tuple(s / k for s in (0.01, 0.03, 0.1, 0.3)),
     ),
     "deep_lasso": Rival("Deep Lasso", _sensitivity, strengths=lambda k: (0.01, 0.03, 0.1, 0.3)),
 }

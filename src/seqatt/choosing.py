@@ -97,6 +97,8 @@ def select(
     folds : of ``method="greedy"``, how many fifths of the rows are held out, one after the other.
     reconstruct, temperatures : of ``method="concrete_autoencoder"``, learn to give back the table instead
         of the target; the first and the last temperature.
+    penalty : of methods that have one, its strength; by default chosen on rows kept aside. ``sigma`` is the
+        noise of stochastic_gates, ``attention_width`` the attending network's of batch_attention.
 
     Returns
     -------
@@ -168,7 +170,7 @@ def _selections(
             trace,
             method=method,
             seed=seed,
-            settings=about,
+            settings=about | trace.settings,
             environment=environment,
             seconds=seconds,
         )

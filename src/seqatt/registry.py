@@ -16,10 +16,20 @@ from seqatt.classic.mutual_information import choose_by_mutual_information
 from seqatt.classic.options import BoostingOptions, CMIMOptions, ForestOptions, MutualInformationOptions
 from seqatt.classic.random import random_features
 from seqatt.linear.methods import LinearAttentionOptions, choose_linearly
-from seqatt.neural import autoencoder, greedy, lassonet, walks
+from seqatt.neural import autoencoder, greedy, lassonet, rival, walks
 from seqatt.neural.attention import plan, sequential_attention, settings
 from seqatt.neural.engine import Diverged
-from seqatt.neural.options import AttentionOptions, AutoencoderOptions, GreedyOptions, LassoNetOptions
+from seqatt.neural.options import (
+    AttentionOptions,
+    AutoencoderOptions,
+    BatchAttentionOptions,
+    GreedyOptions,
+    LassoNetOptions,
+    PenaltyOptions,
+    StochasticGatesOptions,
+    Training,
+)
+from seqatt.neural.rivals import RIVALS
 from seqatt.progress import progress_bar
 from seqatt.selection import Trace
 from seqatt.source import Source
@@ -76,12 +86,12 @@ def _run_attention(job: Job) -> tuple[list[Trace], dict[str, Any]]:
 
 def _run_lassonet(job: Job) -> tuple[list[Trace], dict[str, Any]]:
     resolved = walks.settings(job.source, job.k, job.options)
-    return _run_rival(job, "LassoNet", lassonet.choose_by_lassonet, resolved, resolved["steps"])
+    return _run_walk(job, "LassoNet", lassonet.choose_by_lassonet, resolved, resolved["steps"])
 
 
 def _run_autoencoder(job: Job) -> tuple[list[Trace], dict[str, Any]]:
     resolved = walks.settings(job.source, job.k, job.options)
-    return _run_rival(
+    return _run_walk(
         job, "Concrete autoencoder", autoencoder.choose_by_autoencoder, resolved, resolved["steps"]
     )
 
@@ -89,10 +99,10 @@ def _run_autoencoder(job: Job) -> tuple[list[Trace], dict[str, Any]]:
 def _run_greedy(job: Job) -> tuple[list[Trace], dict[str, Any]]:
     resolved = greedy.settings(job.source, job.k, job.options)
     models = greedy.models_of(job.source, job.k, len(job.seeds))
-    return _run_rival(job, "Greedy selection", greedy.choose_greedily, resolved, models)
+    return _run_walk(job, "Greedy selection", greedy.choose_greedily, resolved, models)
 
 
-def _run_rival(
+def _run_walk(
     job: Job, title: str, choose: Callable[..., list[Trace]], resolved: dict[str, Any], total: int
 ) -> tuple[list[Trace], dict[str, Any]]:
     with progress_bar(title, total, shown=job.progress) as advance:
@@ -102,6 +112,24 @@ def _run_rival(
             error.settings = resolved
             raise
     return traces, resolved
+
+
+def _run_rival(name: str) -> Run:
+    its = RIVALS[name]
+
+    def run(job: Job) -> tuple[list[Trace], dict[str, Any]]:
+        plan = rival.plan(its, job.source, job.k, job.options)
+        resolved = rival.settings(job.source, job.options, plan)
+        steps = sum(phase.steps for phase in plan.schedule)
+        with progress_bar(its.title, steps, shown=job.progress) as advance:
+            try:
+                traces = rival.choose(its, job.source, job.seeds, job.options, job.device, plan, advance)
+            except Diverged as error:
+                error.settings = resolved
+                raise
+        return traces, resolved
+
+    return run
 
 
 def _run_random(job: Job) -> tuple[list[Trace], dict[str, Any]]:
@@ -144,6 +172,42 @@ METHODS = {
         AttentionOptions,
         _run_attention,
         "trains a network whose attention chooses one feature after another",
+    ),
+    "sequential_lasso": Method(
+        PenaltyOptions,
+        _run_rival("sequential_lasso"),
+        "a group LASSO on the first layer, a feature let off at the end of each phase",
+    ),
+    "group_lasso": Method(
+        PenaltyOptions,
+        _run_rival("group_lasso"),
+        "a group LASSO on the first layer; the longest weights at the end",
+    ),
+    "omp": Method(
+        Training,
+        _run_rival("omp"),
+        "the feature whose first-layer weights have the largest gradient, one after another",
+    ),
+    "batch_attention": Method(
+        BatchAttentionOptions,
+        _run_rival("batch_attention"),
+        "a second network attends to features, averaged over the batch",
+    ),
+    "stochastic_gates": Method(
+        StochasticGatesOptions,
+        _run_rival("stochastic_gates"),
+        "noisy gates between open and shut, with a penalty on open ones",
+    ),
+    "first_layer": Method(
+        Training, _run_rival("first_layer"), "what each feature gives to the first layer of a trained network"
+    ),
+    "cancel_out": Method(
+        PenaltyOptions, _run_rival("cancel_out"), "sigmoid gates with a penalty that closes them"
+    ),
+    "deep_lasso": Method(
+        PenaltyOptions,
+        _run_rival("deep_lasso"),
+        "a penalty on the gradient of the outputs with respect to each feature",
     ),
     "concrete_autoencoder": Method(
         AutoencoderOptions, _run_autoencoder, "k nodes that each learn to pass one feature on to a network"

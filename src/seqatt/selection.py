@@ -35,11 +35,15 @@ class Step:
 
 @dataclass
 class Trace:
-    """What a method found: features as chosen, the others best first, and its phases."""
+    """What a method found: features as chosen, the others best first, its phases.
+
+    ``settings`` are those that this trial settled by itself.
+    """
 
     order: list[int]
     rest: list[int]
     steps: list[Step] = field(default_factory=list)
+    settings: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)

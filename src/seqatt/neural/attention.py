@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from seqatt.neural.body import Body
 from seqatt.neural.budget import (
     batch_size_for,
     default_decay,
@@ -18,7 +19,7 @@ from seqatt.neural.budget import (
 )
 from seqatt.neural.engine import Lane, run
 from seqatt.neural.gates.attention import Attention
-from seqatt.neural.lanes import make_attention, make_lanes, work_of
+from seqatt.neural.lanes import Member, make_attention, make_lanes, work_of
 from seqatt.neural.options import AttentionOptions
 from seqatt.neural.schedule import Schedule, algorithm_1, one_pass, takes
 from seqatt.neural.threads import threads_for
@@ -94,8 +95,8 @@ def prepare(
     """Everything a run needs, on the device and ready to walk through a schedule."""
     mask = options.make_mask()
 
-    def make_gate(models: int) -> Attention:
-        return make_attention(models, source.features, mask, options.learning_rate, device)
+    def make_gate(body: Body, members: Sequence[Member]) -> Attention:
+        return make_attention(len(members), source.features, mask, options.learning_rate, device)
 
     return make_lanes(
         source,

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
 
 from seqatt.neural.rows import Batch
+
+Penalty = Callable[[Tensor], Tensor]  # of a loss's gradients with respect to inputs (T, B, c), for T models
 
 
 class Body(ABC):
@@ -22,6 +25,25 @@ class Body(ABC):
     @abstractmethod
     def train(self, batch: Batch, weights: Tensor) -> Tensor:
         """One optimizer step. The gradient of the mean loss with respect to ``weights``."""
+
+    @abstractmethod
+    def train_with(self, batch: Batch, weights: Tensor, penalty: Penalty) -> None:
+        """One optimizer step on the mean loss and a penalty of its rows' gradients, through autograd."""
+
+    @abstractmethod
+    def input_gradients(self, batch: Batch, weights: Tensor) -> Tensor:
+        """The gradient (T, B, c) of every row's loss with respect to its inputs; nothing changes."""
+
+    @abstractmethod
+    def first_layer(self) -> Tensor:
+        """The weights (T, h, c) of the first layer themselves; an error where there is no such layer."""
+
+    @abstractmethod
+    def first_gradient(self, batch: Batch, weights: Tensor) -> Tensor:
+        """The gradient (T, h, c) of the mean loss with respect to ``weights`` times the first layer's own.
+
+        Of a column with weight 0 it is what the layer would learn of it from zero on.
+        """
 
     @abstractmethod
     def last_loss(self, batch: Batch) -> Tensor:

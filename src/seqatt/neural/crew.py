@@ -9,6 +9,7 @@ from seqatt.neural.body import Body
 from seqatt.neural.capture import Recorder
 from seqatt.neural.feed import Feed
 from seqatt.neural.gates.gate import Gate
+from seqatt.neural.owner import Owner
 from seqatt.neural.schedule import Phase
 from seqatt.neural.state import State
 
@@ -26,7 +27,7 @@ class Crew:
         gate: Gate | None,
         feed: Feed,
         state: State,
-        owner: Tensor,
+        owner: Owner,
         decay: float = 0.0,
         members: int = 1,
     ) -> None:
@@ -38,15 +39,15 @@ class Crew:
         self._owner = owner
         self._judged_rows = max(1, JUDGED_ROWS // members)
         self._shrinkage = 1 - (1 - decay) ** SHRINK_EVERY
-        models, self._features = state.kept.shape
-        self._plain_columns = bool((owner == torch.arange(len(owner), device=owner.device)).all())
-        self._members = _members_of(owner, self._features)
+        models, device = len(state.kept), state.kept.device
+        self._members = owner.members()
         self._sees: str = "all"
-        self._fixed = torch.ones(models, len(owner), device=owner.device)
+        self._fixed = torch.ones(models, owner.columns, device=device)
         self._factors = torch.ones_like(self._fixed)
-        self._losses = torch.zeros(models, device=owner.device)
+        self._losses = torch.zeros(models, device=device)
         self._watched = 0
-        self._recorder = Recorder(owner.device, enabled=body.captured and feed.captured)
+        captured = body.captured and feed.captured and (gate is None or gate.captured)
+        self._recorder = Recorder(device, enabled=captured)
 
     def shares_nothing(self) -> bool:
         """Whether its models come out the same beside others and on any number of threads."""
@@ -63,15 +64,17 @@ class Crew:
         if phase.sees == "all":
             self._fixed.fill_(1)
         elif phase.sees == "kept":
-            self._fixed.copy_(self._widen(self._state.kept))
+            self._fixed.copy_(self._owner.widen(self._state.kept))
         else:
             assert self._gate is not None
             self._gate.refresh(self._state)
-            self._factors.copy_(self._widen(1 - self._shrinkage * (1 - self._state.kept)))
+            self._factors.copy_(self._owner.widen(1 - self._shrinkage * (1 - self._state.kept)))
 
     def advance(self, steps: int) -> None:
         """A stretch of steps."""
         self._feed.load(steps)
+        if self._gate is not None:
+            self._gate.load(steps)
         self._recorder.run(self._sees == "attended", steps, lambda: self._train(steps))
         self._watched += -(-steps // WATCH_EVERY)
 
@@ -80,8 +83,9 @@ class Crew:
             batch = self._feed.at(i)
             if self._sees == "attended":
                 assert self._gate is not None
-                grad = self.body.train(batch, self._widen(self._gate.weights))
-                self._gate.learn(self._narrow(grad), self._state)
+                self._gate.look(batch, self._state)
+                grad = self._gate.train(self.body, batch, self._owner.widen(self._gate.weights))
+                self._gate.learn(self._owner.narrow(grad), self._state)
                 if self._shrinkage and i % SHRINK_EVERY == 0:
                     self.body.shrink(self._factors)
             else:
@@ -102,13 +106,15 @@ class Crew:
     def scores(self) -> Tensor:
         """How much each feature deserves to be chosen next (T, d), after which the gate starts afresh."""
         assert self._gate is not None
+        if self._gate.judged_rows:
+            self._gate.judge(self._feed.sample(self._gate.judged_rows), self._state)
         scores = self._gate.scores().double()
         self._gate.reset()
         return scores
 
     def harm(self, chosen: Tensor) -> Tensor:
         """The loss (T, m) without each of the features (T, m) that were chosen."""
-        kept = self._widen(self._state.kept)
+        kept = self._owner.widen(self._state.kept)
         columns, live = self._members[0][chosen], self._members[1][chosen]
         losses, rows = [], 0
         for batch in self._feed.sample(self._judged_rows):
@@ -117,27 +123,15 @@ class Crew:
             rows += count
         return torch.stack(losses).sum(0) / rows
 
+    def judged_loss(self) -> Tensor:
+        """The mean loss (T,) on the rows for judging, by the features the last phase saw."""
+        losses, rows = torch.zeros_like(self._losses), 0
+        for batch in self._feed.sample(self._judged_rows):
+            count = batch.x.shape[1]
+            losses += self.body.loss(batch, self._fixed) * count
+            rows += count
+        return losses / rows
+
     def predict(self, x: Tensor) -> Tensor:
         """Outputs (T, B, o) for rows (B, c), by the features the last phase saw."""
         return self.body.predict(x.expand(len(self._fixed), *x.shape), self._fixed)
-
-    def _widen(self, features: Tensor) -> Tensor:
-        """From features (T, d) to the columns they own (T, c)."""
-        return features if self._plain_columns else features.index_select(1, self._owner)
-
-    def _narrow(self, columns: Tensor) -> Tensor:
-        if self._plain_columns:
-            return columns
-        features = columns.new_zeros(columns.shape[0], self._features)
-        return features.index_add_(1, self._owner, columns)
-
-
-def _members_of(owner: Tensor, features: int) -> tuple[Tensor, Tensor]:
-    """Each feature's columns (d, p), padded to a common p, and 0 where there is only padding."""
-    counts = torch.bincount(owner, minlength=features)
-    slot = torch.arange(len(owner), device=owner.device) - (counts.cumsum(0) - counts)[owner]
-    columns = owner.new_zeros(features, int(counts.max()))
-    live = torch.zeros(columns.shape, device=owner.device)
-    columns[owner, slot] = torch.arange(len(owner), device=owner.device)
-    live[owner, slot] = 1.0
-    return columns, live

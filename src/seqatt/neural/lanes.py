@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from seqatt.neural.body import Body
-from seqatt.neural.budget import batch_size_for, rows_learnt
+from seqatt.neural.budget import batch_size_for, default_members, rows_learnt
 from seqatt.neural.crew import Crew
 from seqatt.neural.engine import Lane
 from seqatt.neural.feed import Draws, Feed
@@ -21,6 +21,7 @@ from seqatt.neural.gates.gate import Gate
 from seqatt.neural.masks import Mask
 from seqatt.neural.noise import Noise
 from seqatt.neural.options import Training
+from seqatt.neural.owner import Owner
 from seqatt.neural.rows import Rows
 from seqatt.neural.separate import Separate, mlp
 from seqatt.neural.shape import Shape
@@ -29,16 +30,16 @@ from seqatt.neural.state import State
 from seqatt.neural.waking import waking
 from seqatt.source import Source, SparseColumns
 
-MakeGate = Callable[[int], Gate]
-WEIGHTS, ORDER, NOISE, PARTS = range(4)  # streams of randomness a seed has
+WEIGHTS, ORDER, NOISE, PARTS, GATE = range(5)  # streams of randomness a seed has
 
 
 @dataclass(frozen=True)
 class Member:
-    """One model of a trial's committee."""
+    """One model of a trial's committee, or one of several variants of it, which draw the same."""
 
     seed: int
     number: int
+    variant: int = 0
 
     def generator(self, stream: int) -> torch.Generator:
         return torch.Generator().manual_seed(self._state(stream))
@@ -53,6 +54,9 @@ class Member:
         return int(np.random.SeedSequence(words).generate_state(1, np.uint64)[0]) & (2**63 - 1)
 
 
+MakeGate = Callable[[Body, Sequence[Member]], Gate]
+
+
 def make_lanes(
     source: Source,
     seeds: Sequence[int],
@@ -62,23 +66,31 @@ def make_lanes(
     *,
     decay: float = 0.0,
     members: int = 1,
+    variants: int = 1,
     dropout: float = 0.0,
     scaled: bool = True,
 ) -> list[Lane]:
     """One lane for all trials where kernels are shared, else one each.
 
     ``decay`` pulls the first-layer weights of unselected features towards zero at every step; ``dropout``
-    is that of inputs, ``scaled`` whether those that stay make up for it.
+    is that of inputs, ``scaled`` whether those that stay make up for it. Several ``variants`` of each trial
+    are trials of their own, one after the other, judged on the same rows, from which none of them learns.
     """
     rows = Rows(source, device)
-    owner = torch.from_numpy(source.owner).to(device)
+    owner = Owner(torch.from_numpy(source.owner).to(device), source.features)
     shared = training.built_in and device.type != "cpu"
-    batch_size = batch_size_for(source.rows, training.batch_size, members)
+    parts_dealt = members if variants == 1 else default_members(source.rows)
+    batch_size = batch_size_for(source.rows, training.batch_size, parts_dealt)
     cells = batch_size * len(source.owner)
     noise = Noise(dropout, cells, device, scaled=scaled) if dropout else None  # one for all
     lanes = []
-    for trials in [list(seeds)] if shared else [[seed] for seed in seeds]:
-        committee = [(Member(seed, i), parts) for seed in trials for i, parts in _deal(source, seed, members)]
+    each = [(seed, variant) for seed in seeds for variant in range(variants)]
+    for trials in [each] if shared else [[one] for one in each]:
+        committee = [
+            (Member(seed, i, variant), parts)
+            for seed, variant in trials
+            for i, parts in _deal(source, seed, parts_dealt)[:members]
+        ]
         crews = [committee] if shared else [[one] for one in committee]
         state = State(len(trials), source.constant, device, repeats=members if shared else 1)
         made = []
@@ -88,7 +100,7 @@ def make_lanes(
                 _try_out(body, source, rows, training)
             draws = [Draws(m.generator(ORDER), m.generator(NOISE), *parts) for m, parts in crew]
             feed = Feed(rows, batch_size, draws, noise)
-            gate = None if make_gate is None else make_gate(len(crew))
+            gate = None if make_gate is None else make_gate(body, [member for member, _ in crew])
             made.append(Crew(body, gate, feed, state, owner, decay, members))
         lanes.append(Lane(made, state))
     return lanes

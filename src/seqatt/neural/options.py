@@ -166,6 +166,39 @@ def _temperatures(pair: Any) -> tuple[float, float]:
     return first, last
 
 
+@dataclass(frozen=True)
+class PenaltyOptions(Training):
+    """A method with a penalty. Left at None its strength is chosen on rows kept aside."""
+
+    penalty: float | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _number(self, "penalty", least=0, optional=True)
+
+
+@dataclass(frozen=True)
+class StochasticGatesOptions(PenaltyOptions):
+    """``sigma`` is the spread of the gates' noise."""
+
+    sigma: float = 0.5
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _number(self, "sigma", above=0)
+
+
+@dataclass(frozen=True)
+class BatchAttentionOptions(Training):
+    """``attention_width`` is that of the hidden layer of the network that attends."""
+
+    attention_width: int = 128
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _whole(self, "attention_width", least=1)
+
+
 def one_of(argument: str, value: Any, allowed: list[str]) -> None:
     if value not in allowed:
         raise ValueError(f"{argument}: unknown {value!r}; use one of {', '.join(allowed)}")

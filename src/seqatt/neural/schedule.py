@@ -79,6 +79,24 @@ def algorithm_1(k: int, steps: int, *, features_per_phase: int = 1) -> Schedule:
     return tuple(Phase(steps, take=take, fresh=True) for take in takes(k, features_per_phase))
 
 
+def at_once(k: int, steps: int, *, sees: Sees = "attended") -> Schedule:
+    """One training, at the end of which all k are chosen."""
+    return (Phase(steps, take=k, sees=sees),)
+
+
+def one_by_one(k: int, steps: int, *, sees: Sees = "attended") -> Schedule:
+    """One training, its steps divided among k choices."""
+    return tuple(Phase(share, take=1, sees=sees) for share in split(steps, k))
+
+
+def trial_of_strength(steps: int) -> Schedule:
+    """A new network on the chosen features alone, cooled down: what the choice was worth."""
+    return tuple(
+        Phase(share, sees="kept", fresh=i == 0, rate=rate)
+        for i, (share, rate) in enumerate(zip(split(steps, 3), (1.0, 0.3, 0.1), strict=True))
+    )
+
+
 def cooling(steps: int, parts: int = 20) -> Schedule:
     """Train on every feature, choosing nothing, the learning rate falling along a cosine."""
     return tuple(

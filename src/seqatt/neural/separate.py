@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from seqatt.neural.body import Body, mean_rows
+from seqatt.neural.body import Body, Penalty, mean_rows
 from seqatt.neural.losses import plain_rows
 from seqatt.neural.rows import Batch
 from seqatt.neural.shape import Shape
@@ -84,22 +84,66 @@ class Separate(Body):
             group["lr"] = rate * factor
 
     def train(self, batch: Batch, weights: Tensor) -> Tensor:
-        x, y, w = batch.x, batch.y, batch.w
         leaf = weights[0].detach().requires_grad_()
         with self._own_randomness(), torch.enable_grad():
-            out = self.module(self._admit(x[0], leaf))
-            loss = self._mean_loss(out, y[0], None if w is None else w[0], self._smoothing)
-            self.module.zero_grad()
-            loss.backward()  # type: ignore[no-untyped-call]
-            if self._optimizer is not None:
-                self._optimizer.step()
+            loss = self._loss_of(self._admit(batch.x[0], leaf), batch)
+            self._step(loss)
         self._last = loss.detach()[None]
         return torch.zeros_like(weights) if leaf.grad is None else leaf.grad[None]
 
+    def train_with(self, batch: Batch, weights: Tensor, penalty: Penalty) -> None:
+        with self._own_randomness(), torch.enable_grad():
+            x = self._admit(batch.x[0], weights[0]).detach().requires_grad_()
+            loss = self._loss_of(x, batch)
+            (flow,) = torch.autograd.grad(loss, x, create_graph=True)
+            self._step(loss + penalty(flow[None] * len(x)).sum())
+        self._last = loss.detach()[None]
+
+    def input_gradients(self, batch: Batch, weights: Tensor) -> Tensor:
+        with self._judging(), torch.enable_grad():
+            x = (batch.x[0] * weights[0]).requires_grad_()
+            return torch.autograd.grad(self._loss_of(x, batch), x)[0][None] * len(x)
+
+    def first_layer(self) -> Tensor:
+        return self._first_linear().weight.data[None]
+
+    def first_gradient(self, batch: Batch, weights: Tensor) -> Tensor:
+        layer = self._first_linear()
+        own = layer.weight.data.clone()
+        layer.weight.data.mul_(weights[0])
+        try:
+            with self._judging(), torch.enable_grad():
+                return torch.autograd.grad(self._loss_of(batch.x[0], batch), layer.weight)[0][None]
+        finally:
+            layer.weight.data.copy_(own)
+
+    def _step(self, loss: Tensor) -> None:
+        self.module.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        if self._optimizer is not None:
+            self._optimizer.step()
+
+    def _loss_of(self, x: Tensor, batch: Batch) -> Tensor:
+        """What it learns from, smoothed labels and all."""
+        w = None if batch.w is None else batch.w[0]
+        return self._mean_loss(self.module(x), batch.y[0], w, self._smoothing)
+
     def shrink(self, factors: Tensor) -> None:
-        first = self.module[0] if isinstance(self.module, nn.Sequential) else self.module
+        first = self._first()
         if isinstance(first, nn.Linear) and first.in_features == factors.shape[1]:
             first.weight.data.mul_(factors)
+
+    def _first(self) -> nn.Module:
+        return self.module[0] if isinstance(self.module, nn.Sequential) else self.module
+
+    def _first_linear(self) -> nn.Linear:
+        first = self._first()
+        if isinstance(first, nn.Linear):
+            return first
+        raise ValueError(
+            "model: this method judges features by the weights of a first Linear layer, and "
+            f"{type(self.module).__name__} has none; give an nn.Sequential that starts with nn.Linear"
+        )
 
     def _admit(self, x: Tensor, weights: Tensor) -> Tensor:
         """Inputs scaled by their weights or, for a module that scales them back, blended.
@@ -137,12 +181,8 @@ class Separate(Body):
 
     def predict(self, x: Tensor, weights: Tensor, *, flat: bool = False) -> Tensor:
         """Outputs (1, B, o); ``flat`` gives them as the module does."""
-        self.module.eval()
-        try:
-            with torch.no_grad(), self._own_randomness(keep=False):
-                out: Tensor = self.module(x[0] * weights[0])
-        finally:
-            self.module.train()
+        with self._judging(), torch.no_grad():
+            out: Tensor = self.module(x[0] * weights[0])
         return out if flat else _two_dimensional(out)[None]
 
     def _mean_loss(self, out: Any, y: Tensor, w: Tensor | None, smoothing: float = 0.0) -> Tensor:
@@ -182,6 +222,16 @@ class Separate(Body):
             except Exception as error:
                 raise _bad_loss(out, y, error) from error
         return _two_dimensional(out)
+
+    @contextmanager
+    def _judging(self) -> Iterator[None]:
+        """The module as it predicts: nothing dropped, nothing counted, no randomness spent."""
+        self.module.eval()
+        try:
+            with self._own_randomness(keep=False):
+                yield
+        finally:
+            self.module.train()
 
     @contextmanager
     def _own_randomness(self, *, keep: bool = True) -> Iterator[None]:

@@ -15,9 +15,10 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from seqatt.neural.adam import Adam
-from seqatt.neural.body import Body, mean_rows
+from seqatt.neural.body import Body, Penalty, mean_rows
 from seqatt.neural.losses import make_loss
 from seqatt.neural.product import DIVIDED_FROM, cut, product, product_of_pieces
 from seqatt.neural.rows import Batch
@@ -28,10 +29,14 @@ JUDGED_CELLS = (1 << 25, 1 << 18)  # numbers worked on at a time: on an accelera
 
 
 class Activation(NamedTuple):
-    """``forward(sums, room)`` and, from the gradient it is given and overwrites, ``backward``."""
+    """``forward(sums, room)`` and, from the gradient it is given and overwrites, ``backward``.
+
+    ``plain`` is the same function for autograd.
+    """
 
     forward: Callable[[Tensor, Tensor], Tensor]
     backward: Callable[[Tensor, Tensor, Tensor], Tensor]  # (gradient, sums, activations); it may spoil all
+    plain: Callable[[Tensor], Tensor]
 
 
 # Rectified sums are not needed again: what was positive is all that counts on the way back.
@@ -39,18 +44,22 @@ ACTIVATIONS = {
     "relu": Activation(
         lambda z, room: torch.relu_(z),
         lambda g, z, a: g.mul_(torch.sign(a, out=a)),
+        torch.relu,
     ),
     "tanh": Activation(
         lambda z, room: torch.tanh(z, out=room),
         lambda g, z, a: aten.tanh_backward.grad_input(g, a, grad_input=g),
+        torch.tanh,
     ),
     "gelu": Activation(
         lambda z, room: aten.gelu.out(z, out=room),
         lambda g, z, a: aten.gelu_backward.grad_input(g, z, grad_input=g),
+        F.gelu,
     ),
     "silu": Activation(
         lambda z, room: aten.silu.out(z, out=room),
         lambda g, z, a: aten.silu_backward.grad_input(g, z, grad_input=g),
+        F.silu,
     ),
 }
 
@@ -134,11 +143,20 @@ class Stacked(Body):
         self._rate.fill_(self._base_rate * factor)
 
     def train(self, batch: Batch, weights: Tensor) -> Tensor:
+        row = weights.unsqueeze(1)
+        outer = self._backward(batch, row)
+        torch.mul(self.weights[0], outer, out=self._scaled)
+        product(self._ones, self._scaled, out=self._wide_gate_grad)
+        outer.mul_(row)
+        self._adam.step(self._grads)
+        return self._gate_grad
+
+    def _backward(self, batch: Batch, row: Tensor, *, noisy: bool = True) -> Tensor:
+        """All gradients; of the first layer's weights as they are when scaled by ``row`` (T, 1, c)."""
         x, w = batch.x, batch.w
         room = self._room(x)
-        row = weights.unsqueeze(1)
         self._first_layer(x, row, room)
-        self._upper_layers(room)
+        self._upper_layers(room, noisy=noisy)
         delta = self._loss.grad(room.out, batch.y).mT
         delta.mul_(room.share if w is None else (w * room.share).unsqueeze(1))
         for i in range(len(self.weights) - 1, 0, -1):
@@ -149,12 +167,45 @@ class Stacked(Body):
                 delta.mul_(room.noise[i - 1])
             self._activation.backward(delta, room.sums[i - 1], room.active[i - 1])
         torch.sum(delta, 2, out=self._bias_grads[0])
-        outer = product(delta, x, out=self._weight_grads[0])
-        torch.mul(self.weights[0], outer, out=self._scaled)
-        product(self._ones, self._scaled, out=self._wide_gate_grad)
-        outer.mul_(row)
+        return product(delta, x, out=self._weight_grads[0])
+
+    def train_with(self, batch: Batch, weights: Tensor, penalty: Penalty) -> None:
+        with torch.enable_grad():
+            params = [p.detach().requires_grad_() for p in self._adam.params]
+            x = (batch.x * weights.unsqueeze(1)).requires_grad_()
+            loss = self._plain_loss(x, params, batch)
+            (flow,) = torch.autograd.grad(loss.sum(), x, create_graph=True)
+            total = loss.sum() + penalty(flow * x.shape[1]).sum()
+            found = torch.autograd.grad(total, params)
+        for grad, new in zip(self._grads, found, strict=True):
+            grad.copy_(new)
         self._adam.step(self._grads)
-        return self._gate_grad
+
+    def input_gradients(self, batch: Batch, weights: Tensor) -> Tensor:
+        with torch.enable_grad():
+            x = (batch.x * weights.unsqueeze(1)).requires_grad_()
+            loss = self._plain_loss(x, self._adam.params, batch, noisy=False)
+            return torch.autograd.grad(loss.sum(), x)[0] * x.shape[1]
+
+    def _plain_loss(self, x: Tensor, params: Sequence[Tensor], batch: Batch, *, noisy: bool = True) -> Tensor:
+        """The mean loss (T,) in operations that autograd knows."""
+        layers = len(self.weights)
+        flow = x.mT
+        for i in range(layers):
+            if i:
+                flow = self._activation.plain(flow)
+                if noisy and self._shape.dropout:
+                    flow = flow * self._draw_noise(flow)
+            flow = params[i] @ flow + params[layers + i].unsqueeze(2)
+        # What ``last_loss`` looks at.
+        self._room(batch.x).out.copy_(flow.mT.detach())
+        return mean_rows(self._loss.rows(flow.mT, batch.y), batch.w)
+
+    def first_layer(self) -> Tensor:
+        return self.weights[0]
+
+    def first_gradient(self, batch: Batch, weights: Tensor) -> Tensor:
+        return self._backward(batch, weights.unsqueeze(1), noisy=False).clone()
 
     def last_loss(self, batch: Batch) -> Tensor:
         return mean_rows(self._loss.rows(self._room(batch.x).out, batch.y), batch.w)

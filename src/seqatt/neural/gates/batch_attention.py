@@ -1,0 +1,97 @@
+"""Attention that a small network pays to a batch as a whole (Liao, Latty, Yang 2021)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+import torch
+from torch import Tensor
+
+from seqatt.neural.adam import Adam
+from seqatt.neural.gates.gate import Gate
+from seqatt.neural.masks import Softmax
+from seqatt.neural.owner import Owner
+from seqatt.neural.product import DIVIDED_FROM, product
+from seqatt.neural.rows import Batch
+from seqatt.neural.state import State
+
+
+class BatchAttention(Gate):
+    """``softmax(mean over the batch of W2 tanh(W1 x + b1) + b2)``, averaged over rows to score.
+
+    The mean goes inside: ``W2`` meets the batch's mean activations, once.
+    """
+
+    judged_rows = 2048
+
+    def __init__(
+        self,
+        owner: Owner,
+        width: int,
+        rate: float,
+        generators: Sequence[torch.Generator],
+        device: torch.device,
+    ) -> None:
+        models = len(generators)
+        sizes = [(width, owner.columns), (owner.features, width)]
+        self._generators = list(generators)
+        self.layers = [torch.zeros(models, *size, device=device) for size in sizes]
+        self.biases = [torch.zeros(models, size[0], device=device) for size in sizes]
+        self.weights = torch.full((models, owner.features), 1 / owner.features, device=device)
+        self._params = self.layers + self.biases
+        self._grads = [torch.zeros_like(p) for p in self._params]
+        self._adam = Adam(self._params, torch.tensor(rate, device=device))
+        self._mask = Softmax()
+        self._mean = torch.zeros(models, width, device=device)
+        self._seen = torch.zeros_like(self.weights)
+        self._batch: tuple[Tensor, Tensor] | None = None
+        self.reset()
+
+    def shares_nothing(self) -> bool:
+        return self.weights.numel() <= DIVIDED_FROM
+
+    def refresh(self, state: State) -> None:
+        return
+
+    def look(self, batch: Batch, state: State) -> None:
+        x = batch.x
+        sums = x.new_empty(len(x), self._mean.shape[1], x.shape[1])
+        active = product(self.layers[0], x.mT, out=sums).add_(self.biases[0].unsqueeze(2)).tanh_()
+        torch.mean(active, 2, out=self._mean)
+        logits = (self.layers[1] @ self._mean.unsqueeze(2)).squeeze(2).add_(self.biases[1])
+        self._mask.weights(logits, state.closed, out=self.weights)
+        self._batch = x, active
+
+    def learn(self, grad: Tensor, state: State) -> None:
+        assert self._batch is not None
+        x, active = self._batch
+        flow = self._mask.pull(grad, self.weights, self.weights)
+        lower, upper, lower_bias, upper_bias = self._grads
+        torch.mul(flow.unsqueeze(2), self._mean.unsqueeze(1), out=upper)
+        upper_bias.copy_(flow)
+        back = (self.layers[1].mT @ flow.unsqueeze(2)) / x.shape[1]
+        delta = active.square_().neg_().add_(1).mul_(back)
+        product(delta, x, out=lower)
+        torch.sum(delta, 2, out=lower_bias)
+        self._adam.step(self._grads)
+
+    def judge(self, batches: Iterable[Batch], state: State) -> None:
+        total, rows = torch.zeros_like(self._seen), 0
+        for batch in batches:
+            self.look(batch, state)
+            total += self.weights * batch.x.shape[1]
+            rows += batch.x.shape[1]
+        self._seen.copy_(total / rows)
+
+    def scores(self) -> Tensor:
+        return self._seen
+
+    def reset(self) -> None:
+        """torch.nn.Linear's own initialisation."""
+        for layer, bias in zip(self.layers, self.biases, strict=True):
+            bound = 1 / math.sqrt(layer.shape[2])
+            for t, generator in enumerate(self._generators):
+                layer[t].copy_(torch.empty(layer.shape[1:]).uniform_(-bound, bound, generator=generator))
+                bias[t].copy_(torch.empty(bias.shape[1:]).uniform_(-bound, bound, generator=generator))
+        self._adam.forget()

@@ -1,0 +1,157 @@
+"""A rival of Sequential Attention as a method: a gate, a schedule and, for some, a penalty to choose.
+
+Several strengths of a penalty share the budget of one training. They are variants of a trial, side by side:
+each chooses its k features, then trains a new network on these alone, and the one whose network does best
+on rows that none of them learns from gives the answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from seqatt.neural.body import Body
+from seqatt.neural.budget import (
+    batch_size_for,
+    default_decay,
+    default_input_dropout,
+    default_members,
+    steps_for,
+)
+from seqatt.neural.engine import Lane, run
+from seqatt.neural.gates.gate import Gate
+from seqatt.neural.lanes import GATE, Member, make_lanes, work_of
+from seqatt.neural.options import Training
+from seqatt.neural.owner import Owner
+from seqatt.neural.schedule import Schedule, at_once, trial_of_strength
+from seqatt.neural.threads import threads_for
+from seqatt.selection import Trace
+from seqatt.source import Source
+
+JUDGING = 0.25  # share of the steps that a strength's trial takes
+
+
+class Setup(NamedTuple):
+    """What a gate is made of: the models it serves, their penalties (T,) and what they draw from."""
+
+    body: Body
+    owner: Owner
+    scale: Tensor  # (d,): the root of the number of table columns a feature has
+    penalty: Tensor
+    generators: list[torch.Generator]
+    options: Any
+
+
+@dataclass(frozen=True)
+class Rival:
+    """``strengths`` are those of the penalty to choose from, for k features; none where there is no penalty.
+
+    One that ``decays`` has the weight decay that Sequential Attention has on the features not chosen: what
+    keeps its network from knowing a small table by heart.
+    """
+
+    title: str
+    make_gate: Callable[[Setup], Gate]
+    schedule: Callable[[int, int], Schedule] = at_once
+    strengths: Callable[[int], Sequence[float]] = lambda k: ()
+    decays: bool = False
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What each model will do."""
+
+    schedule: Schedule
+    penalties: list[float]
+    batch_size: int
+
+    @property
+    def variants(self) -> int:
+        return max(1, len(self.penalties))
+
+
+def plan(rival: Rival, source: Source, k: int, options: Training) -> Plan:
+    """The steps of a trial's variants add up to the budget of a selection by Sequential Attention."""
+    asked = getattr(options, "penalty", None)
+    penalties = list(rival.strengths(k)) if asked is None else [asked]
+    several = len(penalties) > 1
+    batch = batch_size_for(source.rows, options.batch_size, default_members(source.rows) if several else 1)
+    steps = steps_for(source.rows, batch, options.epochs, k) // max(1, len(penalties))
+    judging = max(3, round(JUDGING * steps)) if several else 0
+    schedule = rival.schedule(k, max(k, steps - judging))  # a choice needs a step, however short the training
+    return Plan(schedule + (trial_of_strength(judging) if several else ()), penalties, batch)
+
+
+def settings(source: Source, options: Training, plan: Plan) -> dict[str, Any]:
+    """The options as they were resolved for this table; each trial adds the penalty it chose."""
+    steps = sum(phase.steps for phase in plan.schedule)
+    tried = {"penalties": plan.penalties} if plan.penalties else {}
+    return (
+        options.record()
+        | tried
+        | {
+            "batch_size": plan.batch_size,
+            "input_dropout": _input_dropout(source, options),
+            "steps": steps,
+            "epochs": plan.variants * steps * plan.batch_size / source.rows,
+        }
+    )
+
+
+def choose(
+    rival: Rival,
+    source: Source,
+    seeds: Sequence[int],
+    options: Training,
+    device: torch.device,
+    plan: Plan,
+    advance: Callable[[int], None],
+) -> list[Trace]:
+    owner = Owner(torch.from_numpy(source.owner).to(device), source.features)
+    scale = torch.tensor([len(columns) for columns in source.members], device=device).sqrt()
+
+    def make_gate(body: Body, members: Sequence[Member]) -> Gate:
+        penalty = [plan.penalties[m.variant] if plan.penalties else 0.0 for m in members]
+        generators = [m.generator(GATE) for m in members]
+        told = torch.tensor(penalty, device=device)
+        return rival.make_gate(Setup(body, owner, scale, told, generators, options))
+
+    with threads_for(work_of(source, options), device) as threads:
+        lanes = make_lanes(
+            source,
+            seeds,
+            options,
+            device,
+            make_gate,
+            decay=default_decay(source.rows) if rival.decays else 0.0,
+            variants=plan.variants,
+            dropout=_input_dropout(source, options),
+        )
+        traces = run(lanes, plan.schedule, advance, threads)
+        return _best(traces, lanes, plan) if plan.penalties else traces
+
+
+@torch.no_grad()
+def _best(traces: list[Trace], lanes: Sequence[Lane], plan: Plan) -> list[Trace]:
+    """Of each trial's variants the one whose features served best on rows kept aside."""
+    if plan.variants == 1:
+        return [replace(trace, settings={"penalty": plan.penalties[0]}) for trace in traces]
+    losses = torch.cat([crew.judged_loss() for lane in lanes for crew in lane.crews])
+    table = losses.double().cpu().numpy().reshape(-1, plan.variants)
+    best = np.where(np.isfinite(table), table, np.inf).argmin(1)
+    chosen = []
+    for trial, (winner, row) in enumerate(zip(best.tolist(), table, strict=True)):
+        told = {"penalty": plan.penalties[winner], "penalty_losses": row.tolist()}
+        chosen.append(replace(traces[trial * plan.variants + winner], settings=told))
+    return chosen
+
+
+def _input_dropout(source: Source, options: Training) -> float:
+    if options.input_dropout is not None:
+        return options.input_dropout
+    return default_input_dropout(source.rows, len(source.owner))

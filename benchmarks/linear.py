@@ -93,14 +93,14 @@ def from_rows(n: int, d: int, k: int, rounds: int) -> dict[str, Any]:
         "ratios": {},
     }
     slow = {}
-    for name, play in list(players.items()):
+    for name, play in players.items():
         started = time.perf_counter()
         coef = play()
         slow[name] = time.perf_counter() - started
         row["difference"] = max(row["difference"], float(np.abs(coef - ours).max()))
         row["same"] = row.get("same", True) and bool(((coef != 0) == (ours != 0)).all())
-        if slow[name] > max(ENOUGH / rounds, 4 * min(slow.values())):
-            del players[name]  # not the better one: once is enough
+    for name in [name for name in slow if slow[name] > max(ENOUGH / rounds, 4 * min(slow.values()))]:
+        del players[name]  # not the better one: once is enough
     turns = in_turns([lambda: omp(X, y, k), *players.values()], rounds, 1)
     row["times"]["seqatt"] = statistics.median(turns[0])
     for name, theirs in zip(players, turns[1:], strict=True):

@@ -6,13 +6,15 @@
 
 From rows, scikit-learn has ``orthogonal_mp`` (with and without ``precompute``) and, by hand, the product X'X
 and then ``orthogonal_mp_gram``. From a Gram matrix it has ``orthogonal_mp_gram``. ``lars_path`` is timed
-once: it is another algorithm. Coefficients must agree. Memory is what a process of its own needs beyond X.
+once: it is another algorithm. Coefficients must agree. CPU seconds are measured apart, with one BLAS
+thread. Memory is what a process of its own needs beyond X.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -23,6 +25,7 @@ from typing import Any
 import numpy as np
 from common import print_table, seconds_of, write_record
 from sklearn.linear_model import lars_path, orthogonal_mp, orthogonal_mp_gram
+from threadpoolctl import threadpool_limits
 
 from seqatt.linear import Gram, omp
 
@@ -59,6 +62,17 @@ def in_turns(works: list[Any], rounds: int, repeats: int) -> list[list[float]]:
     return [list(column) for column in zip(*measured[1:], strict=True)]
 
 
+def cpu_seconds(work: Any, rounds: int) -> float:
+    """The least of all threads together, with one BLAS thread: what a busy machine disturbs least."""
+    with threadpool_limits(1, user_api="blas"):
+        taken = []
+        for _ in range(rounds):
+            started = time.process_time()
+            work()
+            taken.append(time.process_time() - started)
+    return min(taken)
+
+
 def spread(ours: list[float], theirs: list[float]) -> dict[str, float]:
     ratios = [b / a for a, b in zip(ours, theirs, strict=True)]
     return {"median": statistics.median(ratios), "least": min(ratios), "most": max(ratios)}
@@ -79,19 +93,21 @@ def from_rows(n: int, d: int, k: int, rounds: int) -> dict[str, Any]:
         "ratios": {},
     }
     slow = {}
-    for name, play in list(players.items()):
+    for name, play in players.items():
         started = time.perf_counter()
         coef = play()
         slow[name] = time.perf_counter() - started
         row["difference"] = max(row["difference"], float(np.abs(coef - ours).max()))
         row["same"] = row.get("same", True) and bool(((coef != 0) == (ours != 0)).all())
-        if slow[name] > max(ENOUGH / rounds, 4 * min(slow.values())):
-            del players[name]  # not the better one: once is enough
+    for name in [name for name in slow if slow[name] > max(ENOUGH / rounds, 4 * min(slow.values()))]:
+        del players[name]  # not the better one: once is enough
     turns = in_turns([lambda: omp(X, y, k), *players.values()], rounds, 1)
     row["times"]["seqatt"] = statistics.median(turns[0])
     for name, theirs in zip(players, turns[1:], strict=True):
         row["times"][name] = statistics.median(theirs)
         row["ratios"][name] = spread(turns[0], theirs)
+    row["cpu"] = {"seqatt": cpu_seconds(lambda: omp(X, y, k), rounds)}
+    row["cpu"].update({name: cpu_seconds(play, rounds) for name, play in players.items()})
     for name in slow.keys() - players.keys():
         row["times"][name] = slow[name]
         row["ratios"][name] = {"once": slow[name] / row["times"]["seqatt"]}
@@ -192,7 +208,7 @@ def main() -> None:
         print(json.dumps(found, indent=1))
         write_record("linear-stream", f"python benchmarks/linear.py --stream {asked.stream}", found)
         return
-    results = []
+    results, before = [], os.getloadavg()
     for size in SIZES:
         if asked.only and "x".join(map(str, size)) != asked.only:
             continue
@@ -212,7 +228,11 @@ def main() -> None:
         [[*line, *[None] * (8 - len(line))] for line in shown],
     )
     name, more = (f"linear-{asked.only}", f" --only {asked.only}") if asked.only else ("linear", "")
-    write_record(name, f"python benchmarks/linear.py --rounds {asked.rounds}{more}", {"sizes": results})
+    write_record(
+        name,
+        f"python benchmarks/linear.py --rounds {asked.rounds}{more}",
+        {"load_before": before, "load_after": os.getloadavg(), "sizes": results},
+    )
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from seqatt.linear.threads import Floats, add_square, mirror, share
 
-BLOCK_CELLS = 1 << 20  # cells of a block: a few megabytes, within a core's reach
+BLOCK_CELLS = 1 << 20  # cells of a block that has to be made: a few megabytes, within a core's reach
 PARTS = 4  # pieces a pass over the rows is cut into, whatever the number of cores
 Span = tuple[int, int]
 
@@ -71,11 +71,11 @@ class Design:
             total = np.zeros((m, self.d))
             for b in range(cuts[piece], cuts[piece + 1]):
                 rows = self.block(*blocks[b])
-                left = np.empty((len(rows), m))
-                left[:, : len(chosen)] = rows[:, chosen]
+                left = np.empty((m, len(rows)))
+                left[: len(chosen)] = rows.T[chosen]
                 if others is not None:
-                    left[:, len(chosen) :] = others[places[b] : places[b + 1]]
-                total += left.T @ rows
+                    left[len(chosen) :] = others[places[b] : places[b + 1]].T
+                total += left @ rows
             return total
 
         return np.asarray(sum(share(part, range(PARTS), cost)))
@@ -120,8 +120,11 @@ class Design:
         return np.asarray(dense)
 
     def _blocks(self, times: int = 1) -> Iterator[Span]:
-        rows = 2 * BLOCK_CELLS // self.d if self.plain else BLOCK_CELLS // self.d
-        size = times * int(np.clip(rows, 1024 if self.plain else 64, 16_384))
+        if self.plain:  # enough rows that adding up their products costs little, few enough for a cache
+            rows = int(np.clip(5 * self.d // 2, 512, 2048))
+        else:
+            rows = int(np.clip(BLOCK_CELLS // self.d, 64, 16_384))
+        size = times * rows
         size = min(size, max(64, -(-self.n // PARTS)))
         for first, last in self.spans:
             for start in range(first, last, size):

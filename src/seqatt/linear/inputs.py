@@ -40,7 +40,11 @@ def read_targets(y: Any, rows: int) -> tuple[Floats, bool]:
     if targets.dtype.kind not in "fiub":
         raise TypeError(f"y: must hold numbers, got {targets.dtype}; seqatt.select takes classes")
     flat = targets.ndim == 1
-    targets = targets.astype(np.float64).reshape(len(targets), -1) if targets.ndim in (1, 2) else targets
+    targets = (
+        targets.astype(np.float64, copy=False).reshape(len(targets), -1)
+        if targets.ndim in (1, 2)
+        else targets
+    )
     if targets.ndim != 2 or targets.shape[1] == 0:
         raise ValueError(f"y: must have a value a row, or a row of them, got shape {targets.shape}")
     if len(targets) != rows:
@@ -115,11 +119,13 @@ def make_design(X: Any, y: Any, weights: Any, *, centre: bool, scale: bool) -> t
     rows = read_rows(X)
     targets, flat = read_targets(y, rows.shape[0])
     w = read_weights(weights, rows.shape[0])
+    raw = Design(rows, ((0, rows.shape[0]),))
+    if w is None and not centre and not scale:
+        return raw, targets, flat
     even = np.full(rows.shape[0], 1.0) if w is None else w
     total = even.sum()
     if total <= 0:
         raise ValueError("sample_weight: every weight is zero; there is nothing to learn from")
-    raw = Design(rows, ((0, rows.shape[0]),))
     none = np.empty(0, dtype=np.intp)
     mean = raw.products(none, even[:, None])[0] / total if centre or scale else None
     if mean is not None:

@@ -5,7 +5,7 @@ Every chosen column x gives the next vector q of an orthonormal basis of the cho
 Three ways lead to ``a``:
 
 - a Gram matrix: its column of x, less what the earlier ``a`` explain (an incremental Cholesky factor);
-- the same from rows, with the few columns of the Gram matrix that are needed, fetched several at a time;
+- the same from rows, with the few columns of the Gram matrix that are needed (``fetched``);
 - q itself, orthogonalised twice, and a pass over the rows for every choice. It loses no digits to squaring,
   and takes over where the others would.
 """
@@ -15,10 +15,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from seqatt.linear.basis import NONE, BasisPursuit
 from seqatt.linear.design import Design
+from seqatt.linear.fetched import Fetched
 from seqatt.linear.gram import Gram
 from seqatt.linear.inputs import Blocks, insist_on_finite, make_design, read_blocks, read_k
 from seqatt.linear.path import Path
@@ -27,6 +27,7 @@ from seqatt.linear.threads import Floats, calm
 
 WHOLE = 3  # fetching the columns of k features costs as much as the Gram matrix at a third of them
 SAMPLED = 16  # one row in so many tells which columns will be needed
+SAMPLE = 1 << 15  # of them at most
 
 
 def omp(
@@ -75,7 +76,7 @@ def omp(
         blocks = read_blocks(groups, X.features)
         pursuit = Pursuit(normal.cross, normal.energy, blocks, exact=normal.square)
         with calm():
-            return pursuit.run(read_k(k, blocks.count), column).path(X.flat)
+            return pursuit.run(read_k(k, blocks.count), lambda j: (column(j), 0)).path(X.flat)
     design, targets, flat = make_design(X, y, sample_weight, centre=centre, scale=scale)
     blocks = read_blocks(groups, design.d)
     with calm():
@@ -91,7 +92,7 @@ def pursue_rows(
         cross = design.products(NONE, targets).T
         insist_on_finite(cross)
         square = design.square()
-        pursuit = Pursuit(cross, _energy(targets), blocks, seen=seen).run(k, lambda j: square[j])
+        pursuit = Pursuit(cross, _energy(targets), blocks, seen=seen).run(k, lambda j: (square[j], 0))
         del square
     else:
         pursuit = _pursue_some(design, targets, k, blocks, seen)
@@ -104,11 +105,8 @@ def _pursue_some(
     design: Design, targets: Floats, k: int, blocks: Blocks, seen: list[Floats] | None = None
 ) -> Pursuit:
     """With as few columns of the Gram matrix as a good guess allows."""
-    # More at a time are cheaper each, and more of them in vain; where rows are few, guesses are poor.
-    several = np.clip(k // 2, 16, 128) if design.n > design.d else np.clip(k // 4, 8, 32)
-    fetched = Fetched(design, blocks, int(several))
     guess = NONE
-    rows = min(design.n // SAMPLED, max(4096, 4 * design.d))
+    rows = min(design.n // SAMPLED, SAMPLE)
     if rows >= 2 * design.d and len(design.spans) == 1:
         few = design.sample(rows)
         theirs = np.concatenate([targets[start:stop] for start, stop in few.spans])
@@ -117,37 +115,10 @@ def _pursue_some(
     products = design.products(guess, targets)
     cross = products[len(guess) :].T
     insist_on_finite(cross)
+    fetched = Fetched(design, blocks, k, guess)
     fetched.keep(guess, products[: len(guess)])
     pursuit = Pursuit(cross, _energy(targets), blocks, seen=seen)
     return pursuit.run(k, lambda j: fetched.column(j, pursuit))
-
-
-class Fetched:
-    """Columns of the Gram matrix that have been needed, or are likely to be."""
-
-    def __init__(self, design: Design, blocks: Blocks, several: int) -> None:
-        self.design, self.blocks, self.several = design, blocks, several
-        self.place = np.full(design.d, -1)
-        self.rows: list[Floats] = []
-
-    def keep(self, columns: NDArray[np.intp], rows: Floats) -> None:
-        self.place[columns] = len(self.rows) + np.arange(len(columns))
-        self.rows.extend(rows)
-
-    def column(self, j: int, pursuit: Pursuit) -> Floats:
-        """One column; with it come those that are likely to be next."""
-        if self.place[j] < 0:
-            wanted = np.append(self.blocks.columns(self._likely(pursuit)), j)
-            wanted = np.unique(wanted[self.place[wanted] < 0])
-            self.keep(wanted, self.design.products(wanted))
-        return self.rows[int(self.place[j])]
-
-    def _likely(self, pursuit: Pursuit) -> NDArray[np.intp]:
-        """The features most correlated with the residual now."""
-        scores = self.blocks.norms(pursuit.c)
-        scores[~pursuit.open] = -1.0
-        several = min(self.several, len(scores))
-        return np.argpartition(-scores, several - 1)[:several]
 
 
 def _energy(targets: Floats) -> Floats:

@@ -14,6 +14,8 @@ from seqatt.linear.threads import Floats
 
 TRUST_COLUMN = 1e-6  # share of a column's squared length that must be new: below it the rows decide
 TRUST_LOSS = 1e-8  # share of the target's energy that must be left, likewise
+# Column j of the Gram matrix, less what the first vectors of the basis explain, and how many of them.
+Column = Callable[[int], tuple[Floats, int]]
 
 
 class Pursuit:
@@ -46,7 +48,7 @@ class Pursuit:
         self.losses: list[float] = []
         self.stopped: str | None = None
 
-    def run(self, k: int, column: Callable[[int], Floats]) -> Pursuit:
+    def run(self, k: int, column: Column) -> Pursuit:
         """Choose until there are ``k``, nothing is left, or digits run out that the rows still have."""
         while len(self.order) < k:
             if self.norms is None and self.loss < TRUST_LOSS * self.null_loss:
@@ -71,16 +73,17 @@ class Pursuit:
             self.open[best] = False
         return self
 
-    def _enter(self, feature: int, score: float, column: Callable[[int], Floats]) -> bool:
+    def _enter(self, feature: int, score: float, column: Column) -> bool:
         """Whether the feature's columns could be told from the chosen ones, and so went in."""
         began = len(self.columns)
         for j in [feature] if self.blocks.single else self.blocks.columns(feature).tolist():
             t = len(self.columns)
             if t == len(self.basis):
                 self.basis = np.concatenate([self.basis, np.empty_like(self.basis)])
-            a, gram = self.basis[t], column(j)
-            np.subtract(gram, self.basis[:t, j] @ self.basis[:t], out=a)
-            new, whole = a.item(j), gram.item(j)
+            a, (gram, since) = self.basis[t], column(j)
+            np.subtract(gram, self.basis[since:t, j] @ self.basis[since:t], out=a)
+            known = self.basis[:since, j]
+            new, whole = a.item(j), gram.item(j) + float(known @ known)
             if self.norms is None and (
                 new <= TRUST_COLUMN * whole or score <= NEGLIGIBLE * math.sqrt(self.null_loss * whole)
             ):

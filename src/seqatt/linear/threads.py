@@ -26,11 +26,11 @@ PANELS = 4  # of a Gram matrix: their triangle balances over two cores
 
 
 @cache
-def _crew() -> tuple[ThreadPoolExecutor, ThreadpoolController]:
-    workers = min(
-        8, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    )
-    return ThreadPoolExecutor(workers, thread_name_prefix="seqatt-linear"), ThreadpoolController()
+def _crew() -> tuple[ThreadPoolExecutor, ThreadpoolController, int]:
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    others = min(8, cores) - 1
+    pool = ThreadPoolExecutor(max(1, others), thread_name_prefix="seqatt-linear")
+    return pool, ThreadpoolController(), others
 
 
 @contextmanager
@@ -41,12 +41,31 @@ def calm() -> Iterator[None]:
 
 
 def share(work: Callable[[Piece], Part], pieces: Iterable[Piece], cost: float) -> list[Part]:
-    """What ``work`` gives for every piece, in order; small ``cost`` (multiply-adds) stays on this thread."""
+    """What ``work`` gives for every piece, in order; small ``cost`` (multiply-adds) stays on this thread.
+
+    This thread works too, and whoever is free takes the next piece: a core that is slow to wake, or busy
+    elsewhere, holds nobody up.
+    """
     pieces = list(pieces)
     if cost < WORTH_SHARING or len(pieces) == 1:
         return [work(piece) for piece in pieces]
+    done: dict[int, Part] = {}
+    rest = enumerate(pieces)
+
+    def help_out() -> None:
+        for number, piece in rest:
+            done[number] = work(piece)
+
+    pool, _, others = _crew()
     with calm():
-        return list(_crew()[0].map(work, pieces))
+        helpers = [pool.submit(help_out) for _ in range(min(others, len(pieces) - 1))]
+        try:
+            help_out()
+        finally:
+            for helper in helpers:
+                if not helper.cancel():
+                    helper.result()
+    return [done[number] for number in range(len(pieces))]
 
 
 def add_square(total: Floats, rows: Floats) -> None:

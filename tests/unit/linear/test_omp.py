@@ -54,6 +54,34 @@ def test_a_basis_and_columns_of_the_gram_matrix_agree(seed):
     np.testing.assert_allclose(one.losses, other.losses, rtol=1e-8)
 
 
+@pytest.mark.parametrize(
+    ("n", "d", "k"), [(300, 15_000, 30), (90_000, 60, 19)], ids=["wide", "tall, after a guess"]
+)
+@pytest.mark.parametrize("kind", ["noise", "correlated", "duplicates"])
+def test_what_a_rehearsal_gets_wrong_does_not_change_the_choice(n, d, k, kind):
+    rng = np.random.default_rng(3)
+    X, y = rng.normal(size=(n, d)), rng.normal(size=n)
+    if kind == "correlated":
+        X += 2 * rng.normal(size=(n, 1))
+    if kind == "duplicates":
+        X[:, d // 2 :] = X[:, : d - d // 2]
+    design, blocks = Design(X, ((0, n),)), read_blocks(None, d)
+    one = pursue_rows(design, y[:, None], k, blocks)
+    other = BasisPursuit(design, y[:, None], blocks).run(k)
+    assert one.order == other.order
+    np.testing.assert_allclose(one.losses, other.losses, rtol=1e-9)
+    np.testing.assert_allclose(one.path(True).coef, other.path(True).coef, rtol=1e-6, atol=1e-9)
+
+
+def test_features_and_targets_in_groups_are_fetched_as_well():
+    rng = np.random.default_rng(4)
+    X, y = rng.normal(size=(300, 15_000)), rng.normal(size=(300, 2))
+    for groups in (None, np.arange(15_000) // 2):
+        design, blocks = Design(X, ((0, 300),)), read_blocks(groups, 15_000)
+        one = pursue_rows(design, y, 20, blocks)
+        assert one.order == BasisPursuit(design, y, blocks).run(20).order
+
+
 def test_where_squares_lose_the_digits_the_rows_take_over():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(50, 6))

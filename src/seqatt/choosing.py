@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,11 +10,15 @@ from typing import Any
 import numpy as np
 
 from seqatt.neural.engine import Diverged, pick_device
-from seqatt.neural.options import Training, check_seeds
+from seqatt.neural.options import Training, check_seeds, insist_on_known
 from seqatt.neural.waking import waking
 from seqatt.registry import METHODS, Job
-from seqatt.selection import Selection, Trace, describe_environment, make_selection
+from seqatt.selection import Selection, Trace, TrainingDiverged, describe_environment, make_selection
 from seqatt.source import read_source, resolve_k
+from seqatt.stream.files import are_files
+from seqatt.stream.selecting import select_files
+
+__all__ = ["TrainingDiverged", "make_options", "plain", "record_table", "select", "select_trials"]
 
 TABLE_OPTIONS = (
     "sample_weight",
@@ -27,19 +30,12 @@ TABLE_OPTIONS = (
 )
 
 
-class TrainingDiverged(RuntimeError):
-    """The loss stopped being a number; ``selections`` holds what had been chosen by then."""
-
-    def __init__(self, message: str, selections: list[Selection]) -> None:
-        super().__init__(message)
-        self.selections = selections
-
-
 def select(
     X: Any,
-    y: Any,
-    k: int | float,
+    y: Any = None,
+    k: int | float | None = None,
     *,
+    target: str | None = None,
     method: str = "sequential_attention",
     seed: int = 0,
     device: str = "auto",
@@ -54,8 +50,11 @@ def select(
 
     Parameters
     ----------
-    X : array, DataFrame (pandas, polars, Arrow) or sparse matrix, one row an example.
+    X : array, DataFrame (pandas, polars, Arrow) or sparse matrix, one row an example; or files (a path, a
+        pattern such as "clicks/*.parquet", a folder, a list), which are read once, a batch at a time, with
+        options of their own: docs/streaming.md.
     y : target; classes (of any type), numbers, or several columns of either 0/1 or numbers.
+    target : with files, the column to predict.
     k : how many features, or which fraction of them (a float up to 1).
     method : one of ``seqatt.methods()``; ``seqatt methods`` on the command line says what each does, and
         docs/methods.md what else it can be told. The options below are Sequential Attention's, as far as
@@ -117,14 +116,17 @@ def select(
     ----------
     Yasuda, Bateni, Chen, Fahrbach, Fu, Mirrokni: Sequential Attention for Feature Selection, ICLR 2023.
     """
-    return select_trials(X, y, k, seeds=[seed], method=method, device=device, progress=progress, **options)[0]
+    return select_trials(
+        X, y, k, target=target, seeds=[seed], method=method, device=device, progress=progress, **options
+    )[0]
 
 
 def select_trials(
     X: Any,
-    y: Any,
-    k: int | float,
+    y: Any = None,
+    k: int | float | None = None,
     *,
+    target: str | None = None,
     seeds: Sequence[int] = range(5),
     method: str = "sequential_attention",
     device: str = "auto",
@@ -132,6 +134,21 @@ def select_trials(
     **options: Any,
 ) -> list[Selection]:
     """``select`` with several seeds, trained together: trial i is what ``seed=seeds[i]`` gives alone."""
+    if k is None:
+        raise TypeError("k: say how many features to choose")
+    if are_files(X):
+        return select_files(
+            X,
+            y if target is None else target,
+            k,
+            seeds=check_seeds(seeds),
+            method=method,
+            device=pick_device(device),
+            progress=progress,
+            options=options,
+        )
+    if target is not None:
+        raise TypeError("target: names a column of files; a table in memory has its target in y")
     made = make_options(method, options)
     seeds = check_seeds(seeds)
     picked = pick_device(device)
@@ -202,9 +219,5 @@ def make_options(method: str, options: dict[str, Any]) -> Any:
         raise ValueError(f"method: unknown {method!r}; use one of {', '.join(METHODS)}")
     kind = METHODS[method].options
     own = [field.name for field in dataclasses.fields(kind)]
-    for name in options:
-        if name not in (*own, *TABLE_OPTIONS):
-            near = difflib.get_close_matches(name, [*own, *TABLE_OPTIONS], 1)
-            hint = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(own) or 'none'}"
-            raise TypeError(f"{method} has no option {name!r}; {hint}")
+    insist_on_known(method, options, own, TABLE_OPTIONS)
     return kind(**{name: value for name, value in options.items() if name in own})

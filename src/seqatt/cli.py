@@ -8,7 +8,7 @@ import sys
 import warnings
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -16,6 +16,7 @@ from seqatt.command_inputs import TaskName, amount, make_folder, split_columns
 from seqatt.compare_command import EXAMPLES, compare
 from seqatt.data_commands import data_app
 from seqatt.method_commands import list_methods
+from seqatt.stream_inputs import named_columns, stream_options, streams
 from seqatt.version import __version__
 
 app = typer.Typer(
@@ -59,10 +60,18 @@ def _root(
     "  seqatt select data.csv --target label -k 20 --out run/\n\n"
     "  seqatt select houses.parquet --target price -k 0.25 --holdout 0.2\n\n"
     "  seqatt select data.tsv.gz --target label -k 5 --json | jq .features\n\n"
+    "  seqatt select 'clicks/*.parquet' --target click -k 20 --out run/\n\n"
     "Exit code: 0 done, 1 failed (one line on stderr says why), 2 wrong usage, 130 interrupted."
 )
 def select(
-    file: Annotated[Path, typer.Argument(help="CSV, TSV, Parquet or Arrow/Feather; .gz, .bz2, .zst too.")],
+    files: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="FILE",
+            help="CSV, TSV, Parquet or Arrow/Feather; .gz, .bz2, .zst too. Several, a folder or a quoted "
+            "pattern are read once, a batch at a time.",
+        ),
+    ],
     target: Annotated[str, typer.Option("--target", "-t", help="Column to predict; several with commas.")],
     k: Annotated[str, typer.Option("-k", help="How many features: 20, or a fraction of them: 0.25.")],
     out: Annotated[Path | None, typer.Option(help="Folder for selection.json; made if missing.")] = None,
@@ -107,6 +116,15 @@ def select(
         bool,
         typer.Option("--missing-indicator", help="Let the model see where values are missing."),
     ] = False,
+    stream: Annotated[
+        bool, typer.Option("--stream", help="Read even a small file a batch at a time.")
+    ] = False,
+    passes: Annotated[int | None, typer.Option(help="Passes over streamed files; by default 1.")] = None,
+    categorical: Annotated[str, typer.Option(help="Streamed columns that are categories.")] = "",
+    log1p: Annotated[str, typer.Option(help="Streamed counts to take logarithms of, or 'all'.")] = "",
+    negatives_kept: Annotated[
+        float | None, typer.Option(help="Share of negatives that a down-sampled log kept.")
+    ] = None,
 ) -> None:
     """Choose the k features of a table that predict a column best.
 
@@ -131,7 +149,7 @@ def select(
         "class_weight": "balanced" if balanced else None,
         "missing_indicator": missing_indicator or None,
     }
-    options = {name: value for name, value in given.items() if value is not None}
+    options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     features = amount(k)
     if not 0 <= holdout < 1:
         raise typer.BadParameter("must be at least 0 and below 1", param_hint="--holdout")
@@ -141,14 +159,20 @@ def select(
     from seqatt.holdout import score_beside, split_rows, without_nan
     from seqatt.terminal import show, show_scores
 
+    about_stream = stream_options(passes, categorical, log1p, negatives_kept)
+    streamed = streams(files, stream, about_stream, holdout)
     if out is not None:
         make_folder(out)
-    table = read_file(file)
-    X, y, (weights,) = split_columns(table, target, ignore, {"--weight": weight})
-    rows = split_rows(y, holdout, seed)
-    if weights is not None:
-        options["sample_weight"] = weights.to_numpy()[rows[0]]
-    train = (X.take(rows[0]), y.take(rows[0])) if holdout else (X, y)
+    if streamed:
+        options |= about_stream | named_columns(ignore, weight)
+        train: tuple[Any, Any] = (files, target)
+    else:
+        table = read_file(files[0])
+        X, y, (weights,) = split_columns(table, target, ignore, {"--weight": weight})
+        rows = split_rows(y, holdout, seed)
+        if weights is not None:
+            options["sample_weight"] = weights.to_numpy()[rows[0]]
+        train = (X.take(rows[0]), y.take(rows[0])) if holdout else (X, y)
     try:
         selection = choose(
             *train, features, method=method, seed=seed, device=device, progress=not as_json, **options

@@ -8,16 +8,30 @@ import platform
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from seqatt.source import Source
 from seqatt.version import __version__
 
 FORMAT = 1
 MOST_SCORES = 100  # kept of a phase: a table of 50,000 features must not make a file of gigabytes
+
+
+class Layout(Protocol):
+    """How a method's features lead back to the user's: a ``Source``, or files."""
+
+    @property
+    def names(self) -> tuple[str, ...]: ...
+    @property
+    def members(self) -> tuple[tuple[int, ...], ...]: ...
+    @property
+    def place(self) -> NDArray[np.int64]: ...
+    @property
+    def inputs(self) -> tuple[str, ...]: ...
+    @property
+    def features(self) -> int: ...
 
 
 @dataclass
@@ -111,8 +125,16 @@ class Selection:
         return f"Selection({len(self.features)} of {len(self.names)} features: {shown})"
 
 
+class TrainingDiverged(RuntimeError):
+    """The loss stopped being a number; ``selections`` holds what had been chosen by then."""
+
+    def __init__(self, message: str, selections: list[Selection]) -> None:
+        super().__init__(message)
+        self.selections = selections
+
+
 def make_selection(
-    source: Source,
+    source: Layout,
     trace: Trace,
     *,
     method: str,
@@ -156,7 +178,7 @@ def _score_when_taken(trace: Trace, feature: int) -> float:
     return 0.0
 
 
-def _history(source: Source, trace: Trace) -> list[dict[str, Any]]:
+def _history(source: Layout, trace: Trace) -> list[dict[str, Any]]:
     free = np.ones(source.features, dtype=bool)
     history = []
     for step in trace.steps:
@@ -175,7 +197,7 @@ def _history(source: Source, trace: Trace) -> list[dict[str, Any]]:
     return history
 
 
-def _best_scores(source: Source, step: Step, free: NDArray[np.bool_]) -> dict[str, float] | None:
+def _best_scores(source: Layout, step: Step, free: NDArray[np.bool_]) -> dict[str, float] | None:
     if step.scores is None:
         return None
     candidates = np.flatnonzero(free)

@@ -169,13 +169,13 @@ def _with_class_weight(
             raise ValueError(f"class_weight: needs a target of classes, this one is {target.task}")
         codes = target.values.reshape(len(target.values)).astype(np.int64)
         base = np.ones(len(codes)) if weights is None else weights
-        weights = base * _weight_of_class(class_weight, target.classes, codes, base)[codes]
+        weights = base * weight_of_class(class_weight, target.classes, codes, base)[codes]
         if not weights.any():
             raise ValueError("class_weight: every row that occurs has weight zero")
     return None if weights is None else weights / weights.mean()
 
 
-def _weight_of_class(
+def weight_of_class(
     class_weight: Mapping[Any, float] | str,
     classes: NDArray[Any],
     codes: NDArray[np.int64],

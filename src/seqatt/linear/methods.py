@@ -62,7 +62,9 @@ def choose_linearly(source: Source, k: int, name: str, options: Any) -> tuple[Tr
         rule = RULES["softmax" if softmax else name]
         path = choose_in_steps(problem_of(design, targets), blocks, most, rule, False, seen)
     unit = np.sqrt(path.null_loss * _total(source))
-    trace = _trace(source, path, [scores / unit for scores in seen], k, time.perf_counter() - started)
+    trace = make_trace(
+        source.constant, path, [scores / unit for scores in seen], k, time.perf_counter() - started
+    )
     settings = dict(vars(options))
     return trace, settings | {"stopped": path.stopped, "explained": 1 - _share(path, -1)}
 
@@ -107,9 +109,11 @@ def _share(path: Path, step: int) -> float:
     return float(path.losses[step] / path.null_loss) if len(path.losses) else 1.0
 
 
-def _trace(source: Source, path: Path, seen: list[Floats], k: int, seconds: float) -> Trace:
-    last = seen[-1] if seen else np.zeros(source.features)
-    others = np.lexsort((np.arange(source.features), -last, source.constant))
+def make_trace(constant: NDArray[np.bool_], path: Path, seen: list[Floats], k: int, seconds: float) -> Trace:
+    """A path as a trace: features it did not reach follow by their last scores, constant ones last."""
+    features = len(constant)
+    last = seen[-1] if seen else np.zeros(features)
+    others = np.lexsort((np.arange(features), -last, constant))
     chosen = set(path.order)
     ranked = path.order + [int(f) for f in others if int(f) not in chosen]
     steps = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
@@ -27,10 +28,10 @@ class Network:
     activation: str = "relu"
 
     def __post_init__(self) -> None:
-        _number(self, "epochs", above=0, optional=True)
-        _whole(self, "batch_size", least=1, optional=True)
-        _number(self, "learning_rate", above=0)
-        object.__setattr__(self, "hidden", _widths(self.hidden))
+        check_number(self, "epochs", above=0, optional=True)
+        check_whole(self, "batch_size", least=1, optional=True)
+        check_number(self, "learning_rate", above=0)
+        object.__setattr__(self, "hidden", check_widths(self.hidden))
         one_of("activation", self.activation, list(ACTIVATIONS))
 
     def record(self) -> dict[str, Any]:
@@ -61,12 +62,12 @@ class Training(Network):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _number(self, "dropout", least=0, below=1)
-        _number(self, "input_dropout", least=0, below=1, optional=True)
-        _number(self, "label_smoothing", least=0, below=1)
+        check_number(self, "dropout", least=0, below=1)
+        check_number(self, "input_dropout", least=0, below=1, optional=True)
+        check_number(self, "label_smoothing", least=0, below=1)
         if self.label_smoothing and self.loss is not None:
             raise ValueError("label_smoothing: is the built-in loss's; smooth labels in your own loss")
-        _flag(self, "batch_norm")
+        check_flag(self, "batch_norm")
         if self.batch_norm and self.batch_size == 1:
             raise ValueError("batch_size: batch_norm needs at least 2 rows in a batch")
         for name in ("model", "loss", "optimizer"):
@@ -98,17 +99,17 @@ class AttentionOptions(Training):
     def __post_init__(self) -> None:
         super().__post_init__()
         one_of("mask", self.mask, list(MASKS))
-        _number(self, "temperature", above=0)
+        check_number(self, "temperature", above=0)
         if self.temperature != 1 and self.mask != "softmax":
             raise ValueError(f"temperature: only the softmax mask has one, not {self.mask!r}")
-        _whole(self, "features_per_phase", least=1, optional=True)
-        _whole(self, "ensemble", least=1, optional=True)
-        _number(self, "surplus", least=1)
-        _number(self, "warmup", least=0, below=1)
-        _whole(self, "replacement", least=0, optional=True)
-        _number(self, "weight_decay", least=0, below=1, optional=True)
-        _flag(self, "one_pass")
-        _flag(self, "reset_model")
+        check_whole(self, "features_per_phase", least=1, optional=True)
+        check_whole(self, "ensemble", least=1, optional=True)
+        check_number(self, "surplus", least=1)
+        check_number(self, "warmup", least=0, below=1)
+        check_whole(self, "replacement", least=0, optional=True)
+        check_number(self, "weight_decay", least=0, below=1, optional=True)
+        check_flag(self, "one_pass")
+        check_flag(self, "reset_model")
 
     def make_mask(self) -> Mask:
         return Softmax(self.temperature) if self.mask == "softmax" else MASKS[self.mask]
@@ -122,7 +123,7 @@ class LassoNetOptions(Network):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _number(self, "hierarchy", above=0)
+        check_number(self, "hierarchy", above=0)
         if not self.hidden:
             raise ValueError("hidden: lassonet needs a hidden layer beside its skip connection; give a width")
 
@@ -136,7 +137,7 @@ class GreedyOptions(Network):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _whole(self, "folds", least=1, optional=True)
+        check_whole(self, "folds", least=1, optional=True)
         if self.folds is not None and self.folds > 5:
             raise ValueError(f"folds: rows are dealt into 5 parts, so at most 5, got {self.folds}")
 
@@ -150,7 +151,7 @@ class AutoencoderOptions(Network):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _flag(self, "reconstruct")
+        check_flag(self, "reconstruct")
         object.__setattr__(self, "temperatures", _temperatures(self.temperatures))
 
 
@@ -174,7 +175,7 @@ class PenaltyOptions(Training):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _number(self, "penalty", least=0, optional=True)
+        check_number(self, "penalty", least=0, optional=True)
 
 
 @dataclass(frozen=True)
@@ -185,7 +186,7 @@ class StochasticGatesOptions(PenaltyOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _number(self, "sigma", above=0)
+        check_number(self, "sigma", above=0)
 
 
 @dataclass(frozen=True)
@@ -196,7 +197,7 @@ class BatchAttentionOptions(Training):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _whole(self, "attention_width", least=1)
+        check_whole(self, "attention_width", least=1)
 
 
 def one_of(argument: str, value: Any, allowed: list[str]) -> None:
@@ -204,7 +205,16 @@ def one_of(argument: str, value: Any, allowed: list[str]) -> None:
         raise ValueError(f"{argument}: unknown {value!r}; use one of {', '.join(allowed)}")
 
 
-def _widths(hidden: Any) -> tuple[int, ...]:
+def insist_on_known(method: str, given: Iterable[str], own: list[str], also: Sequence[str] = ()) -> None:
+    """Refuse what a method cannot be told, with the nearest thing that it can."""
+    for name in given:
+        if name not in (*own, *also):
+            near = difflib.get_close_matches(name, [*own, *also], 1)
+            hint = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(own) or 'none'}"
+            raise TypeError(f"{method} has no option {name!r}; {hint}")
+
+
+def check_widths(hidden: Any) -> tuple[int, ...]:
     widths = (hidden,) if hasattr(hidden, "__index__") else hidden
     widths = tuple(widths) if isinstance(widths, Iterable) else (None,)
     if any(isinstance(h, bool) or not hasattr(h, "__index__") or h < 1 for h in widths):
@@ -212,12 +222,12 @@ def _widths(hidden: Any) -> tuple[int, ...]:
     return tuple(int(h) for h in widths)
 
 
-def _flag(options: Any, name: str) -> None:
+def check_flag(options: Any, name: str) -> None:
     if not isinstance(getattr(options, name), bool):
         raise TypeError(f"{name}: must be True or False, got {getattr(options, name)!r}")
 
 
-def _whole(options: Any, name: str, *, least: int, optional: bool = False) -> None:
+def check_whole(options: Any, name: str, *, least: int, optional: bool = False) -> None:
     value = getattr(options, name)
     if value is None and optional:
         return
@@ -226,7 +236,7 @@ def _whole(options: Any, name: str, *, least: int, optional: bool = False) -> No
     object.__setattr__(options, name, int(value))
 
 
-def _number(
+def check_number(
     options: Any,
     name: str,
     *,

@@ -1,0 +1,150 @@
+"""From columns of files to what a model takes: numbers, standardised, and categories as places in a table.
+
+All that is fitted is fitted in a bounded first look and stays as it is; later rows change nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+from pyarrow import types as of
+
+from seqatt.stream.hashing import hash_texts
+
+FARTHEST = 10.0  # spreads from the mean, beyond which a later value is held
+SPARE = 4  # places kept free for each category that was seen but once, a sign of more to come
+
+
+@dataclass(frozen=True)
+class Number:
+    """One numeric feature: ``log1p`` first, then less ``shift``, over ``scale``; missing is the mean."""
+
+    name: str
+    log1p: bool
+    shift: float
+    scale: float
+    indicator: bool
+    constant: bool
+
+    @property
+    def width(self) -> int:
+        return 1 + self.indicator
+
+    def write(self, column: Any, out: NDArray[np.float32]) -> None:
+        values = _floats(column, self.name, self.log1p)
+        gap = np.isnan(values)
+        values -= self.shift
+        values /= self.scale
+        np.clip(values, -FARTHEST, FARTHEST, out=values)
+        values[gap] = 0.0
+        out[:, 0] = values
+        if self.indicator:
+            out[:, 1] = gap
+
+
+@dataclass(frozen=True)
+class Category:
+    """One categorical feature, as places in a table.
+
+    Place 0 is for missing values. Then come the ``known`` ones, a place each, by their sorted hashes; all
+    others share the last ``shared`` places, by their hash.
+    """
+
+    name: str
+    known: NDArray[np.uint64]
+    shared: int
+    counts: NDArray[np.int64]  # of missing and known ones, in the first look
+    constant: bool
+
+    @property
+    def size(self) -> int:
+        return 1 + len(self.known) + self.shared
+
+    def places(self, column: Any) -> NDArray[np.int32]:
+        hashes, which = _hashes(column)
+        at = np.searchsorted(self.known, hashes)
+        hit = at < len(self.known)
+        hit[hit] = self.known[at[hit]] == hashes[hit]
+        other = 1 + len(self.known) + (hashes % np.uint64(self.shared)).astype(np.int64)
+        places = np.append(np.where(hit, at + 1, other), 0)  # the last one is for missing: which is -1
+        return places[which].astype(np.int32)
+
+
+def fit_number(name: str, column: Any, *, log1p: bool, indicator: bool) -> Number:
+    values = _floats(column, name, log1p)
+    present = values[~np.isnan(values)]
+    missing = len(present) < len(values)
+    spread = float(present.std()) if len(present) else 0.0
+    constant = not len(present) or bool((present == present[0]).all())
+    if not np.isfinite(spread):
+        raise ValueError(f"X: column {name!r} holds values too large to work with; rescale it")
+    return Number(
+        name,
+        log1p,
+        float(present.mean()) if len(present) else 0.0,
+        spread if spread > 0 and not constant else 1.0,
+        indicator and missing,
+        constant and not (indicator and missing and len(present)),
+    )
+
+
+def fit_category(name: str, column: Any, most: int) -> Category:
+    """A place for each value seen, the most frequent first, and places to share for those to come.
+
+    ``most`` bounds the table. How many values are still unseen shows in how many were seen only once
+    (Good and Turing), so a feature of a few values shares a single place.
+    """
+    hashes, which = _hashes(column)
+    seen, back = np.unique(hashes, return_inverse=True)
+    counts = np.bincount(back[which[which >= 0]], minlength=len(seen))
+    missing = int((which < 0).sum())
+    once = int((counts == 1).sum())
+    room = most - 1
+    shared = 1 if not once else 1 << (SPARE * once - 1).bit_length()
+    shared = max(1, min(shared, room // 2))
+    kept = np.sort(np.lexsort((seen, -counts))[: max(0, room - shared)])
+    return Category(
+        name,
+        seen[kept],
+        shared,
+        np.concatenate([[missing], counts[kept]]),
+        int((counts > 0).sum()) + (missing > 0) <= 1,
+    )
+
+
+def without_nan(column: Any) -> Any:
+    """Where numbers are categories, one that is not a number is missing."""
+    return pc.if_else(pc.is_nan(column), None, column) if of.is_floating(column.type) else column
+
+
+def _floats(column: Any, name: str, log1p: bool) -> NDArray[np.float64]:
+    """A fresh array; missing values are NaN."""
+    if of.is_timestamp(column.type) or of.is_duration(column.type) or of.is_date64(column.type):
+        column = column.cast(pa.int64())
+    elif of.is_date32(column.type):
+        column = column.cast(pa.int32())
+    elif of.is_boolean(column.type):
+        column = column.cast(pa.int8())
+    values = np.array(column.cast(pa.float64()).to_numpy(zero_copy_only=False), dtype=np.float64)
+    if np.isinf(values).any():
+        raise ValueError(
+            f"X: column {name!r} contains infinity; replace infinite values, for example by NaN, "
+            "which is read as missing"
+        )
+    return np.sign(values) * np.log1p(np.abs(values)) if log1p else values
+
+
+def _hashes(column: Any) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+    """Hashes of the values that occur, and for each row which of them it has; -1 is missing."""
+    coded = column if of.is_dictionary(column.type) else without_nan(column).dictionary_encode()
+    which = coded.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
+    names = coded.dictionary
+    if names.null_count:
+        gaps = names.is_null().to_numpy(zero_copy_only=False)
+        which = np.where(gaps[which] & (which >= 0), -1, which)
+    return hash_texts(names), which

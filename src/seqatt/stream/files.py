@@ -1,0 +1,178 @@
+"""Which files: a path, a pattern, a folder or a list of them, and the parts they are read in."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from seqatt.files import ARROW, COMPRESSED, PARQUET, TEXT, UnreadableFile
+from seqatt.stream import ipc, text
+from seqatt.stream.failures import naming
+from seqatt.stream.kinds import compatible, reading_type, words
+from seqatt.table import Kind
+
+ROWS = 1 << 14  # read at a time
+
+
+@dataclass(frozen=True)
+class Part:
+    """What is read in one go and in order: a row group of a Parquet file, or a whole other file.
+
+    ``rows`` is None where the file does not say; ``size`` is in bytes, as they lie on the disk.
+    """
+
+    path: Path
+    group: int | None
+    rows: int | None
+    size: int
+
+
+@dataclass(frozen=True)
+class Files:
+    """Files of one make: the types of their columns, by name, and the parts."""
+
+    types: dict[str, Any]
+    parts: tuple[Part, ...]
+
+    @property
+    def rows(self) -> int | None:
+        """All of them, where every file says how many it has."""
+        counts = [part.rows for part in self.parts]
+        return None if None in counts else sum(count for count in counts if count is not None)
+
+    @property
+    def size(self) -> int:
+        return sum(part.size for part in self.parts)
+
+
+def are_files(X: Any) -> bool:
+    """Whether someone means files: a path, a pattern, a folder, or a list of these."""
+    if isinstance(X, str | os.PathLike):
+        return True
+    return isinstance(X, list | tuple) and bool(X) and all(isinstance(x, str | os.PathLike) for x in X)
+
+
+def find_files(where: Any, argument: str = "X") -> list[Path]:
+    """Every file that is meant, once, sorted within each thing that was named."""
+    named = where if isinstance(where, list | tuple) else [where]
+    found = dict.fromkeys(path for each in named for path in _expand(os.fspath(each), argument))
+    return list(found)
+
+
+def _expand(named: str, argument: str) -> list[Path]:
+    path = Path(named)
+    if path.is_dir():
+        inside = sorted(p for p in path.rglob("*") if p.is_file() and _is_table(p, path))
+        if not inside:
+            known = ", ".join([*PARQUET, *TEXT, *ARROW])
+            raise UnreadableFile(f"{argument}: no file in {path} ends in one of {known}")
+        return inside
+    if path.exists():
+        return [path]
+    matched = sorted(Path(p) for p in glob.glob(named, recursive=True) if Path(p).is_file())
+    if not matched:
+        what = "no file matches the pattern" if glob.has_magic(named) else "no such file or folder"
+        raise UnreadableFile(f"{named}: {what}")
+    return matched
+
+
+def _is_table(path: Path, folder: Path) -> bool:
+    """Engines leave ``_SUCCESS``, ``.crc`` and the like beside their tables."""
+    hidden = any(name.startswith((".", "_")) for name in path.relative_to(folder).parts)
+    return not hidden and _ending(path)[0] in (*PARQUET, *TEXT, *ARROW)
+
+
+def _ending(path: Path) -> tuple[str, str | None]:
+    suffixes = [s.lower() for s in path.suffixes]
+    compression = COMPRESSED.get(suffixes[-1]) if suffixes else None
+    return ([""] + (suffixes[:-1] if compression else suffixes))[-1], compression
+
+
+def open_files(where: Any, argument: str = "X") -> Files:
+    """Look at every file's own description; a file of another make is named and refused."""
+    first: dict[str, Any] = {}
+    parts: list[Part] = []
+    paths = find_files(where, argument)
+    for path in paths:
+        with naming(path):
+            types, its = _describe(path, first)
+        first = first or types
+        _insist_on_same(path, types, paths[0], first)
+        parts += its
+    if not parts or all(part.rows == 0 for part in parts):
+        raise UnreadableFile(f"{paths[0]}: there are no rows")
+    return Files(first, tuple(part for part in parts if part.rows != 0))
+
+
+def _describe(path: Path, first: dict[str, Any]) -> tuple[dict[str, Any], list[Part]]:
+    ending, compression = _ending(path)
+    size = path.stat().st_size
+    if size == 0:
+        raise UnreadableFile(f"{path}: the file is empty")
+    if ending in TEXT:
+        return text.describe(path, TEXT[ending], compression, first), [Part(path, None, None, size)]
+    if ending not in (*PARQUET, *ARROW) or compression:
+        known = ", ".join([*PARQUET, *ARROW, *TEXT])
+        raise UnreadableFile(
+            f"{path}: cannot be read a part at a time; use one of {known} (text may be compressed)"
+        )
+    if ending in ARROW:
+        schema, rows = ipc.describe(path)
+        return _types(path, schema), [Part(path, None, rows, size)]
+    with pq.ParquetFile(path) as file:
+        groups = [file.metadata.row_group(g) for g in range(file.metadata.num_row_groups)]
+        sizes = [group.total_byte_size for group in groups]
+        return _types(path, file.schema_arrow), [
+            Part(path, g, group.num_rows, sizes[g]) for g, group in enumerate(groups)
+        ]
+
+
+def _types(path: Path, schema: Any) -> dict[str, Any]:
+    twice = [name for name in schema.names if schema.names.count(name) > 1]
+    if twice:
+        raise UnreadableFile(f"{path}: column {twice[0]!r} stands twice; rename one")
+    return dict(zip(schema.names, schema.types, strict=True))
+
+
+def _insist_on_same(path: Path, types: dict[str, Any], other: Path, first: dict[str, Any]) -> None:
+    for name, kind in first.items():
+        if name not in types:
+            raise UnreadableFile(f"{path}: column {name!r} is missing, which {other} has")
+        if not compatible(types[name], kind):
+            raise UnreadableFile(
+                f"{path}: column {name!r} holds {words(types[name])}, but {words(kind)} in {other}"
+            )
+
+
+def read_part(part: Part, types: dict[str, Any], kinds: dict[str, Kind]) -> Iterator[tuple[Any, float]]:
+    """Some columns, a few rows at a time, and how much of the part has been read by then (0 to 1)."""
+    ending, compression = _ending(part.path)
+    with naming(part.path):
+        if ending in TEXT:
+            types = {name: reading_type(type_, kinds.get(name)) for name, type_ in types.items()}
+            batches = text.read(part.path, TEXT[ending], compression, types, ROWS)
+        elif ending in ARROW:
+            batches = ipc.read(part.path, list(types), ROWS)
+        else:
+            batches = _row_group(part, list(types))
+        for batch, share in batches:
+            for name in types:
+                if not compatible(batch.schema.field(name).type, types[name]):
+                    raise UnreadableFile(f"{part.path}: column {name!r} is of another type than at the start")
+            yield batch, share
+
+
+def _row_group(part: Part, names: list[str]) -> Iterator[tuple[Any, float]]:
+    rows = 0
+    with pq.ParquetFile(part.path) as file:
+        for batch in file.iter_batches(batch_size=ROWS, row_groups=[part.group], columns=names):
+            rows += batch.num_rows
+            yield batch, rows / max(1, part.rows or 0)
+    if rows != part.rows:
+        raise UnreadableFile(f"{part.path}: has {rows:,} rows where it had {part.rows:,}: it has changed")

@@ -1,0 +1,139 @@
+"""What a user can set about a selection from files, checked where it is said."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from seqatt.neural.masks import MASKS, Mask, Softmax
+from seqatt.neural.options import check_flag, check_number, check_whole, check_widths, insist_on_known, one_of
+from seqatt.neural.stacked import ACTIVATIONS
+from seqatt.target import TASKS
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How files are read and what their columns are.
+
+    ``sample_weight`` names a column; ``negatives_kept`` is the share of negatives that a sampled log kept.
+    """
+
+    kinds: Mapping[str, str] = field(default_factory=dict)
+    ignore: tuple[str, ...] = ()
+    log1p: bool | tuple[str, ...] = False
+    missing_indicator: bool = False
+    sample_weight: str | None = None
+    class_weight: Mapping[Any, float] | str | None = None
+    negatives_kept: float = 1.0
+    task: str | None = None
+    look: int = 1 << 16
+    buffer: int = 1 << 17
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.kinds, Mapping):
+            raise TypeError(f"kinds: must be a dict such as {{'site': 'categorical'}}, got {self.kinds!r}")
+        object.__setattr__(self, "ignore", _names("ignore", self.ignore))
+        if not isinstance(self.log1p, bool):
+            object.__setattr__(self, "log1p", _names("log1p", self.log1p))
+        check_flag(self, "missing_indicator")
+        if self.sample_weight is not None and not isinstance(self.sample_weight, str):
+            raise TypeError(f"sample_weight: must name a column of the files, got {self.sample_weight!r}")
+        check_number(self, "negatives_kept", above=0)
+        if self.negatives_kept > 1:
+            raise ValueError(f"negatives_kept: is a share, at most 1, got {self.negatives_kept}")
+        if self.task is not None:
+            one_of("task", self.task, [task for task in TASKS if task != "multilabel"])
+        check_whole(self, "look", least=2)
+        check_whole(self, "buffer", least=2)
+
+    def record(self) -> dict[str, Any]:
+        """For ``Selection.settings``: plain values."""
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        return {
+            name: list(value)
+            if isinstance(value, tuple)
+            else {str(key): item for key, item in value.items()}
+            if isinstance(value, Mapping)
+            else value
+            for name, value in values.items()
+        }
+
+
+@dataclass(frozen=True)
+class AttentionOnFiles(Reading):
+    """Sequential Attention on a stream. ``batch_size`` left at None follows the number of rows.
+
+    ``buckets`` bounds a category's table, ``embedding`` is its width, for all or by name.
+    """
+
+    passes: int = 1
+    batch_size: int | None = None
+    learning_rate: float = 3e-3
+    hidden: tuple[int, ...] = (768, 256, 128)
+    activation: str = "relu"
+    buckets: int = 1 << 16
+    embedding: int | Mapping[str, int] | None = None
+    mask: str = "softmax"
+    temperature: float = 1.0
+    features_per_phase: int = 1
+    warmup: float = 0.1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_whole(self, "passes", least=1)
+        check_whole(self, "batch_size", least=1, optional=True)
+        check_number(self, "learning_rate", above=0)
+        object.__setattr__(self, "hidden", check_widths(self.hidden))
+        if not self.hidden:
+            raise ValueError("hidden: a network on files needs at least one hidden layer; give a width")
+        one_of("activation", self.activation, list(ACTIVATIONS))
+        check_whole(self, "buckets", least=4)
+        self._check_embedding()
+        one_of("mask", self.mask, list(MASKS))
+        check_number(self, "temperature", above=0)
+        check_whole(self, "features_per_phase", least=1)
+        check_number(self, "warmup", least=0, below=1)
+
+    def _check_embedding(self) -> None:
+        widths = self.embedding.values() if isinstance(self.embedding, Mapping) else [self.embedding or 1]
+        if any(isinstance(w, bool) or not hasattr(w, "__index__") or w < 1 for w in widths):
+            raise ValueError(
+                f"embedding: must be a width of at least 1, or one by name, got {self.embedding!r}"
+            )
+
+    def make_mask(self) -> Mask:
+        return Softmax(self.temperature) if self.mask == "softmax" else MASKS[self.mask]
+
+
+@dataclass(frozen=True)
+class PursuitOnFiles(Reading):
+    """OMP on a stream. The most frequent ``max_categories`` of a category have a column each."""
+
+    max_categories: int = 64
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_whole(self, "max_categories", least=2)
+
+
+ON_FILES: dict[str, type[Reading]] = {"sequential_attention": AttentionOnFiles, "linear_omp": PursuitOnFiles}
+
+
+def make_options(method: str, options: dict[str, Any]) -> Reading:
+    """The options of a method on files; what it cannot be told there is an error."""
+    if method not in ON_FILES:
+        raise ValueError(
+            f"method: {method!r} does not run on files; use one of {', '.join(ON_FILES)}, or read the table "
+            "and pass that"
+        )
+    kind = ON_FILES[method]
+    insist_on_known(f"{method} on files", options, [f.name for f in fields(kind)])
+    return kind(**options)
+
+
+def _names(argument: str, names: Any) -> tuple[str, ...]:
+    names = (names,) if isinstance(names, str) else names
+    if not isinstance(names, list | tuple | set | frozenset) or not all(isinstance(n, str) for n in names):
+        raise TypeError(f"{argument}: must be names of columns, got {names!r}")
+    return tuple(names)

@@ -1,0 +1,38 @@
+"""Rows: some examples as a model takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Rows:
+    """``numbers`` (n, p), ``places`` of categories (n, m), ``target`` and ``weights`` (n,)."""
+
+    numbers: NDArray[np.float32]
+    places: NDArray[np.int32]
+    target: NDArray[Any]
+    weights: NDArray[np.float32]
+
+    @property
+    def count(self) -> int:
+        return len(self.weights)
+
+    def take(self, which: slice | NDArray[np.int64]) -> Rows:
+        return Rows(self.numbers[which], self.places[which], self.target[which], self.weights[which])
+
+
+def join(some: Sequence[Rows]) -> Rows:
+    if len(some) == 1:
+        return some[0]
+    return Rows(
+        np.concatenate([rows.numbers for rows in some]),
+        np.concatenate([rows.places for rows in some]),
+        np.concatenate([rows.target for rows in some]),
+        np.concatenate([rows.weights for rows in some]),
+    )

@@ -1,0 +1,103 @@
+"""Selecting from files: from what a user says to selections."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from seqatt.neural.engine import Diverged
+from seqatt.progress import progress_bar
+from seqatt.selection import Selection, Trace, TrainingDiverged, describe_environment, make_selection
+from seqatt.source import resolve_k
+from seqatt.stream import attention, pursuit
+from seqatt.stream.options import AttentionOnFiles, PursuitOnFiles, make_options
+from seqatt.stream.source import Stream, read_stream
+
+KNOWN = 1 << 12  # categories that a linear method counts before it keeps the most frequent
+
+
+def select_files(
+    where: Any,
+    target: Any,
+    k: Any,
+    *,
+    seeds: Sequence[int],
+    method: str,
+    device: torch.device,
+    progress: bool,
+    options: dict[str, Any],
+) -> list[Selection]:
+    """A selection for each seed; every seed reads the files once a pass."""
+    made = make_options(method, options)
+    stream = read_stream(where, target, made, made.buckets if isinstance(made, AttentionOnFiles) else KNOWN)
+    count = resolve_k(k, stream.features)
+    if isinstance(made, PursuitOnFiles):
+        return _pursue(stream, count, made, seeds, device, progress)
+    assert isinstance(made, AttentionOnFiles)
+    return [_attend(stream, count, made, seed, device, progress) for seed in seeds]
+
+
+def _attend(
+    stream: Stream, k: int, options: AttentionOnFiles, seed: int, device: torch.device, progress: bool
+) -> Selection:
+    schedule = attention.plan(k, options)
+    resolved = attention.settings(stream, schedule, options)
+    started = time.perf_counter()
+    rows = round(options.passes * stream.expected)
+
+    def selection(trace: Trace) -> Selection:
+        seconds = time.perf_counter() - started
+        return _selection(stream, trace, k, "sequential_attention", seed, resolved, device, seconds)
+
+    with progress_bar("Sequential Attention", rows, shown=progress) as advance:
+        try:
+            trace = attention.choose(stream, seed, options, device, schedule, advance)
+        except Diverged as error:
+            raise TrainingDiverged(str(error), [selection(trace) for trace in error.traces]) from None
+    return selection(trace)
+
+
+def _pursue(
+    stream: Stream,
+    k: int,
+    options: PursuitOnFiles,
+    seeds: Sequence[int],
+    device: torch.device,
+    progress: bool,
+) -> list[Selection]:
+    started = time.perf_counter()
+    with progress_bar("OMP", round(stream.expected), shown=progress) as advance:
+        trace, resolved = pursuit.choose(stream, k, options, advance)
+    seconds = time.perf_counter() - started
+    return [  # nothing is drawn: one answer for all seeds
+        _selection(stream, trace, k, "linear_omp", seed, resolved, device, seconds) for seed in seeds
+    ]
+
+
+def _selection(
+    stream: Stream,
+    trace: Trace,
+    k: int,
+    method: str,
+    seed: int,
+    resolved: dict[str, Any],
+    device: torch.device,
+    seconds: float,
+) -> Selection:
+    about = {
+        "k": k,
+        "task": stream.target.task,
+        "files": len({part.path for part in stream.files.parts}),
+    }
+    return make_selection(
+        stream,
+        trace,
+        method=method,
+        seed=seed,
+        settings=resolved | about | {"columns": dict(stream.kinds)} | trace.settings,
+        environment=describe_environment(str(device)),
+        seconds=seconds,
+    )

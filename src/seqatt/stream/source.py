@@ -1,0 +1,182 @@
+"""Files and a target, checked in a bounded first look and ready to be read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from seqatt.files import UnreadableFile
+from seqatt.source import weight_of_class
+from seqatt.stream.columns import Category, Number, fit_category, fit_number, without_nan
+from seqatt.stream.files import Files, Part, open_files, read_part
+from seqatt.stream.kinds import decide_kinds, kind_of
+from seqatt.stream.labels import Labels, fit_labels, read_weights
+from seqatt.stream.options import Reading
+from seqatt.stream.rows import Rows
+from seqatt.table import Kind
+from seqatt.target import Target
+
+LOOKED_AT = 8  # parts, spread over all of them: files are often sorted by time
+
+
+@dataclass(frozen=True)
+class Stream:
+    """What is known of files before they are read, in the words of ``Source``.
+
+    Features are laid out by name; ``place`` leads back to the order in the files. ``expected`` is the
+    number of rows, or an estimate where no file says.
+    """
+
+    files: Files
+    types: dict[str, Any]
+    kinds: dict[str, Kind]
+    names: tuple[str, ...]
+    place: NDArray[np.int64]
+    members: tuple[tuple[int, ...], ...]
+    inputs: tuple[str, ...]
+    constant: NDArray[np.bool_]
+    numbers: tuple[Number, ...]
+    categories: tuple[Category, ...]
+    labels: Labels
+    expected: float
+
+    @property
+    def features(self) -> int:
+        return len(self.names)
+
+    @property
+    def target(self) -> Target:
+        return self.labels.target
+
+    @property
+    def number_owner(self) -> NDArray[np.int64]:
+        """The feature of each column of ``Rows.numbers``."""
+        owners = [self.names.index(number.name) for number in self.numbers]
+        return np.repeat(np.array(owners, dtype=np.int64), [number.width for number in self.numbers])
+
+    @property
+    def category_owner(self) -> NDArray[np.int64]:
+        """The feature of each column of ``Rows.places``."""
+        return np.array([self.names.index(c.name) for c in self.categories], dtype=np.int64)
+
+    def read(self, part: Part) -> Iterator[tuple[Rows, float]]:
+        """A part, decoded; what is wrong with its values is said with its name."""
+        for batch, share in read_part(part, self.types, self.kinds):
+            try:
+                yield self.decode(batch), share
+            except ValueError as error:
+                raise ValueError(f"{part.path}: {error}") from None
+
+    def decode(self, batch: Any) -> Rows:
+        numbers = np.empty((batch.num_rows, sum(n.width for n in self.numbers)), dtype=np.float32)
+        start = 0
+        for number in self.numbers:
+            number.write(batch.column(number.name), numbers[:, start : start + number.width])
+            start += number.width
+        places = np.empty((batch.num_rows, len(self.categories)), dtype=np.int32)
+        for j, category in enumerate(self.categories):
+            places[:, j] = category.places(batch.column(category.name))
+        return Rows(numbers, places, *self.labels.decode(batch))
+
+
+def read_stream(where: Any, target: Any, options: Reading, most_places: int) -> Stream:
+    """Check all that can be checked before any work: names, types, and what the first look shows."""
+    files = open_files(where)
+    inputs = _features(files, target, options)
+    kinds = decide_kinds(files.types, inputs, options.kinds)
+    if options.log1p and not isinstance(options.log1p, bool):
+        for name in options.log1p:
+            if kinds.get(name) != "numeric":
+                raise ValueError(f"log1p: {name!r} is not a numeric feature")
+    apart = [target, *([options.sample_weight] if options.sample_weight else [])]
+    types = {name: files.types[name] for name in [*inputs, *apart]}
+    table, expected = _look(files, types, kinds, options.look)
+    names = sorted(inputs)
+    numbers = tuple(
+        fit_number(
+            name,
+            table[name],
+            log1p=kinds[name] == "numeric" and (options.log1p is True or name in (options.log1p or ())),
+            indicator=options.missing_indicator,
+        )
+        for name in names
+        if kinds[name] != "categorical"
+    )
+    categories = tuple(
+        fit_category(name, table[name], most_places) for name in names if kinds[name] == "categorical"
+    )
+    constant = {n.name: n.constant for n in numbers} | {c.name: c.constant for c in categories}
+    if all(constant.values()):
+        raise ValueError("X: every feature is constant in the first look; there is nothing to choose from")
+    weights = (
+        read_weights(table[options.sample_weight], options.sample_weight) if options.sample_weight else None
+    )
+    place = np.array([inputs.index(name) for name in names])
+    return Stream(
+        files=files,
+        types=types,
+        kinds=kinds,
+        names=tuple(names),
+        place=place,
+        members=tuple((int(p),) for p in place),
+        inputs=tuple(inputs),
+        constant=np.array([constant[name] for name in names]),
+        numbers=numbers,
+        categories=categories,
+        labels=fit_labels(target, table[target], weights, options, weight_of_class),
+        expected=expected,
+    )
+
+
+def _features(files: Files, target: Any, options: Reading) -> list[str]:
+    if not isinstance(target, str):
+        raise TypeError(f"target: must name the column of the files to predict, got {target!r}")
+    told = {"target": [target], "ignore": options.ignore, "sample_weight": [options.sample_weight or target]}
+    for argument, wanted in told.items():
+        for name in wanted:
+            if name not in files.types:
+                some = ", ".join(list(files.types)[:8])
+                raise ValueError(f"{argument}: no column {name!r}; the columns are {some}")
+    inputs = [n for n in files.types if n not in (target, options.sample_weight, *options.ignore)]
+    if not inputs:
+        raise ValueError("X: no columns are left to choose from")
+    return inputs
+
+
+def _look(files: Files, types: dict[str, Any], kinds: dict[str, Kind], rows: int) -> tuple[Any, float]:
+    """A table of the first rows of some parts, and how many rows there seem to be in all."""
+    parts = files.parts
+    spread = dict.fromkeys(parts[i * len(parts) // LOOKED_AT] for i in range(LOOKED_AT))
+    each = -(-rows // len(spread))
+    tables, seen, size = [], 0, 0.0
+    for part in dict.fromkeys([*spread, *parts]):
+        wanted, share = min(each, rows - seen), 1.0
+        if wanted <= 0:
+            break
+        for batch, share in read_part(part, types, kinds):  # noqa: B007
+            tables.append(_plain(batch.slice(0, wanted), kinds))
+            wanted -= batch.num_rows
+            seen += batch.num_rows
+            if wanted <= 0:
+                break
+        size += share * part.size
+    if not seen:
+        raise UnreadableFile(f"{parts[0].path}: there are no rows")
+    table = pa.concat_tables(tables, promote_options="permissive").combine_chunks()
+    looked = {name: table[name].combine_chunks() for name in table.column_names}
+    return looked, float(files.rows or seen * files.size / max(size, 1.0))
+
+
+def _plain(batch: Any, kinds: dict[str, Kind]) -> Any:
+    """Categories as texts: dictionaries of different batches do not join."""
+    columns = {}
+    for name in batch.schema.names:
+        column = batch.column(name)
+        words = kinds.get(name) == "categorical" or kind_of(column.type) == "categorical"
+        columns[name] = without_nan(column).cast(pa.string()) if words else column
+    return pa.table(columns)

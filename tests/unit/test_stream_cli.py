@@ -1,0 +1,70 @@
+"""Files larger than memory on the command line, run as a person runs it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+import seqatt
+from seqatt.data.synthetic import click_log
+
+
+def run(*arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "seqatt", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    place = tmp_path_factory.mktemp("clicks")
+    click_log(place, 12_000, rows_per_file=4_000)
+    return place
+
+
+def test_a_pattern_is_streamed_and_answers_as_the_library_does(folder, tmp_path):
+    out = tmp_path / "run"
+    done = run(
+        "select", f"{folder}/*.parquet", "-t", "click", "-k", 3, "--hidden", "16", "--batch-size", 64,
+        "--log1p", "all", "--out", out,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "3 of 39 features for click" in done.stdout
+    saved = seqatt.Selection.load(out / "selection.json")
+    options = {"hidden": (16,), "batch_size": 64, "log1p": True}
+    here = seqatt.select(f"{folder}/*.parquet", target="click", k=3, **options)
+    assert saved.features == here.features
+    assert saved.settings["rows"] == 12_000
+
+
+def test_several_files_or_a_folder_are_streamed_with_any_method_that_can(folder):
+    for where in (sorted(folder.glob("*.parquet")), [folder]):
+        done = run(
+            "select", *where, "-t", "click", "-k", 2, "--method", "linear_omp", "--json",
+            "--ignore", "count03,count09", "--categorical", "count01",
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        found = json.loads(done.stdout)
+        assert found["settings"]["files"] == 3
+        assert found["settings"]["columns"]["count01"] == "categorical"
+        assert "count03" not in found["names"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["{}/none-*.parquet"], 1, "no file matches the pattern"),
+        (["{}", "--holdout", "0.2"], 2, "--holdout"),
+        (["{}/clicks-00000.parquet", "--passes", "2"], 2, "--passes"),
+        (["{}", "--method", "cmim"], 1, "does not run on files"),
+        (["{}", "--surplus", "2"], 1, "has no option 'surplus'"),
+    ],
+)
+def test_what_cannot_be_ends_with_one_line(folder, arguments, code, message):
+    named = [argument.format(folder) for argument in arguments]
+    done = run("select", *named, "-t", "click", "-k", 2)
+    assert done.returncode == code
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr

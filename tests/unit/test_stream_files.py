@@ -1,0 +1,154 @@
+"""Files as a stream: found, described, read in parts, and refused with their name."""
+
+from __future__ import annotations
+
+import gzip
+import os
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.feather as feather
+import pyarrow.parquet as pq
+import pytest
+
+from seqatt.files import UnreadableFile
+from seqatt.stream import text
+from seqatt.stream.files import are_files, find_files, open_files, read_part
+
+ROWS = 40_000
+
+
+@pytest.fixture(scope="module")
+def table() -> pa.Table:
+    rng = np.random.default_rng(0)
+    words = np.array(["plain", 'a "quoted" word', "two\nlines", "com,ma", "ünïcode"], dtype=object)
+    return pa.table(
+        {
+            "id": np.arange(ROWS),
+            "x": rng.normal(size=ROWS).round(4),
+            "word": pa.array(words[rng.integers(5, size=ROWS)], mask=rng.random(ROWS) < 0.1),
+            "flag": rng.random(ROWS) < 0.5,
+        }
+    )
+
+
+def write(table: pa.Table, path: Path) -> Path:
+    text = table.to_pandas().to_csv(index=False, sep="\t" if ".tsv" in path.name else ",").encode()
+    if path.suffix == ".parquet":
+        pq.write_table(table, path, row_group_size=7_000)
+    elif path.suffix == ".feather":
+        feather.write_feather(table, path)
+    elif path.suffix == ".arrow":
+        with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_stream(sink, table.schema) as writer:
+            writer.write_table(table, max_chunksize=9_000)
+    else:
+        path.write_bytes(gzip.compress(text) if path.suffix == ".gz" else text)
+    return path
+
+
+def read_all(where: object, names: list[str]) -> pa.Table:
+    files = open_files(where)
+    types = {name: files.types[name] for name in names}
+    return pa.Table.from_batches([batch for part in files.parts for batch, _ in read_part(part, types, {})])
+
+
+@pytest.mark.parametrize("name", ["a.parquet", "a.csv", "a.csv.gz", "a.tsv", "a.feather", "a.arrow"])
+def test_every_format_gives_the_same_rows_of_the_columns_asked_for(table, tmp_path, monkeypatch, name):
+    monkeypatch.setattr(text, "BLOCK", 1 << 16)  # many blocks, cut between lines that hold line breaks
+    found = read_all(write(table, tmp_path / name), ["word", "id", "flag"])
+    assert found.column_names == ["word", "id", "flag"]
+    assert found["id"].to_numpy().tolist() == list(range(ROWS))
+    assert found["word"].cast(pa.string()).to_pylist() == table["word"].to_pylist()
+    assert found["flag"].to_pylist() == table["flag"].to_pylist()
+
+
+@pytest.mark.parametrize("name", ["a.parquet", "a.csv", "a.csv.gz", "a.feather", "a.arrow"])
+def test_how_much_of_a_part_was_read_grows_to_all_of_it(table, tmp_path, monkeypatch, name):
+    monkeypatch.setattr(text, "BLOCK", 1 << 16)
+    files = open_files(write(table, tmp_path / name))
+    for part in files.parts:
+        shares = [share for _, share in read_part(part, {"id": files.types["id"]}, {})]
+        assert shares == sorted(shares)
+        assert 0 < shares[0] <= shares[-1]
+        assert shares[-1] == pytest.approx(1.0, abs=0.01)
+
+
+def test_a_path_a_pattern_a_folder_and_a_list_find_each_file_once(table, tmp_path):
+    small = table.slice(0, 10)
+    names = ["part-1.parquet", "part-2.parquet", "deep/part-3.parquet"]
+    (tmp_path / "deep").mkdir()
+    paths = [write(small, tmp_path / name) for name in names]
+    (tmp_path / "_SUCCESS").touch()
+    (tmp_path / ".hidden.parquet").write_bytes(b"x")
+    assert set(find_files(tmp_path)) == set(paths)
+    assert find_files(str(tmp_path / "part-*.parquet")) == paths[:2]
+    assert find_files([paths[1], tmp_path / "part-*.parquet"]) == [paths[1], paths[0]]
+    assert open_files(tmp_path).rows == 30
+    assert all(map(are_files, ["a.csv", Path("a"), ["a", Path("b")]]))
+    assert not any(map(are_files, [[], [[1.0]], np.zeros((2, 2)), table]))
+
+
+def test_row_counts_come_from_descriptions_alone(table, tmp_path):
+    assert open_files(write(table, tmp_path / "a.parquet")).rows == ROWS
+    assert len(open_files(tmp_path / "a.parquet").parts) == 6
+    assert open_files(write(table, tmp_path / "a.feather")).rows == ROWS
+    assert open_files(write(table, tmp_path / "a.csv")).rows is None
+
+
+def refused(where: object, *words: str) -> None:
+    with pytest.raises(UnreadableFile) as error:
+        read_all(where, ["id", "x"])
+    assert all(word in str(error.value) for word in words), str(error.value)
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv", "feather"])
+def test_a_later_file_without_a_column_is_named(table, tmp_path, ending):
+    write(table.slice(0, 9), tmp_path / f"a.{ending}")
+    write(table.slice(0, 9).drop_columns(["x"]), tmp_path / f"b.{ending}")
+    refused(tmp_path, f"b.{ending}", "'x' is missing")
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv"])
+def test_a_later_file_with_text_for_numbers_is_named(table, tmp_path, ending):
+    write(table.slice(0, 9), tmp_path / f"a.{ending}")
+    words = table.slice(0, 9).set_column(1, "x", pa.array(["word"] * 9))
+    write(words, tmp_path / f"b.{ending}")
+    refused(tmp_path, f"b.{ending}", "x" if ending == "parquet" else "kinds")
+
+
+def test_a_corrupt_file_is_named(table, tmp_path):
+    path = write(table, tmp_path / "bad.parquet")
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-40])
+    refused(path, "bad.parquet", "cannot be read")
+    path.write_bytes(whole[:100] + bytes(50_000) + whole[50_100:])
+    refused(path, "bad.parquet", "cannot be read")
+    cut = write(table, tmp_path / "cut.csv.gz")
+    cut.write_bytes(cut.read_bytes()[:-2_000])
+    refused(cut, "cut.csv.gz")
+    empty = tmp_path / "empty.csv"
+    empty.touch()
+    refused(empty, "empty.csv", "empty")
+    refused(tmp_path / "none-*.csv", "no file matches")
+    (tmp_path / "folder").mkdir()
+    refused(tmp_path / "folder", "no file in")
+
+
+def test_a_quote_that_is_never_closed_does_not_fill_the_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr(text, "BLOCK", 1 << 12)
+    monkeypatch.setattr(text, "LONGEST", 1 << 15)
+    path = tmp_path / "open.csv"
+    path.write_text('id,x\n1,"2\n' + "1,2\n" * 50_000)
+    refused(path, "open.csv", "quote")
+
+
+def test_a_file_that_vanishes_or_changes_meanwhile_is_named(table, tmp_path):
+    path = write(table, tmp_path / "a.parquet")
+    files = open_files(path)
+    os.remove(path)
+    with pytest.raises(UnreadableFile, match=r"a\.parquet: the file is no longer there"):
+        list(read_part(files.parts[0], {"id": files.types["id"]}, {}))
+    write(table.slice(0, 20), path)
+    with pytest.raises(UnreadableFile, match=r"a\.parquet: has 20 rows where it had 7,000"):
+        list(read_part(files.parts[0], {"id": files.types["id"]}, {}))

@@ -1,0 +1,253 @@
+"""Selecting from files: planted features are found, in any format, in memory that does not grow."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+
+import seqatt
+from seqatt.data.synthetic import CATEGORIES, COUNTS, click_log
+from seqatt.files import UnreadableFile
+from seqatt.stream import attention
+from seqatt.stream.options import Reading
+from seqatt.stream.source import read_stream
+
+QUICK = {"hidden": (32,), "batch_size": 64}
+
+
+@pytest.fixture(scope="module")
+def frame() -> pd.DataFrame:
+    """Two numbers, a category and a flag that matter, and as many that do not."""
+    rng = np.random.default_rng(0)
+    n = 8_000
+    frame = pd.DataFrame({f"n{i}": rng.normal(size=n).round(5) for i in range(5)})
+    frame["good"] = np.array(list("abcd"))[rng.integers(4, size=n)]
+    frame["noise"] = np.char.add("v", rng.integers(50, size=n).astype(str))
+    frame["flag"] = rng.random(n) < 0.5
+    effect = frame["good"].map(dict(zip("abcd", [2.0, -1.0, 1.0, -2.0], strict=True)))
+    frame["odds"] = 1.5 * frame["n3"] + effect + 1.2 * frame["n1"] + 1.6 * (frame["flag"] - 0.5)
+    frame["click"] = (frame["odds"] + rng.logistic(size=n) > 0).astype(int)
+    frame.loc[rng.random(n) < 0.1, "n0"] = np.nan
+    frame.loc[rng.random(n) < 0.05, "good"] = None
+    return frame
+
+
+BEST = {"n3", "n1", "good"}
+
+
+@pytest.fixture
+def parquet(frame, tmp_path):
+    for i in range(4):
+        part = frame.drop(columns="odds").iloc[2_000 * i : 2_000 * (i + 1)]
+        part.to_parquet(tmp_path / f"{i}.parquet", index=False, row_group_size=700)
+    return tmp_path / "*.parquet"
+
+
+def test_one_pass_over_several_files_finds_what_matters(parquet):
+    selection = seqatt.select(parquet, target="click", k=3, **QUICK)
+    assert set(selection.features) == BEST
+    assert selection.inputs == ["n0", "n1", "n2", "n3", "n4", "good", "noise", "flag"]
+    assert [selection.names[i] for i in selection.indices] == selection.features
+    assert selection.settings["rows"] == 8_000
+    assert selection.settings["files"] == 4
+    assert selection.settings["columns"]["good"] == "categorical"
+    assert sum(entry["steps"] for entry in selection.history) == 8_000 / 64
+    assert [entry["sees"] for entry in selection.history] == ["all"] + ["attended"] * 3
+
+
+def test_a_seed_gives_one_answer_and_another_seed_another_order_of_rows(parquet):
+    one, again, other = (seqatt.select(parquet, target="click", k=3, seed=s, **QUICK) for s in (1, 1, 2))
+    assert one.scores.tolist() == again.scores.tolist()
+    assert one.scores.tolist() != other.scores.tolist()
+    trials = seqatt.select_trials(parquet, target="click", k=3, seeds=[1, 2], **QUICK)
+    assert [t.scores.tolist() for t in trials] == [one.scores.tolist(), other.scores.tolist()]
+
+
+def test_every_format_gives_the_same_selection(frame, tmp_path):
+    table = frame.drop(columns="odds")
+    table.to_parquet(tmp_path / "a.parquet", index=False)
+    table.to_csv(tmp_path / "a.csv", index=False)
+    table.to_csv(tmp_path / "a.tsv.gz", index=False, sep="\t")
+    table.to_feather(tmp_path / "a.feather")
+    found = [
+        seqatt.select(tmp_path / name, target="click", k=3, **QUICK)
+        for name in ("a.parquet", "a.csv", "a.tsv.gz", "a.feather")
+    ]
+    assert all(s.features == found[0].features for s in found)
+    assert all(s.scores.tolist() == found[0].scores.tolist() for s in found)
+
+
+def test_the_planted_features_of_a_click_log_are_found_in_one_pass(tmp_path):
+    log = click_log(tmp_path, 50_000, rows_per_file=20_000)
+    selection = seqatt.select(log.files, target=log.target, k=8, hidden=(64,), log1p=True)
+    assert len(log.files) == 3
+    assert set(selection.features) == set(log.planted)
+    assert set(selection.features[:3]) == set(log.planted[:3])
+    linear = seqatt.select(log.files, target=log.target, k=8, method="linear_omp", log1p=True)
+    assert set(linear.features) == set(log.planted)
+
+
+def test_a_click_log_is_the_same_every_time_and_its_beginning_at_any_length(tmp_path):
+    short, long = click_log(tmp_path / "a", 1_000), click_log(tmp_path / "b", 70_000)
+    first = pq.read_table(long.files[0]).slice(0, 1_000)
+    assert pq.read_table(short.files[0]).equals(first)
+    assert first.column_names == ["click", *COUNTS, *CATEGORIES]
+    assert not pq.read_table(click_log(tmp_path / "c", 1_000, seed=1).files[0]).equals(first)
+    assert [p.name for p in (tmp_path / "b").iterdir()] == ["clicks-00000.parquet"]
+    with pytest.raises(ValueError, match="rows: must be"):
+        click_log(tmp_path, 0)
+
+
+def test_least_squares_on_files_chooses_what_it_chooses_in_memory(frame, parquet):
+    X, y = frame.drop(columns=["click", "odds"]), frame["click"]
+    here = seqatt.select(X, y, k=4, method="linear_omp")
+    there = seqatt.select(parquet, target="click", k=4, method="linear_omp", look=8_000)
+    assert there.features == here.features
+    assert there.scores == pytest.approx(here.scores, rel=1e-4)
+    assert there.ranking.tolist() == here.ranking.tolist()
+
+
+@pytest.mark.parametrize("task", ["regression", "multiclass"])
+def test_numbers_and_several_classes_are_targets_too(frame, tmp_path, task):
+    table = frame.drop(columns="click")
+    if task == "multiclass":
+        table["odds"] = pd.cut(table["odds"], 3, labels=["low", "middle", "high"]).astype(str)
+    table.to_parquet(tmp_path / "a.parquet")
+    for method, options in (("sequential_attention", QUICK), ("linear_omp", {})):
+        selection = seqatt.select(tmp_path / "a.parquet", target="odds", k=3, method=method, **options)
+        assert selection.settings["task"] == task
+        assert set(selection.features) == BEST
+
+
+def test_several_passes_see_every_row_as_often(parquet):
+    selection = seqatt.select(parquet, target="click", k=2, passes=3, **QUICK)
+    assert sum(entry["steps"] for entry in selection.history) == 3 * 125
+    assert selection.settings["rows"] == 8_000
+
+
+def test_rows_without_weight_teach_nothing(frame, tmp_path):
+    """Half of the rows say the opposite of the others about n4, and weigh nothing."""
+    table = frame.drop(columns="odds")
+    rng = np.random.default_rng(1)
+    table["w"] = (rng.random(len(table)) < 0.5).astype(float)
+    table["n4"] = np.where(table["w"] == 0, 5.0 * table["click"], table["n4"])
+    table.to_parquet(tmp_path / "a.parquet")
+    path = tmp_path / "a.parquet"
+    assert "n4" in seqatt.select(path, target="click", k=2, ignore=["w"], **QUICK).features
+    weighed = seqatt.select(path, target="click", k=3, sample_weight="w", **QUICK)
+    assert set(weighed.features) == BEST
+    assert "w" not in weighed.names
+
+
+def test_negatives_that_were_left_out_are_made_up_for(frame, tmp_path):
+    """A log that kept a tenth of the negatives, and says so, weighs clicks as the whole log does."""
+    table = frame.drop(columns="odds")
+    rng = np.random.default_rng(1)
+    kept = (table["click"] == 1) | (rng.random(len(table)) < 0.1)
+    table[kept].to_parquet(tmp_path / "sampled.parquet")
+    balanced = {}
+    for rate in (1.0, 0.1):
+        stream = read_stream(tmp_path / "sampled.parquet", "click", Reading(negatives_kept=rate), 64)
+        rows = next(stream.read(stream.files.parts[0]))[0]
+        balanced[rate] = np.average(rows.target, weights=rows.weights)
+        assert rows.weights.mean() == pytest.approx(1.0)
+    assert balanced[1.0] > 0.85
+    assert balanced[0.1] == pytest.approx(table["click"].mean(), abs=0.02)
+    selection = seqatt.select(tmp_path / "sampled.parquet", target="click", k=2, negatives_kept=0.1, **QUICK)
+    assert set(selection.features) <= BEST | {"flag"}
+
+
+def test_balanced_classes_weigh_the_same(parquet):
+    stream = read_stream(parquet, "click", Reading(class_weight="balanced"), 64)
+    pairs = [rows for part in stream.files.parts for rows, _ in stream.read(part)]
+    target = np.concatenate([rows.target for rows in pairs])
+    weights = np.concatenate([rows.weights for rows in pairs])
+    assert np.average(target, weights=weights) == pytest.approx(0.5, abs=1e-3)
+
+
+def test_numbers_can_be_read_as_categories(frame, tmp_path):
+    """Codes whose order means nothing: as numbers they say little, as categories all."""
+    table = frame.drop(columns="odds")
+    codes = table["click"].map({0: [1, 3, 5, 7], 1: [0, 2, 4, 6]})
+    rng = np.random.default_rng(0)
+    table["code"] = [row[i] for row, i in zip(codes, rng.integers(4, size=len(table)), strict=True)]
+    table.to_csv(tmp_path / "a.csv", index=False)
+    options = {"target": "click", "k": 1, "kinds": {"code": "categorical"}, **QUICK}
+    selection = seqatt.select(tmp_path / "a.csv", **options)
+    assert selection.features == ["code"]
+    assert selection.settings["columns"]["code"] == "categorical"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"target": "gone"}, "target: no column 'gone'"),
+        ({"target": None}, "target: must name the column"),
+        ({"target": ["click"]}, "target: must name the column"),
+        ({"k": 9}, "k: 9 features asked for"),
+        ({"ignore": ["gone"]}, "ignore: no column 'gone'"),
+        ({"sample_weight": "good"}, "sample_weight: column 'good' must hold numbers"),
+        ({"method": "cmim"}, "method: 'cmim' does not run on files"),
+        ({"surplus": 2}, "sequential_attention on files has no option 'surplus'"),
+        ({"pases": 2}, "did you mean 'passes'"),
+        ({"passes": 0}, "passes: must be"),
+        ({"negatives_kept": 2}, "negatives_kept: is a share"),
+        ({"kinds": {"n0": "ordinal"}}, "kinds: 'ordinal'"),
+        ({"log1p": ["good"]}, "log1p: 'good' is not a numeric feature"),
+        ({"batch_size": 4_000, "k": 3}, "phases need a batch each"),
+        ({"embedding": 0.5}, "embedding: must be a width"),
+    ],
+)
+def test_what_cannot_be_is_refused_before_any_work(parquet, monkeypatch, options, message):
+    monkeypatch.setattr(attention, "choose", lambda *a: pytest.fail("worked before it checked"))
+    with pytest.raises((ValueError, TypeError)) as error:
+        seqatt.select(parquet, **({"target": "click", "k": 3} | options))
+    assert message in str(error.value)
+
+
+def test_bad_values_in_the_middle_of_a_pass_are_told_with_their_file(frame, tmp_path):
+    table = frame.drop(columns="odds")
+    for number, (column, value, message) in enumerate(
+        [("n2", np.inf, "infinity"), ("click", None, "missing"), ("click", 7, "label '7")]
+    ):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        table.to_parquet(folder / "a.parquet")
+        bad = table.copy()
+        bad[column] = bad[column].astype("float64")
+        bad.loc[5_000, column] = np.nan if value is None else value
+        bad.to_parquet(folder / "b.parquet")
+        with pytest.raises(ValueError, match=rf"b\.parquet: .*{message}"):
+            seqatt.select(folder, target="click", k=2, look=1_000, **QUICK)
+
+
+def test_a_file_that_vanishes_during_the_run_ends_it_with_its_name(parquet, monkeypatch):
+    real = attention.batches.one_pass
+
+    def vanishing(*arguments):
+        (parquet.parent / "2.parquet").unlink()
+        return real(*arguments)
+
+    monkeypatch.setattr(attention.batches, "one_pass", vanishing)
+    with pytest.raises(UnreadableFile, match=r"2\.parquet: the file is no longer there"):
+        seqatt.select(parquet, target="click", k=2, **QUICK)
+
+
+def test_training_that_breaks_hands_over_what_it_had_chosen(parquet):
+    with pytest.raises(seqatt.TrainingDiverged) as error:
+        seqatt.select(parquet, target="click", k=3, learning_rate=1e30, **QUICK)
+    assert len(error.value.selections) == 1
+
+
+def test_few_steps_are_told_of(parquet):
+    with pytest.warns(UserWarning, match="about 4 steps"):
+        seqatt.select(parquet, target="click", k=3, hidden=(8,), batch_size=500)
+
+
+def test_a_table_in_memory_has_its_target_in_y(frame):
+    with pytest.raises(TypeError, match="target: names a column of files"):
+        seqatt.select(frame, target="click", k=2)
+    with pytest.raises(TypeError, match="k: say how many"):
+        seqatt.select(frame, frame["click"])

@@ -16,6 +16,7 @@ import pytest
 import seqatt.choosing
 import seqatt.comparison.running
 import seqatt.data
+import seqatt.data.synthetic
 import seqatt.estimators
 import seqatt.neural.evaluate
 
@@ -26,6 +27,7 @@ MODULES = [
     seqatt.estimators,
     seqatt.neural.evaluate,
     seqatt.data,
+    seqatt.data.synthetic,
     *(import_module(f"seqatt.linear.{name}") for name in LINEAR),
 ]
 README = Path(__file__).parent.parent / "README.md"
@@ -33,13 +35,14 @@ GUIDE = README.parent / "docs" / "guide.md"
 COMPARE = README.parent / "docs" / "compare.md"
 DATA = README.parent / "docs" / "data.md"
 THEORY = README.parent / "docs" / "theory.md"
+STREAMING = README.parent / "docs" / "streaming.md"
 
 
 def blocks(path: Path, language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", path.read_text(encoding="utf-8"), re.DOTALL)
 
 
-PAGES = (README, GUIDE, COMPARE, DATA, THEORY)
+PAGES = (README, GUIDE, COMPARE, DATA, THEORY, STREAMING)
 PYTHON = [(path.name, code) for path in PAGES for code in blocks(path, "python")]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import accumulate
 from typing import Any
 
@@ -16,6 +16,7 @@ from seqatt.neural.engine import Diverged
 from seqatt.neural.gates.attention import Attention
 from seqatt.neural.schedule import Phase, Schedule, one_pass
 from seqatt.neural.state import State
+from seqatt.neural.threads import threads_for
 from seqatt.selection import Step, Trace
 from seqatt.stream import batches
 from seqatt.stream.batches import Batch
@@ -69,30 +70,35 @@ def choose(
     options: AttentionOnFiles,
     device: torch.device,
     schedule: Schedule,
+    coming: Iterable[Batch],
     advance: Callable[[int], None],
 ) -> Trace:
-    """One trial. ``advance`` hears of rows done; the host looks at the device at the ends of phases only."""
+    """One trial, on the batches that are coming; ``advance`` hears of rows done.
+
+    The host looks at the device at the ends of phases only.
+    """
     walk = _Walk(stream, seed, options, device)
-    size = batch_size_for(stream, schedule, options)
+    coming = iter(coming)
     total = sum(phase.steps for phase in schedule)
     ends = [end / total for end in accumulate(phase.steps for phase in schedule)]
     seen = 0
-    coming = _rows(stream, options, size, seed)
-    for phase, end in zip(schedule, ends, strict=True):
-        walk.enter(phase)
-        for batch in coming:
-            walk.step(phase, batch.rows)
-            seen += batch.rows.count
-            advance(batch.rows.count)
-            if seen >= end * options.passes * batch.expected and end < 1:
-                break
-        walk.leave(phase)
+    work = batch_size_for(stream, schedule, options) * len(walk.network.owner) * options.hidden[0]
+    with threads_for(work, device):
+        for phase, end in zip(schedule, ends, strict=True):
+            walk.enter()
+            for batch in coming:
+                walk.step(phase, batch.rows)
+                seen += batch.rows.count
+                advance(batch.rows.count)
+                if seen >= end * options.passes * batch.expected and end < 1:
+                    break
+            walk.leave(phase)
     trace = walk.trace()
     trace.settings["rows"] = seen // options.passes
     return trace
 
 
-def _rows(stream: Stream, options: AttentionOnFiles, size: int, seed: int) -> Iterator[Batch]:
+def batches_of(stream: Stream, options: AttentionOnFiles, size: int, seed: int) -> Iterator[Batch]:
     """All passes, each in an order of its own; once one is over, the number of rows is known."""
     known: int | None = None
     for number in range(options.passes):
@@ -121,7 +127,7 @@ class _Walk:
         self._last = np.zeros(stream.features)
         self._started = time.perf_counter()
 
-    def enter(self, phase: Phase) -> None:
+    def enter(self) -> None:
         self.gate.reset()
         self.gate.refresh(self.state)
         self.loss.zero_()

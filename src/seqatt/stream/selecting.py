@@ -47,6 +47,7 @@ def _attend(
     resolved = attention.settings(stream, schedule, options)
     started = time.perf_counter()
     rows = round(options.passes * stream.expected)
+    coming = attention.batches_of(stream, options, resolved["batch_size"], seed)
 
     def selection(trace: Trace) -> Selection:
         seconds = time.perf_counter() - started
@@ -54,7 +55,7 @@ def _attend(
 
     with progress_bar("Sequential Attention", rows, shown=progress) as advance:
         try:
-            trace = attention.choose(stream, seed, options, device, schedule, advance)
+            trace = attention.choose(stream, seed, options, device, schedule, coming, advance)
         except Diverged as error:
             raise TrainingDiverged(str(error), [selection(trace) for trace in error.traces]) from None
     return selection(trace)

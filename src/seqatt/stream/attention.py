@@ -77,13 +77,13 @@ def choose(
 
     The host looks at the device at the ends of phases only.
     """
-    walk = _Walk(stream, seed, options, device)
     coming = iter(coming)
     total = sum(phase.steps for phase in schedule)
     ends = [end / total for end in accumulate(phase.steps for phase in schedule)]
     seen = 0
-    work = batch_size_for(stream, schedule, options) * len(walk.network.owner) * options.hidden[0]
+    work = batch_size_for(stream, schedule, options) * stream.features * options.hidden[0]
     with threads_for(work, device):
+        walk = _Walk(stream, seed, options, device)
         for phase, end in zip(schedule, ends, strict=True):
             walk.enter()
             for batch in coming:

@@ -80,6 +80,8 @@ def fit_labels(
     except ValueError as error:
         raise ValueError(f"{error} (column {name!r}, in the first look at {len(column):,} rows)") from None
     base = np.ones(len(column)) if weights is None else weights
+    if not base.any():
+        raise ValueError("sample_weight: every weight in the first look is zero")
     if target.classes is None:
         if options.class_weight is not None or options.negatives_kept != 1:
             raise ValueError("class_weight, negatives_kept: need a target of classes, this one is regression")
@@ -93,6 +95,8 @@ def fit_labels(
     if options.class_weight is not None:
         factor *= weight_of_class(options.class_weight, target.classes, codes, base * factor[codes])
     weighed = base * factor[codes]
+    if not weighed.any():
+        raise ValueError("class_weight: every row of the first look has weight zero")
     shares = np.maximum(np.bincount(codes, weighed, len(factor)) / weighed.sum(), TINY)
     start = np.log(shares[1:] / shares[:1]) if target.task == "binary" else np.log(shares)
     return Labels(name, options.sample_weight, target, factor, float(weighed.mean()), start)

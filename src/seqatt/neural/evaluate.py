@@ -103,7 +103,7 @@ def evaluate(
     _training(asked)
     seeds = check_seeds(seeds)
     train, test = read_table(X_train, "X_train"), read_table(X_test, "X_test")
-    columns = _columns(train, indices)
+    columns = sorted(_columns(train, indices))  # the same set is judged alike, however it was chosen
     _insist_on_same_columns(train, test)
     picked = pick_device(device)
     source = read_source(

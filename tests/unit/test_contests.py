@@ -86,9 +86,7 @@ def test_ranks_need_a_figure_of_every_method_on_every_block():
 
 def test_a_method_without_all_its_trials_is_named_and_not_ranked():
     trials = {"a": [0.9, 0.8], "b": [0.1, 0.2], "c": [0.5, 0.5], "d": [1.0]}
-    scores = {
-        f"table {i}": means({"a": full, "b": [0.1, 0.2], "c": [0.5, 0.5], "d": short}) for i in range(3)
-    }
+    scores = {f"table {i}": means(trials) for i in range(3)}
     scores["table 0"]["d"] = 1.0
     ranking = rank(scores)
     assert list(ranking.ranks) == ["a", "c", "b"]

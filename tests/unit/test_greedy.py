@@ -103,6 +103,16 @@ def test_gains_of_a_category_come_with_all_its_columns():
     assert abs(gains[[0, 2]]).max() < 0.1
 
 
+def test_trials_that_diverge_are_reported_with_a_selection_a_seed():
+    X, y = linear_problem("regression", rows=40)
+    X[:, 3] = 1.0
+    told = {"method": "greedy", "learning_rate": 1e20, "epochs": 20, "hidden": (4,)}
+    with pytest.raises(seqatt.TrainingDiverged) as caught:
+        seqatt.select_trials(X, y, 2, seeds=[3, 5], **told)
+    assert [found.seed for found in caught.value.selections] == [3, 5]
+    assert [len(found.indices) for found in caught.value.selections] == [0, 0]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -66,6 +66,19 @@ def test_every_round_chooses_what_an_explicit_loop_of_trainings_chooses():
     assert selection.indices.tolist() == chosen
 
 
+@pytest.mark.parametrize(
+    ("rows", "asked", "batch"), [(100, None, 80), (100, 32, 32), (4, None, 4), (300, None, 240)]
+)
+def test_settings_have_the_batch_that_models_were_trained_on(rows, asked, batch):
+    X, y = linear_problem("regression", rows=rows)
+    told = {"epochs": 2, "hidden": (4,), "batch_size": asked}
+    source = read_source(X, y)
+    made = Candidates(source, Rows(source, CPU), 0, GreedyOptions(**told), CPU)
+    settings = seqatt.select(X, y, 1, method="greedy", device="cpu", **told).settings
+    assert settings["batch_size"] == made._batch_size == batch
+    assert settings["steps"] == made.steps
+
+
 @pytest.mark.parametrize("at_once", [1, 2, 100])
 def test_blocks_of_candidates_change_nothing(monkeypatch, at_once):
     X, y = linear_problem("regression", rows=80)

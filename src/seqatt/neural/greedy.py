@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from seqatt.neural.budget import batch_size_for
-from seqatt.neural.candidates import Candidates, folds_of, steps_of
+from seqatt.neural.candidates import Candidates, batch_size_of, folds_of, learnt_rows, steps_of
 from seqatt.neural.engine import Diverged, NotANumber
 from seqatt.neural.options import GreedyOptions
 from seqatt.neural.rows import Rows
@@ -91,14 +91,14 @@ def work_of(source: Source, options: GreedyOptions) -> int:
     return batch * source.features * max(options.hidden, default=1) * folds_of(source, options)
 
 
-def settings(source: Source, k: int, options: GreedyOptions) -> dict[str, Any]:
-    """The options as they were resolved for this table."""
-    batch = batch_size_for(source.rows, options.batch_size)
+def settings(source: Source, options: GreedyOptions) -> dict[str, Any]:
+    """The options as they were resolved for this table; ``epochs`` are passes over the rows learnt from."""
+    batch = batch_size_of(source, options)
     steps = steps_of(source, options)
     return options.record() | {
         "batch_size": batch,
         "steps": steps,
-        "epochs": steps * batch / source.rows,
+        "epochs": steps * batch / learnt_rows(source),
         "folds": folds_of(source, options),
     }
 

@@ -17,6 +17,7 @@ import seqatt.choosing
 import seqatt.comparison.running
 import seqatt.data
 import seqatt.estimators
+import seqatt.feature_selector
 import seqatt.neural.evaluate
 
 LINEAR = ("gram", "omp", "sequential_lasso", "attention", "penalty", "guarantees")
@@ -24,6 +25,7 @@ MODULES = [
     seqatt.choosing,
     seqatt.comparison.running,
     seqatt.estimators,
+    seqatt.feature_selector,
     seqatt.neural.evaluate,
     seqatt.data,
     *(import_module(f"seqatt.linear.{name}") for name in LINEAR),

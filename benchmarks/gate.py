@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 
 import numpy as np
 import torch
@@ -48,17 +49,30 @@ def reading() -> float:
 def main() -> int:
     started = time.perf_counter()
     source = table()
-    found = {
-        "a step, T=1, to its bare products": measure(source, 1, CPU, rounds=9)["ratio"],
-        "a step, T=5, to its bare products": measure(source, 5, CPU, rounds=5)["ratio"],
-        "eight times the features": wider(),
-        "reading a table, to copying it as float64": reading(),
+    measures = {
+        "a step, T=1, to its bare products": lambda: measure(source, 1, CPU, rounds=9)["ratio"],
+        "a step, T=5, to its bare products": lambda: measure(source, 5, CPU, rounds=5)["ratio"],
+        "eight times the features": wider,
+        "reading a table, to copying it as float64": reading,
     }
-    slow = [name for name, value in found.items() if value > MOST[name]]
-    for name, value in found.items():
-        print(f"{'SLOW' if name in slow else 'ok':5} {name}: {value:.2f} (at most {MOST[name]})")
+    slow = 0
+    for name, look in measures.items():
+        value = min_of(look, MOST[name])
+        slow += value > MOST[name]
+        print(f"{'SLOW' if value > MOST[name] else 'ok':5} {name}: {value:.2f} (at most {MOST[name]})")
     print(f"speed gate: {time.perf_counter() - started:.0f} s")
-    return len(slow)
+    return slow
+
+
+def min_of(look: Callable[[], float], most: float) -> float:
+    """The least of up to three looks: a process beside it makes a step slow now and then, code always."""
+    least = look()
+    for _ in range(2):
+        if least <= most:
+            break
+        time.sleep(5)
+        least = min(least, look())
+    return least
 
 
 if __name__ == "__main__":

@@ -34,8 +34,8 @@ def table() -> Source:
 
 
 def attending_lanes(source: Source, trials: int, device: torch.device) -> list[Lane]:
-    def make_gate(count: int) -> Any:
-        return make_attention(count, source.features, Softmax(), 3e-3, device)
+    def make_gate(body: Any, members: Any) -> Any:
+        return make_attention(len(members), source.features, Softmax(), 3e-3, device)
 
     lanes = make_lanes(source, range(trials), OPTIONS, device, make_gate, decay=1e-4)
     for lane in lanes:

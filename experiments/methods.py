@@ -5,12 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from experiments.contenders import CONTENDERS, contenders
 from experiments.paper_rivals import ACCURACY_OF
 from experiments.rank_chart import CHART_SAYS, draw_ranking
-from experiments.ranking import Ranking, describe, rank
+from experiments.ranking import Ranking, describe, means, rank
 from experiments.rendering import MISSING, chart, failures, reported, section, shown, table, title
 from experiments.results_file import Results
 from experiments.running import Cell, Slice, attempt
@@ -39,7 +37,7 @@ def ranking(results: Results) -> Ranking | None:
     for data in results.ran(SIX):
         if "/" not in data:
             found = {c.name: results.values(data, c.name) for c in CONTENDERS}
-            scores[data] = {name: float(np.mean(values)) for name, values in found.items() if values}
+            scores[data] = means(found)
     return rank(scores)
 
 

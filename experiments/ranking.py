@@ -6,7 +6,7 @@ over multiple data sets, JMLR 2006.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,6 +23,7 @@ class Ranking:
     blocks: int
     p_value: float
     apart: float
+    absent: tuple[str, ...] = ()  # not on every table
 
     def alike(self) -> list[tuple[str, ...]]:
         """Runs of methods that are not told apart, the longest of each."""
@@ -48,14 +49,16 @@ def rank(scores: Mapping[str, Mapping[str, float]]) -> Ranking | None:
     """
     methods = list(dict.fromkeys(method for block in scores.values() for method in block))
     blocks = [block for block in scores.values() if 2 * len(block) >= len(methods)]
-    methods = [method for method in methods if all(method in block for block in blocks)]
+    absent = tuple(method for method in methods if not all(method in block for block in blocks))
+    methods = [method for method in methods if method not in absent]
     if len(blocks) < 2 or len(methods) < 3:
         return None
     table = np.array([[block[method] for method in methods] for block in blocks])
     average = stats.rankdata(-table, axis=1).mean(0)
     order = np.argsort(average, kind="stable")
     ranks = {methods[i]: float(average[i]) for i in order}
-    return Ranking(ranks, len(blocks), friedman(table), critical_difference(len(methods), len(blocks)))
+    apart = critical_difference(len(methods), len(blocks))
+    return Ranking(ranks, len(blocks), friedman(table), apart, absent)
 
 
 def friedman(table: np.ndarray) -> float:
@@ -74,7 +77,16 @@ def critical_difference(methods: int, blocks: int, level: float = LEVEL) -> floa
 def describe(ranking: Ranking) -> str:
     """The test and the difference, in words."""
     p = "p < 0.001" if ranking.p_value < 0.001 else f"p = {ranking.p_value:.3f}"
-    return (
+    absent = ", ".join(f"`{name}`" for name in ranking.absent)
+    words = (
         f"{len(ranking.ranks)} methods on {ranking.blocks} tables: the Friedman test gives {p}. Average "
         f"ranks that differ by less than {ranking.apart:.2f} are not told apart (Nemenyi, 5 %)."
     )
+    return f"{words} Not ranked, for lack of some trials: {absent}." if absent else words
+
+
+def means(trials: Mapping[str, Sequence[float]]) -> dict[str, float]:
+    """The mean of every method that has as many trials on a table as any."""
+    most = max(map(len, trials.values()), default=0)
+    full = {method: values for method, values in trials.items() if most and len(values) == most}
+    return {method: float(np.mean(values)) for method, values in full.items()}

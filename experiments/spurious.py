@@ -14,7 +14,7 @@ from experiments.contenders import CONTENDERS, contenders
 from experiments.extended import KINDS, MOST_REAL, extend
 from experiments.paper import TITLES
 from experiments.rank_chart import CHART_SAYS, draw_ranking
-from experiments.ranking import Ranking, describe, rank
+from experiments.ranking import Ranking, describe, means, rank
 from experiments.rendering import MISSING, chart, failures, section, table
 from experiments.results_file import Results
 from experiments.running import Cell, Slice, attempt
@@ -90,7 +90,7 @@ def ranking(results: Results, kinds: tuple[str, ...] = KINDS) -> Ranking | None:
     for name in results.ran(()):
         if name.split("/")[1] in kinds:
             found = {c.name: results.values(name, c.name, "score") for c in CONTENDERS}
-            scores[name] = {method: float(np.mean(values)) for method, values in found.items() if values}
+            scores[name] = means(found)
     return rank(scores)
 
 

@@ -18,6 +18,7 @@ import seqatt.comparison.running
 import seqatt.data
 import seqatt.data.synthetic
 import seqatt.estimators
+import seqatt.feature_selector
 import seqatt.neural.evaluate
 
 LINEAR = ("gram", "omp", "sequential_lasso", "attention", "penalty", "guarantees")
@@ -25,6 +26,7 @@ MODULES = [
     seqatt.choosing,
     seqatt.comparison.running,
     seqatt.estimators,
+    seqatt.feature_selector,
     seqatt.neural.evaluate,
     seqatt.data,
     seqatt.data.synthetic,

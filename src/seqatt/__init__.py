@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         SequentialAttentionSelector,
         SequentialLassoSelector,
     )
+    from seqatt.feature_selector import FeatureSelector
     from seqatt.layer import SequentialAttention
     from seqatt.neural.evaluate import Evaluation, evaluate
     from seqatt.neural.marginal_gains import marginal_gains
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 _ROOMS = {
     "Comparison": "comparison.result",
     "Evaluation": "neural.evaluate",
+    "FeatureSelector": "feature_selector",
     "LinearAttentionSelector": "estimators",
     "OMPSelector": "estimators",
     "Selection": "selection",
@@ -45,6 +47,7 @@ _ROOMS = {
 __all__ = [
     "Comparison",
     "Evaluation",
+    "FeatureSelector",
     "LinearAttentionSelector",
     "OMPSelector",
     "Selection",

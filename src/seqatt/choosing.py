@@ -163,7 +163,10 @@ def select_trials(
         traces, resolved = METHODS[method].run(job)
     except Diverged as error:
         # A surplus that was not dropped yet is no part of the answer.
-        cut = [Trace(t.order[: job.k], t.order[job.k :] + t.rest, t.steps) for t in error.traces]
+        cut = [
+            dataclasses.replace(t, order=t.order[: job.k], rest=t.order[job.k :] + t.rest)
+            for t in error.traces
+        ]
         found = _selections(job, method, cut, error.settings, started)
         raise TrainingDiverged(str(error), found) from None
     return _selections(job, method, traces, resolved, started)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import narwhals.stable.v1 as nw
 import numpy as np
@@ -21,18 +21,14 @@ from seqatt.target import target_array
 class Selector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
     """What every selector does: parameters are the options of its ``method``."""
 
-    method: ClassVar[str]
+    method: str
     n_features_to_select: int | float | None
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Choose features; ``sample_weight`` weighs rows."""
         table = self._check(X, reset=True)
         labels = target_array(y, "y")
-        options = {
-            name: value
-            for name, value in self.get_params(deep=False).items()
-            if name not in ("n_features_to_select", "random_state")
-        }
+        options = self._options()
         seed = getattr(self, "random_state", None)
         k = self.n_features_to_select
         self.selection_: Selection = select(
@@ -48,6 +44,11 @@ class Selector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         self.support_[self.selection_.columns] = True
         self.ranking_ = _rank_columns(self.selection_, self.n_features_in_)
         return self
+
+    def _options(self) -> dict[str, Any]:
+        """What ``select`` is told beside the table, the method, k and the seed."""
+        given = self.get_params(deep=False).items()
+        return {name: value for name, value in given if name not in ("n_features_to_select", "random_state")}
 
     def transform(self, X: Any) -> Any:
         """Keep the chosen columns; a DataFrame stays one."""

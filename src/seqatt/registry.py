@@ -60,13 +60,12 @@ Run = Callable[[Job], tuple[list[Trace], dict[str, Any]]]
 class Method:
     """What a method can be told, and the function that runs it: traces and resolved settings.
 
-    ``summary`` is one line for people. ``alone``: each feature is judged without the others.
+    ``summary`` is one line for people.
     """
 
     options: type
     run: Run
     summary: str = ""
-    alone: bool = False
 
 
 def _run_attention(job: Job) -> tuple[list[Trace], dict[str, Any]]:
@@ -97,7 +96,7 @@ def _run_autoencoder(job: Job) -> tuple[list[Trace], dict[str, Any]]:
 
 
 def _run_greedy(job: Job) -> tuple[list[Trace], dict[str, Any]]:
-    resolved = greedy.settings(job.source, job.k, job.options)
+    resolved = greedy.settings(job.source, job.options)
     models = greedy.models_of(job.source, job.k, len(job.seeds))
     return _run_walk(job, "Greedy selection", greedy.choose_greedily, resolved, models)
 
@@ -186,7 +185,7 @@ METHODS = {
     "omp": Method(
         Training,
         _run_rival("omp"),
-        "the feature whose first-layer weights have the largest gradient, one after another",
+        "the feature whose first-layer weights have the largest gradient, one by one",
     ),
     "batch_attention": Method(
         BatchAttentionOptions,
@@ -207,7 +206,7 @@ METHODS = {
     "deep_lasso": Method(
         PenaltyOptions,
         _run_rival("deep_lasso"),
-        "a penalty on the gradient of the outputs with respect to each feature",
+        "a penalty on the gradient of the loss with respect to each feature",
     ),
     "concrete_autoencoder": Method(
         AutoencoderOptions, _run_autoencoder, "k nodes that each learn to pass one feature on to a network"
@@ -242,11 +241,8 @@ METHODS = {
         MutualInformationOptions,
         _run_seeds("Mutual information", choose_by_mutual_information),
         "information about the target, each feature alone",
-        alone=True,
     ),
-    "f_test": Method(
-        NoOptions, _run_f_test, "analysis of variance or correlation, each feature alone", alone=True
-    ),
+    "f_test": Method(NoOptions, _run_f_test, "analysis of variance or correlation, each feature alone"),
     "forest": Method(
         ForestOptions,
         _run_seeds("Random forest", choose_by_forest),

@@ -162,8 +162,12 @@ def test_a_loss_that_does_not_fit(problem):
 
 def test_evaluate(problem):
     X, y = problem
-    with pytest.raises(TypeError, match="indices: must be a list"):
+    with pytest.raises(TypeError, match="indices: must be positions or names of columns"):
         seqatt.evaluate(X, y, X, y, "ab")
+    with pytest.raises(TypeError, match=r"indices: 1.7 is no column; use its position"):
+        seqatt.evaluate(X, y, X, y, [1.7])
+    with pytest.raises(ValueError, match="indices: the mask has 2 values, X_train has 8 columns"):
+        seqatt.evaluate(X, y, X, y, [False, True])
     with pytest.raises(ValueError, match="seed: must be a whole number"):
         seqatt.evaluate(X, y, X, y, [1], seeds=[-1])
     with pytest.raises(ValueError, match=r"y_test: has 2 column\(s\)"):
@@ -174,7 +178,7 @@ def test_evaluate(problem):
         seqatt.evaluate(X, y, X, y, [99])
     with pytest.raises(ValueError, match="indices: at least one"):
         seqatt.evaluate(X, y, X, y, [])
-    with pytest.raises(ValueError, match="indices: a column stands twice"):
+    with pytest.raises(ValueError, match="indices: 1 stands twice"):
         seqatt.evaluate(X, y, X, y, [1, 1])
     with pytest.raises(ValueError, match="X_test: must have the same columns"):
         seqatt.evaluate(X, y, X[:, :3], y, [1])

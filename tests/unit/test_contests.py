@@ -12,7 +12,7 @@ from experiments.contenders import CONTENDERS, SAME_AS_LINEAR_OMP, contenders, t
 from experiments.extended import KINDS, MOST_REAL, extend
 from experiments.paper import TITLES
 from experiments.paper_rivals import ACCURACY_OF, EFFICIENCY_OF
-from experiments.ranking import critical_difference, friedman, rank
+from experiments.ranking import critical_difference, describe, friedman, means, rank
 from experiments.results_file import Results
 from experiments.running import Cell, Slice, attempt, run_cells
 
@@ -82,6 +82,15 @@ def test_ranks_need_a_figure_of_every_method_on_every_block():
     assert (set(ranking.ranks), ranking.blocks) == ({"a", "b", "c"}, 4)
     assert rank({"only": {"a": 1.0, "b": 2.0, "c": 3.0}}) is None
     assert rank({}) is None
+
+
+def test_a_method_without_all_its_trials_is_named_and_not_ranked():
+    trials = {"a": [0.9, 0.8], "b": [0.1, 0.2], "c": [0.5, 0.5], "d": [1.0]}
+    scores = {f"table {i}": means(trials) for i in range(3)}
+    scores["table 0"]["d"] = 1.0
+    ranking = rank(scores)
+    assert list(ranking.ranks) == ["a", "c", "b"]
+    assert "`d`" in describe(ranking)
 
 
 @pytest.fixture

@@ -19,6 +19,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import seqatt
 from seqatt import (
+    FeatureSelector,
     LinearAttentionSelector,
     OMPSelector,
     SequentialAttentionSelector,
@@ -27,7 +28,14 @@ from seqatt import (
 
 
 @parametrize_with_checks(
-    [SequentialAttentionSelector(), OMPSelector(), SequentialLassoSelector(), LinearAttentionSelector()]
+    [
+        SequentialAttentionSelector(),
+        OMPSelector(),
+        SequentialLassoSelector(),
+        LinearAttentionSelector(),
+        FeatureSelector(method="cmim"),
+        FeatureSelector(method="linear_omp", options={"max_categories": 8}),
+    ]
 )
 def test_scikit_learns_own_checks(estimator, check, monkeypatch):
     if check.func.__name__ == "check_array_api_input":
@@ -153,3 +161,39 @@ def test_weights_are_a_fit_argument(problem):
 def test_string_labels(problem):
     X, y = problem
     assert quick().fit(X, np.array(["no", "yes"])[y]).get_support(indices=True).tolist() == [1, 4]
+
+
+@pytest.mark.parametrize(
+    ("method", "options"),
+    [("f_test", None), ("forest", {"trees": 10}), ("group_lasso", {"epochs": 3, "penalty": 0.1})],
+)
+def test_any_method_is_select_in_another_dress(problem, method, options):
+    X, y = problem
+    fitted = FeatureSelector(3, method=method, options=options, random_state=4).fit(X, y)
+    direct = seqatt.select(X, y, 3, method=method, seed=4, **(options or {}))
+    assert fitted.selection_.method == method
+    assert fitted.selection_.indices.tolist() == direct.indices.tolist()
+    assert fitted.ranking_.tolist() == direct.ranking.tolist()
+    np.testing.assert_array_equal(fitted.transform(X), X[:, fitted.support_])
+
+
+def test_the_method_can_be_searched_for(problem):
+    X, y = problem
+    pipeline = make_pipeline(FeatureSelector(2), LogisticRegression())
+    search = GridSearchCV(pipeline, {"featureselector__method": ["random", "f_test"]}, cv=2).fit(X, y)
+    assert search.best_params_ == {"featureselector__method": "f_test"}
+
+
+@pytest.mark.parametrize(
+    ("parameters", "error", "message"),
+    [
+        ({"method": "tarot"}, ValueError, "method: unknown 'tarot'"),
+        ({"options": {"tree": 3}}, TypeError, "forest has no option 'tree'; did you mean 'trees'"),
+        ({"options": {"seed": 3}}, ValueError, "options: 'seed' is the parameter random_state"),
+        ({"options": {"sample_weight": [1]}}, ValueError, "options: 'sample_weight' is an argument of fit"),
+        ({"options": ["trees"]}, TypeError, "options: must be a dict"),
+    ],
+)
+def test_bad_parameters_of_any_method_are_named(problem, parameters, error, message):
+    with pytest.raises(error, match=message):
+        FeatureSelector(2, **({"method": "forest"} | parameters)).fit(*problem)

@@ -38,6 +38,13 @@ def test_a_seed_alone_and_in_company_are_the_same():
     assert both["auc"][1] == one["auc"][0]
 
 
+def test_the_same_features_in_another_order_are_judged_alike():
+    X, y = linear_problem("multiclass")
+    told = {"seeds": [0], "epochs": 3}
+    results = [seqatt.evaluate(X[:80], y[:80], X[80:], y[80:], c, **told) for c in ([5, 1, 3], [1, 3, 5])]
+    assert results[0]["accuracy"] == results[1]["accuracy"]
+
+
 def test_names_selections_and_all_features():
     X, y = linear_problem("binary")
     frame = pd.DataFrame(X, columns=list("abcdefgh"))

@@ -66,6 +66,19 @@ def test_every_round_chooses_what_an_explicit_loop_of_trainings_chooses():
     assert selection.indices.tolist() == chosen
 
 
+@pytest.mark.parametrize(
+    ("rows", "asked", "batch"), [(100, None, 80), (100, 32, 32), (4, None, 4), (300, None, 240)]
+)
+def test_settings_have_the_batch_that_models_were_trained_on(rows, asked, batch):
+    X, y = linear_problem("regression", rows=rows)
+    told = {"epochs": 2, "hidden": (4,), "batch_size": asked}
+    source = read_source(X, y)
+    made = Candidates(source, Rows(source, CPU), 0, GreedyOptions(**told), CPU)
+    settings = seqatt.select(X, y, 1, method="greedy", device="cpu", **told).settings
+    assert settings["batch_size"] == made._batch_size == batch
+    assert settings["steps"] == made.steps
+
+
 @pytest.mark.parametrize("at_once", [1, 2, 100])
 def test_blocks_of_candidates_change_nothing(monkeypatch, at_once):
     X, y = linear_problem("regression", rows=80)
@@ -103,11 +116,23 @@ def test_gains_of_a_category_come_with_all_its_columns():
     assert abs(gains[[0, 2]]).max() < 0.1
 
 
+def test_trials_that_diverge_are_reported_with_a_selection_a_seed():
+    X, y = linear_problem("regression", rows=40)
+    X[:, 3] = 1.0
+    told = {"method": "greedy", "learning_rate": 1e20, "epochs": 20, "hidden": (4,)}
+    with pytest.raises(seqatt.TrainingDiverged) as caught:
+        seqatt.select_trials(X, y, 2, seeds=[3, 5], **told)
+    assert [found.seed for found in caught.value.selections] == [3, 5]
+    assert [len(found.indices) for found in caught.value.selections] == [0, 0]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"chosen": ["no"]}, "chosen: there is no feature 'no'"),
-        ({"chosen": [1, 1]}, "chosen: 1 is there twice"),
+        ({"chosen": ["no"]}, "chosen: 'no' is not a feature of X, which has 8"),
+        ({"chosen": [-1]}, "chosen: -1 is not a feature"),
+        ({"chosen": [1, 1]}, "chosen: 1 stands twice"),
+        ({"chosen": [False, True]}, "chosen: the mask has 2 values, X has 8 features"),
         ({"chosen": [1], "candidates": [1]}, "candidates: .* is already chosen"),
         ({"folds": 6}, "folds: .* at most 5"),
     ],
@@ -115,6 +140,34 @@ def test_gains_of_a_category_come_with_all_its_columns():
 def test_bad_arguments_are_named(problem, arguments, message):
     with pytest.raises(ValueError, match=message):
         seqatt.marginal_gains(*problem, **arguments)
+
+
+@pytest.mark.parametrize("asked", [[1.7], [None], [True, 2], 3, "x1", np.array(3), [[1], [2]]])
+@pytest.mark.parametrize("argument", ["chosen", "candidates"])
+def test_what_is_no_list_of_features_is_refused(problem, argument, asked):
+    with pytest.raises(TypeError, match=f"{argument}: (.* is no feature; use|must be positions or names)"):
+        seqatt.marginal_gains(*problem, **{argument: asked})
+
+
+def test_a_mask_and_a_selection_mean_the_features_they_mark():
+    X, y = linear_problem("regression", rows=40)
+    told = {"epochs": 3, "hidden": (4,), "device": "cpu"}
+    frame = pd.DataFrame(X, columns=list("hgfedcba"))
+    selection = seqatt.select(frame, y, 2, method="f_test")
+    wanted = seqatt.marginal_gains(frame, y, selection.indices, **told)
+    for asked in (selection, selection.features):
+        np.testing.assert_array_equal(seqatt.marginal_gains(frame, y, asked, **told), wanted)
+    mask = selection.support
+    wanted_by_place = seqatt.marginal_gains(frame, y, sorted(selection.indices), **told)
+    for asked in (mask, mask.tolist(), torch.from_numpy(mask)):
+        np.testing.assert_array_equal(seqatt.marginal_gains(frame, y, asked, **told), wanted_by_place)
+    turned = seqatt.marginal_gains(frame[list("abcdefgh")], y, selection, **told)
+    np.testing.assert_array_equal(turned, wanted[::-1])
+    np.testing.assert_array_equal(np.isnan(seqatt.marginal_gains(X, y, selection, **told)), mask)
+    pair = {"groups": {"pair": ["h", "a"]}}
+    grouped = seqatt.select(frame, y, 1, method="f_test", **pair)
+    gains = seqatt.marginal_gains(frame, y, grouped, **pair, **told)
+    assert np.isnan(gains).tolist() == grouped.support.tolist()
 
 
 def test_an_unknown_option_of_marginal_gains_is_an_error(problem):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -13,8 +14,11 @@ from scipy import sparse
 from torch import nn
 
 import seqatt
+from seqatt.neural import rival
 from seqatt.neural.budget import default_steps
+from seqatt.neural.options import StochasticGatesOptions
 from seqatt.neural.rivals import RIVALS
+from seqatt.source import read_source
 
 QUICK = {"epochs": 5, "hidden": (8,)}
 PENALISED = [name for name, rival in RIVALS.items() if rival.strengths(5)]
@@ -91,6 +95,27 @@ def test_a_strength_that_was_given_is_used(method):
     selection = seqatt.select(X, y, 3, method=method, penalty=0.05, **QUICK)
     assert selection.settings["penalty"] == 0.05
     assert len(selection.history) == (3 if method == "sequential_lasso" else 1)
+
+
+@pytest.mark.parametrize("method", PENALISED)
+def test_strengths_that_all_diverge_are_reported_with_a_selection_a_seed(method):
+    X, y = linear_problem("regression", rows=60)
+    told = {"method": method, "learning_rate": 1e20, **QUICK}
+    with pytest.raises(seqatt.TrainingDiverged, match="learning_rate") as caught:
+        seqatt.select_trials(X, y, 2, seeds=[3, 5], **told)
+    assert [found.seed for found in caught.value.selections] == [3, 5]
+    assert [len(found.indices) for found in caught.value.selections] == [0, 0]
+
+
+def test_a_strength_that_diverges_loses():
+    source = read_source(*linear_problem("regression", rows=60))
+    options = StochasticGatesOptions(**QUICK)
+    its = replace(RIVALS["stochastic_gates"], strengths=lambda k: (float("inf"), 0.1))
+    plan = rival.plan(its, source, 2, options)
+    (trace,) = rival.choose(its, source, [0], options, torch.device("cpu"), plan, lambda steps: None)
+    assert len(trace.order) == 2
+    assert trace.settings["penalty"] == 0.1
+    assert trace.settings["penalty_losses"][0] is None
 
 
 def test_a_strong_penalty_empties_the_first_layer_of_all_but_the_signal():

@@ -186,7 +186,7 @@ def test_small_problems_use_one_thread_and_leave_the_setting_as_it_was():
 def test_a_trial_that_diverges_beside_others_is_reported(monkeypatch):
     X, y = large_problem()
     torch.set_num_threads(2)
-    monkeypatch.setattr(engine.Lane, "finite", lambda lane: False)
+    monkeypatch.setattr(engine.Lane, "look", lambda lane: lane.sound.fill(False))
     with pytest.raises(seqatt.TrainingDiverged, match="no longer a finite number") as caught:
         seqatt.select_trials(X, y, 3, seeds=range(3), epochs=2)
     for selection in caught.value.selections:

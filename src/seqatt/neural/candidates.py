@@ -41,8 +41,7 @@ class Candidates:
         self._member = Member(seed, 0)
         self._learns, judged = _deal(source.rows, folds_of(source, options), self._member)
         self._judged = judged.to(device)
-        learnt = source.rows if self._learns is None else self._learns.shape[1]
-        self._batch_size = batch_size_for(learnt, options.batch_size)
+        self._batch_size = batch_size_of(source, options)
         self.steps = steps_of(source, options)
         self._columns = [np.flatnonzero(source.owner == f) for f in range(source.features)]
 
@@ -138,6 +137,15 @@ def folds_of(source: Source, options: GreedyOptions) -> int:
         return 1
     wanted = -(-JUDGES // (source.rows // PARTS_DEALT))
     return min(PARTS_DEALT, wanted) if options.folds is None else options.folds
+
+
+def learnt_rows(source: Source) -> int:
+    """How many rows each model learns from: all but the part held out."""
+    return source.rows - source.rows // PARTS_DEALT
+
+
+def batch_size_of(source: Source, options: GreedyOptions) -> int:
+    return batch_size_for(learnt_rows(source), options.batch_size)
 
 
 def steps_of(source: Source, options: GreedyOptions) -> int:

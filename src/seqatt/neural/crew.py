@@ -97,11 +97,10 @@ class Crew:
         """The mean loss (T,) of the batches looked at in this phase."""
         return self._losses / max(self._watched, 1)
 
-    def finite(self) -> bool:
-        watched = self._losses
-        if self._gate is not None:
-            watched = torch.cat([watched, self._gate.scores().sum(1)])
-        return bool(torch.isfinite(watched).all())
+    def finite(self) -> Tensor:
+        """Whose losses and scores (T,) are still numbers."""
+        sound = torch.isfinite(self._losses)
+        return sound if self._gate is None else sound & torch.isfinite(self._gate.scores().sum(1))
 
     def scores(self) -> Tensor:
         """How much each feature deserves to be chosen next (T, d), after which the gate starts afresh."""

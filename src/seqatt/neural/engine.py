@@ -52,6 +52,7 @@ class Lane:
         self.stretch = min(crew.stretch for crew in crews)
         trials, features = len(state.order), state.kept.shape[1]
         self._last_scores = np.zeros((trials, features))
+        self.sound = np.ones(trials, dtype=bool)  # the trials whose losses and scores have all been numbers
         self.records: list[list[Step]] = [[] for _ in range(trials)]
 
     def shares_nothing(self) -> bool:
@@ -80,8 +81,8 @@ class Lane:
         for record, step in zip(self.records, steps, strict=True):
             record.append(step)
 
-    def finite(self) -> bool:
-        return all(crew.finite() for crew in self.crews)
+    def look(self) -> None:
+        self.sound &= self._by_trial([crew.finite() for crew in self.crews]).all(1)
 
     def traces(self) -> list[Trace]:
         return [
@@ -124,8 +125,12 @@ def run(
     schedule: Schedule,
     advance: Callable[[int], None] = lambda steps: None,
     threads: int = 1,
+    *,
+    forgiving: bool = False,
 ) -> list[Trace]:
     """Walk every lane through the schedule; ``advance`` hears of steps done.
+
+    A loss that is no number is the end of all, or, ``forgiving``, of a lane that has no ``sound`` trial left.
 
     On a CPU lanes that share nothing walk side by side, on as many threads as are given; the crews of a
     lane that walks alone do.
@@ -139,19 +144,19 @@ def run(
     if workers > 1:
         torch.set_num_threads(1)  # threads that wait would take the cores from those that work
     with Spread(workers) as spread:
-        walks = [_walk(lane, schedule, pace, spread) for lane in lanes]
+        walks = [_walk(lane, schedule, pace, spread, forgiving) for lane in lanes]
         try:
             if apart:
                 side_by_side(walks, min(len(lanes), threads), advance)
             else:
                 for progress in zip_longest(*walks):
-                    advance(progress[0] or 0)
+                    advance(max(steps or 0 for steps in progress))
         except NotANumber:
             raise Diverged([trace for lane in lanes for trace in lane.traces()]) from None
     return [trace for lane in lanes for trace in lane.traces()]
 
 
-def _walk(lane: Lane, schedule: Schedule, pace: Pace, spread: Spread) -> Iterator[int]:
+def _walk(lane: Lane, schedule: Schedule, pace: Pace, spread: Spread, forgiving: bool) -> Iterator[int]:
     """One lane through the schedule, a stretch at a time; yields the steps of each stretch."""
     looks_often = lane.state.kept.device.type == "cpu"  # an accelerator would be made to wait
     for phase in schedule:
@@ -162,7 +167,11 @@ def _walk(lane: Lane, schedule: Schedule, pace: Pace, spread: Spread) -> Iterato
             steps = min(pace.most_steps or lane.stretch, phase.steps - done)
             pace.run(partial(lane.advance, steps, spread), steps)
             done += steps
-            if (looks_often or done == phase.steps) and not lane.finite():
+            if looks_often or done == phase.steps:
+                lane.look()
+            if forgiving and not lane.sound.any():
+                return
+            if not forgiving and not lane.sound.all():
                 raise NotANumber
             yield steps
         lane.leave(phase, time.perf_counter() - started, spread)

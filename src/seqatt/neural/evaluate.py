@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from seqatt.encoding import SparseColumns
+from seqatt.neural.asked import find_asked
 from seqatt.neural.budget import batch_size_for, judging_noise, judging_rate, judging_steps
 from seqatt.neural.engine import Lane, pick_device, run
 from seqatt.neural.lanes import make_lanes, work_of
@@ -26,7 +27,8 @@ ROWS_AT_ONCE = 8192
 class Evaluation(Mapping[str, NDArray[np.float64]]):
     """Test metrics by name, a value a seed: ``evaluation["accuracy"]``.
 
-    ``mean`` and ``std`` summarise every metric; ``metric`` names the one to look at first.
+    ``mean`` and ``std`` summarise every metric; ``metric`` names the one to look at first. ``std``, also
+    after the ±, is the spread of these values themselves: n divides, where ``compare`` has n - 1.
     """
 
     def __init__(self, values: dict[str, NDArray[np.float64]], seeds: Sequence[int]) -> None:
@@ -84,7 +86,7 @@ def evaluate(
 
     Parameters
     ----------
-    indices : Selection, sequence of column positions or names, or None for all columns.
+    indices : Selection, column positions or names, a mask over columns, or None for all of them.
     hidden, seeds, device : the network's widths, one seed a network, where to train.
     training : ``epochs``, ``batch_size``, ``learning_rate``, ``activation``, ``dropout``,
         ``input_dropout``, ``label_smoothing``, ``batch_norm``, ``model``, ``loss`` or
@@ -103,7 +105,7 @@ def evaluate(
     _training(asked)
     seeds = check_seeds(seeds)
     train, test = read_table(X_train, "X_train"), read_table(X_test, "X_test")
-    columns = _columns(train, indices)
+    columns = sorted(_columns(train, indices))  # the same set is judged alike, however it was chosen
     _insist_on_same_columns(train, test)
     picked = pick_device(device)
     source = read_source(
@@ -153,38 +155,12 @@ def _training(options: dict[str, Any]) -> Training:
 def _columns(table: Table, indices: Selection | Sequence[int | str] | None) -> list[int]:
     if indices is None:
         return list(range(len(table.names)))
-    if isinstance(indices, Selection):
-        return _columns_of(table, indices)
-    if isinstance(indices, str):
-        raise TypeError(f"indices: must be a list of columns, got {indices!r}")
-    if np.asarray(indices).dtype == bool:
-        indices = np.flatnonzero(indices).tolist()
-    columns = []
-    for index in indices:
-        known = index in table.names if isinstance(index, str) else 0 <= index < len(table.names)
-        if not known:
-            raise ValueError(f"indices: {index!r} is not a column of X_train")
-        columns.append(table.names.index(index) if isinstance(index, str) else int(index))
+    columns = find_asked(
+        indices, table.names, named=table.named, kind="column", argument="indices", table="X_train"
+    )
     if not columns:
         raise ValueError("indices: at least one feature is needed")
-    if len(set(columns)) < len(columns):
-        raise ValueError("indices: a column stands twice")
     return columns
-
-
-def _columns_of(table: Table, selection: Selection) -> list[int]:
-    """By name where columns have names, so that their order does not matter; else by position."""
-    if table.named:
-        wanted = [selection.inputs[c] for c in selection.columns]
-        missing = [name for name in wanted if name not in table.names]
-        if missing:
-            raise ValueError(f"indices: the selection has column {missing[0]!r}, X_train does not")
-        return [table.names.index(name) for name in wanted]
-    if len(table.names) != len(selection.inputs):
-        raise ValueError(
-            f"indices: the selection is of {len(selection.inputs)} columns, X_train has {len(table.names)}"
-        )
-    return [int(c) for c in selection.columns]
 
 
 def _insist_on_same_columns(train: Table, test: Table) -> None:

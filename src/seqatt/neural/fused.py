@@ -19,9 +19,10 @@ import torch
 import triton
 from torch import Tensor
 
+from seqatt.neural.attention_kernel import attend
 from seqatt.neural.body import Penalty
 from seqatt.neural.gates.attention import Attention
-from seqatt.neural.kernels import attend, first_product, top_and_back, update
+from seqatt.neural.kernels import first_product, top_and_back, update
 from seqatt.neural.masks import Mask, Softmax
 from seqatt.neural.rows import Batch, Picked
 from seqatt.neural.shape import Shape

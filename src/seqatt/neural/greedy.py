@@ -11,8 +11,8 @@ import torch
 from numpy.typing import NDArray
 
 from seqatt.neural.budget import batch_size_for
-from seqatt.neural.candidates import Candidates, folds_of, steps_of
-from seqatt.neural.engine import Diverged
+from seqatt.neural.candidates import Candidates, batch_size_of, folds_of, learnt_rows, steps_of
+from seqatt.neural.engine import Diverged, NotANumber
 from seqatt.neural.options import GreedyOptions
 from seqatt.neural.rows import Rows
 from seqatt.neural.threads import threads_for
@@ -30,12 +30,15 @@ def choose_greedily(
 ) -> list[Trace]:
     """One trial after the other: the candidates of one fill the device."""
     rows = Rows(source, device)
+    trials = [_Forward(source, k) for _ in seeds]
     traces: list[Trace] = []
     with threads_for(work_of(source, options), device), torch.no_grad():
-        for seed in seeds:
-            traces.append(
-                _Forward(source, k).walk(Candidates(source, rows, seed, options, device), traces, advance)
-            )
+        for seed, trial in zip(seeds, trials, strict=True):
+            try:
+                traces.append(trial.walk(Candidates(source, rows, seed, options, device), advance))
+            except NotANumber:
+                begun = [other.trace() for other in trials[len(traces) :]]
+                raise Diverged(traces + begun) from None
     return traces
 
 
@@ -49,13 +52,13 @@ class _Forward:
         self._steps: list[Step] = []
         self._gains = np.zeros(source.features)
 
-    def walk(self, candidates: Candidates, before: list[Trace], advance: Callable[[int], None]) -> Trace:
+    def walk(self, candidates: Candidates, advance: Callable[[int], None]) -> Trace:
         while len(self._order) < min(self._k, int((~self._constant).sum())):
             started = time.perf_counter()
             free = [int(f) for f in np.flatnonzero(~self._constant) if int(f) not in self._order]
             alone, after = candidates.losses(self._order, free, advance)
             if not np.isfinite(after).any():
-                raise Diverged([*before, self.trace()])
+                raise NotANumber
             gains = alone - np.where(np.isfinite(after), after, np.inf)
             self._gains = spread_out(gains, free, len(self._constant))
             best = free[int(np.argmin(np.nan_to_num(after, nan=np.inf)))]
@@ -64,13 +67,14 @@ class _Forward:
             )
             self._steps[-1].scores = np.nan_to_num(self._gains, nan=-1e30, neginf=-1e30)
             self._order.append(best)
-        return self.trace()
+        return self.trace(self._k)
 
-    def trace(self) -> Trace:
+    def trace(self, k: int = 0) -> Trace:
+        """What was chosen so far, made up to ``k`` with constant features."""
         free = [f for f in range(len(self._constant)) if f not in self._order]
         worth = np.nan_to_num(self._gains, nan=-np.inf)
         rest = sorted(free, key=lambda f: (bool(self._constant[f]), -worth[f], f))
-        short = self._k - len(self._order) if self._steps else 0  # constant ones make up the number
+        short = max(0, k - len(self._order))
         return Trace(self._order + rest[:short], rest[short:], self._steps)
 
 
@@ -87,14 +91,14 @@ def work_of(source: Source, options: GreedyOptions) -> int:
     return batch * source.features * max(options.hidden, default=1) * folds_of(source, options)
 
 
-def settings(source: Source, k: int, options: GreedyOptions) -> dict[str, Any]:
-    """The options as they were resolved for this table."""
-    batch = batch_size_for(source.rows, options.batch_size)
+def settings(source: Source, options: GreedyOptions) -> dict[str, Any]:
+    """The options as they were resolved for this table; ``epochs`` are passes over the rows learnt from."""
+    batch = batch_size_of(source, options)
     steps = steps_of(source, options)
     return options.record() | {
         "batch_size": batch,
         "steps": steps,
-        "epochs": steps * batch / source.rows,
+        "epochs": steps * batch / learnt_rows(source),
         "folds": folds_of(source, options),
     }
 

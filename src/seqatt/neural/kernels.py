@@ -1,4 +1,4 @@
-"""Triton kernels of a training step: first product, loss and way back, update, attention.
+"""Triton kernels of a network's training step: first product, loss and way back, update.
 
 ``fused.py`` launches them. B rows in a batch, C columns, H hidden units, OUTS outputs; a trial is a program
 axis of its own.
@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import triton
 import triton.language as tl
+
+from seqatt.neural.adam_kernel import corrections, step
 
 # Hidden units are worked on in two blocks, a and b, because a tile's sides are powers of two: the default
 # of 67 units, padded to 80, is 64 + 16 instead of 128.
@@ -178,7 +180,7 @@ def update(
 ):  # fmt: skip
     """Gradients and Adam's step: programs for columns of the first layer, then for the rest."""
     t = tl.program_id(1)
-    pace, fix = _corrections(powers, rate)
+    pace, fix = corrections(powers, rate)
     block = tl.program_id(0) - tl.cdiv(C, BD)
     layer = tl.cdiv(OUTS * H, BP)
     bias = tl.cdiv(H, BP)
@@ -235,7 +237,7 @@ def _step_columns(w1, w1_m, w1_v, t, h, c, outer, scale, pace, fix, H, C):
     kept = (h < H)[:, None] & (c < C)[None, :]
     value = tl.load(w1 + place, mask=kept, other=0.0)
     gain = tl.sum(value * outer, 0)
-    value = _step(value, outer * scale[None, :], w1_m, w1_v, place, kept, pace, fix)
+    value = step(value, outer * scale[None, :], w1_m, w1_v, place, kept, pace, fix)
     tl.store(w1 + place, value, mask=kept)
     return gain
 
@@ -251,63 +253,10 @@ def _step_tail(w, w_m, w_v, grads, t, block, SIZE, TILES, pace, fix, BP: tl.cons
         tile = start + tl.arange(0, BT)
         spot = (t * TILES + tile[:, None]) * SIZE + j[None, :]
         total += tl.sum(tl.load(grads + spot, mask=(tile < TILES)[:, None] & live[None, :], other=0.0), 0)
-    tl.store(w + t * SIZE + j, _step(value, total, w_m, w_v, t * SIZE + j, live, pace, fix), mask=live)
+    tl.store(w + t * SIZE + j, step(value, total, w_m, w_v, t * SIZE + j, live, pace, fix), mask=live)
 
 
 @triton.jit
 def _tile(w, t, o, h, OUTS, H):
     kept = (o < OUTS)[:, None] & (h < H)[None, :]
     return tl.load(w + (t * OUTS + o[:, None]) * H + h[None, :], mask=kept, other=0.0)
-
-
-@triton.jit
-def _corrections(powers, rate):
-    """Adam's pace and scale at this step: its bias corrections, in float64 as they are small differences."""
-    pace = tl.load(rate) / (1.0 - tl.load(powers)).to(tl.float32)
-    return pace, 1.0 / tl.sqrt((1.0 - tl.load(powers + 1)).to(tl.float32))
-
-
-@triton.jit
-def _step(value, grad, first, second, place, live, pace, fix):
-    """Adam on one tile: moments in place, the new values returned."""
-    m = tl.load(first + place, mask=live, other=0.0)
-    v = tl.load(second + place, mask=live, other=0.0)
-    m += (grad - m) * 0.1
-    v = v * 0.999 + grad * grad * 0.001
-    tl.store(first + place, m, mask=live)
-    tl.store(second + place, v, mask=live)
-    return value - pace * m / (tl.sqrt(v) * fix + 1e-8)
-
-
-@triton.jit
-def attend(
-    logits, first, second, grad, kept, closed, weights, rate, powers, D, heat,
-    DP: tl.constexpr, LEARNS: tl.constexpr,
-):  # fmt: skip
-    """One trial's attention: the logits' step where they learn, then the weights they give."""
-    t = tl.program_id(0)
-    j = tl.arange(0, DP)
-    live = j < D
-    at = t * D + j
-    shut = tl.load(closed + at, mask=live, other=-float("inf"))
-    always = tl.load(kept + at, mask=live, other=0.0)
-    logit = tl.load(logits + at, mask=live, other=0.0)
-    share = _softmax(logit * heat + shut)
-    if LEARNS:
-        powers += 2 * t
-        tl.store(powers, tl.load(powers) * 0.9)
-        tl.store(powers + 1, tl.load(powers + 1) * 0.999)
-        tl.debug_barrier()
-        pace, fix = _corrections(powers, rate)
-        pull = share * tl.load(grad + at, mask=live, other=0.0)
-        pull = (pull - share * tl.sum(pull, 0)) * heat
-        logit = _step(logit, pull, first, second, at, live, pace, fix)
-        tl.store(logits + at, logit, mask=live)
-        share = _softmax(logit * heat + shut)
-    tl.store(weights + at, share + always, mask=live)
-
-
-@triton.jit
-def _softmax(logit):
-    raised = tl.exp(logit - tl.max(logit, 0))
-    return raised / tl.sum(raised, 0)

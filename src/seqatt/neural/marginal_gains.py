@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from seqatt.neural.asked import find_asked
 from seqatt.neural.candidates import Candidates
 from seqatt.neural.engine import pick_device
 from seqatt.neural.greedy import spread_out, work_of
@@ -16,14 +17,18 @@ from seqatt.neural.options import GreedyOptions, check_seeds
 from seqatt.neural.rows import Rows
 from seqatt.neural.threads import threads_for
 from seqatt.progress import progress_bar
+from seqatt.selection import Selection
 from seqatt.source import Groups, Source, read_source
+from seqatt.table import read_table
+
+Asked = Selection | Sequence[int | str] | NDArray[Any]
 
 
 def marginal_gains(
     X: Any,
     y: Any,
-    chosen: Sequence[int | str] = (),
-    candidates: Sequence[int | str] | None = None,
+    chosen: Asked = (),
+    candidates: Asked | None = None,
     *,
     seed: int = 0,
     device: str = "auto",
@@ -44,7 +49,8 @@ def marginal_gains(
 
     Parameters
     ----------
-    chosen, candidates : features by position or name; by default none, and all that are not chosen.
+    chosen, candidates : features by position or name, a mask over features, or a Selection; by default none,
+        and all that are not chosen.
     seed, device, progress : as in ``select``.
     training : ``epochs`` (of each model), ``batch_size``, ``learning_rate``, ``hidden``, ``activation`` and
         ``folds`` (how many of the five parts of the rows are held out in turn).
@@ -69,8 +75,9 @@ def marginal_gains(
     options = GreedyOptions(**training)
     seed = check_seeds([seed])[0]
     picked = pick_device(device)
+    table = read_table(X, "X")
     source = read_source(
-        X,
+        table,
         y,
         sample_weight=sample_weight,
         class_weight=class_weight,
@@ -79,9 +86,9 @@ def marginal_gains(
         missing_indicator=missing_indicator,
         max_categories=max_categories,
     )
-    taken = _features(source, chosen, "chosen")
+    taken = _features(source, table.named, chosen, "chosen")
     others = [f for f in range(source.features) if f not in taken and not source.constant[f]]
-    asked = others if candidates is None else _features(source, candidates, "candidates")
+    asked = others if candidates is None else _features(source, table.named, candidates, "candidates")
     again = [f for f in asked if f in taken]
     if again:
         raise ValueError(f"candidates: {source.names[again[0]]!r} is already chosen")
@@ -98,18 +105,9 @@ def marginal_gains(
     return np.asarray(gains[np.argsort(source.place)])
 
 
-def _features(source: Source, asked: Sequence[int | str], argument: str) -> list[int]:
-    """Features by the user's positions or names, in the source's layout."""
-    if isinstance(asked, str):
-        raise TypeError(f"{argument}: must be a list of features, got {asked!r}")
-    places = {int(place): f for f, place in enumerate(source.place)}
-    names = {name: f for f, name in enumerate(source.names)}
-    found = []
-    for one in asked:
-        feature = names.get(one) if isinstance(one, str) else places.get(int(one))
-        if feature is None:
-            raise ValueError(f"{argument}: there is no feature {one!r}; the table has {source.features}")
-        if feature in found:
-            raise ValueError(f"{argument}: {one!r} is there twice")
-        found.append(feature)
-    return found
+def _features(source: Source, named: bool, asked: Asked, argument: str) -> list[int]:
+    """Features as the user has them, in the source's layout."""
+    layout = np.argsort(source.place)
+    names = [source.names[f] for f in layout]
+    found = find_asked(asked, names, named=named, kind="feature", argument=argument, table="X")
+    return [int(layout[place]) for place in found]

@@ -2,7 +2,7 @@
 
 Several strengths of a penalty share the budget of one training. They are variants of a trial, side by side:
 each chooses its k features, then trains a new network on these alone, and the one whose network does best
-on rows that none of them learns from gives the answer.
+on rows that none of them learns from gives the answer. One that diverges loses.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from seqatt.neural.budget import (
     default_members,
     steps_for,
 )
-from seqatt.neural.engine import Lane, run
+from seqatt.neural.engine import Diverged, Lane, run
 from seqatt.neural.gates.gate import Gate
 from seqatt.neural.lanes import GATE, Member, make_lanes, work_of
 from seqatt.neural.options import Training
@@ -132,7 +132,7 @@ def choose(
             variants=plan.variants,
             dropout=_input_dropout(source, options),
         )
-        traces = run(lanes, plan.schedule, advance, threads)
+        traces = run(lanes, plan.schedule, advance, threads, forgiving=plan.variants > 1)
         return _best(traces, lanes, plan) if plan.penalties else traces
 
 
@@ -142,12 +142,20 @@ def _best(traces: list[Trace], lanes: Sequence[Lane], plan: Plan) -> list[Trace]
     if plan.variants == 1:
         return [replace(trace, settings={"penalty": plan.penalties[0]}) for trace in traces]
     losses = torch.cat([crew.judged_loss() for lane in lanes for crew in lane.crews])
-    table = losses.double().cpu().numpy().reshape(-1, plan.variants)
-    best = np.where(np.isfinite(table), table, np.inf).argmin(1)
+    sound = np.concatenate([lane.sound for lane in lanes]) & np.isfinite(losses.cpu().numpy())
+    table = np.where(sound, losses.double().cpu().numpy(), np.inf).reshape(-1, plan.variants)
     chosen = []
-    for trial, (winner, row) in enumerate(zip(best.tolist(), table, strict=True)):
-        told = {"penalty": plan.penalties[winner], "penalty_losses": row.tolist()}
-        chosen.append(replace(traces[trial * plan.variants + winner], settings=told))
+    for trial, row in enumerate(table):
+        winner = int(row.argmin())
+        trace = traces[trial * plan.variants + winner]
+        if np.isfinite(row[winner]):
+            tried = [loss if np.isfinite(loss) else None for loss in row.tolist()]
+            told = {"penalty": plan.penalties[winner], "penalty_losses": tried}
+            chosen.append(replace(trace, settings=told))
+        else:
+            chosen.append(Trace([], trace.order + trace.rest))  # no strength was the best
+    if not np.isfinite(table).any(1).all():
+        raise Diverged(chosen)
     return chosen
 
 

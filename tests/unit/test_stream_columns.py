@@ -52,6 +52,8 @@ def test_log1p_is_defined_below_zero_too():
 def test_infinity_is_refused_and_constants_are_known():
     with pytest.raises(ValueError, match="'x' contains infinity"):
         fit_number("x", pa.array([1.0, np.inf]), log1p=False, indicator=False)
+    with pytest.raises(ValueError, match="'x' holds values too large"):
+        fit_number("x", pa.array([1e300, -1e300]), log1p=False, indicator=False)
     assert fit_number("x", pa.array([2.0, 2.0, None]), log1p=False, indicator=False).constant
     assert not fit_number("x", pa.array([2.0, 2.0, None]), log1p=False, indicator=True).constant
     assert fit_number("x", pa.array([None, None], pa.float64()), log1p=False, indicator=True).constant

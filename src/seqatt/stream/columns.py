@@ -79,7 +79,8 @@ def fit_number(name: str, column: Any, *, log1p: bool, indicator: bool) -> Numbe
     values = _floats(column, name, log1p)
     present = values[~np.isnan(values)]
     missing = len(present) < len(values)
-    spread = float(present.std()) if len(present) else 0.0
+    with np.errstate(over="ignore", invalid="ignore"):  # what comes of it is looked at below
+        spread = float(present.std()) if len(present) else 0.0
     constant = not len(present) or bool((present == present[0]).all())
     if not np.isfinite(spread):
         raise ValueError(f"X: column {name!r} holds values too large to work with; rescale it")

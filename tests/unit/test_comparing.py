@@ -218,6 +218,46 @@ def test_test_rows_of_ones_own(small):
     assert "on your 30 test rows" in made.to_markdown()
 
 
+@pytest.mark.parametrize(
+    ("learnt", "tested", "message"),
+    [
+        (["1", "2", "a"], [1.0, 2.0, np.nan], "X_test: column 'g' holds numbers, in X it holds text"),
+        ([1.0, 2.0, 3.0], ["1", "2", "a"], "X_test: column 'g' holds text, in X it holds numbers"),
+        (pd.to_datetime(["2020-01-01"] * 2 + ["2021-01-01"]), [1, 2, 3], "'g' holds numbers, in X it holds times"),
+        ([1.0, 2.0, 3.0], [1.0, np.inf, 3.0], "X_test: column 'g' contains infinity"),
+    ],
+)  # fmt: skip
+def test_test_rows_that_cannot_be_read_as_the_training_rows_are_errors_before_any_work(
+    small, learnt, tested, message, monkeypatch
+):
+    monkeypatch.setattr(running, "select", lambda *_, **__: pytest.fail("work was done"))
+    X, y = small
+    X, X_test = X[:60].assign(g=list(learnt) * 20), X[60:78].assign(g=list(tested) * 6)
+    with pytest.raises(ValueError, match=message):
+        seqatt.compare(X, y[:60], 2, methods=["random"], seeds=[0], X_test=X_test, y_test=y[60:78])
+    with pytest.raises(ValueError, match=message.replace("in X ", "in X_train ")):
+        seqatt.evaluate(X, y[:60], X_test, y[60:78], seeds=[0])
+
+
+def test_a_test_column_of_nothing_but_gaps_is_of_any_kind(small):
+    X, y = small
+    X, X_test = X[:60].assign(g=["u", "v", "w"] * 20), X[60:].assign(g=np.nan)
+    made = seqatt.compare(X, y[:60], 1, methods=["all"], seeds=[0], X_test=X_test, y_test=y[60:])
+    assert made.cells[0].error is None
+
+
+def test_a_choice_that_could_not_be_judged_is_kept(small, monkeypatch):
+    def fail(*_, **__):
+        raise RuntimeError("no judge")
+
+    monkeypatch.setattr(running, "evaluate", fail)
+    cell = seqatt.compare(*small, 2, methods=["linear_omp"], seeds=[0]).cells[0]
+    assert cell.error == "RuntimeError: no judge"
+    assert len(cell.features) == 2
+    assert cell.seconds > 0
+    assert cell.metrics == {}
+
+
 def test_groups_of_rows_are_never_split():
     classes = np.arange(60) % 3
     groups = np.repeat(np.arange(12), 5)

@@ -18,7 +18,7 @@ from seqatt.comparison.splits import Rows, check_test_size, hold_out
 from seqatt.neural.engine import pick_device
 from seqatt.neural.options import one_of
 from seqatt.source import Source, read_source
-from seqatt.table import Table, read_table
+from seqatt.table import Table, insist_on_same_columns, read_table
 from seqatt.target import target_array
 from seqatt.version import __version__
 
@@ -140,11 +140,11 @@ def _check_test(test: tuple[Any, Any], whole: Source, table: Table, apart: Any) 
     if apart is not None:
         raise ValueError("split_groups: nothing is split where X_test and y_test are given; leave it out")
     given, labels = read_table(X_test, "X_test"), target_array(y_test, "y_test")
-    if given.names != table.names:
-        raise ValueError("X_test: must have the same columns as X, in the same order")
+    insist_on_same_columns(table, given, ("X", "X_test"))
     if given.rows != len(labels):
         raise ValueError(f"X_test has {given.rows} rows and y_test has {len(labels)}")
     whole.target.encode(labels, "y_test")
+    whole.encode(given, "X_test")
     return Data(given, labels)
 
 

@@ -156,7 +156,7 @@ def _run_cell(contest: Contest, key: tuple[str, int, int], train: Data, test: Da
         shared.pop("groups")
         result = evaluate(train.table, train.labels, test.table, test.labels, chosen, seeds=[seed], **shared)
     except Exception as error:  # whatever a method raises, the others are still worth running
-        return Cell(method, k, seed, error=_one_line(error))
+        return Cell(method, k, seed, features, seconds=seconds, error=_one_line(error))
     metrics = {name: float(result[name][0]) for name in result}
     known = {name: value if math.isfinite(value) else None for name, value in metrics.items()}
     return Cell(method, k, seed, features, known, seconds)

@@ -18,7 +18,7 @@ from seqatt.neural.schedule import cooling
 from seqatt.neural.threads import threads_for
 from seqatt.selection import Selection
 from seqatt.source import Source, read_source
-from seqatt.table import Table, read_table
+from seqatt.table import Table, insist_on_same_columns, read_table
 
 ROWS_AT_ONCE = 8192
 
@@ -104,7 +104,7 @@ def evaluate(
     seeds = check_seeds(seeds)
     train, test = read_table(X_train, "X_train"), read_table(X_test, "X_test")
     columns = _columns(train, indices)
-    _insist_on_same_columns(train, test)
+    insist_on_same_columns(train, test, ("X_train", "X_test"))
     picked = pick_device(device)
     source = read_source(
         train.select(columns),
@@ -185,11 +185,6 @@ def _columns_of(table: Table, selection: Selection) -> list[int]:
             f"indices: the selection is of {len(selection.inputs)} columns, X_train has {len(table.names)}"
         )
     return [int(c) for c in selection.columns]
-
-
-def _insist_on_same_columns(train: Table, test: Table) -> None:
-    if train.names != test.names:
-        raise ValueError("X_test: must have the same columns as X_train, in the same order")
 
 
 def _predict(lanes: list[Lane], source: Source, test: Table, device: torch.device) -> NDArray[np.float64]:

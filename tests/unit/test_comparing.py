@@ -223,7 +223,7 @@ def test_test_rows_of_ones_own(small):
     [
         (["1", "2", "a"], [1.0, 2.0, np.nan], "X_test: column 'g' holds numbers, in X it holds text"),
         ([1.0, 2.0, 3.0], ["1", "2", "a"], "X_test: column 'g' holds text, in X it holds numbers"),
-        (pd.to_datetime(["2020-01-01"] * 2 + ["2021-01-01"]), [1, 2, 3], "'g' holds numbers, in X it holds times"),
+        (pd.date_range("2020-01-01", periods=3), [1, 2, 3], "'g' holds numbers, in X it holds times"),
         ([1.0, 2.0, 3.0], [1.0, np.inf, 3.0], "X_test: column 'g' contains infinity"),
     ],
 )  # fmt: skip
@@ -265,6 +265,16 @@ def test_groups_of_rows_are_never_split():
         train, test = hold_out(60, 0.25, seed, classes=classes, stratify=False, groups=groups)
         assert not set(groups[train]) & set(groups[test])
         assert sorted([*train, *test]) == list(range(60))
+
+
+def test_a_number_of_test_rows_is_of_rows_where_groups_stay_together_too(small):
+    X, y = small
+    groups = np.repeat(np.arange(10), 8)
+    made = seqatt.compare(
+        X, y, 1, methods=["random"], seeds=[0, 1], test_size=24, split_groups=groups
+    )
+    assert made.settings["split_rows"] == [[56, 24]] * 2
+    assert "tested on 24 of the rows, whole groups" in made.to_markdown()
 
 
 def test_classes_keep_their_shares_and_a_lonely_row_is_learnt_from():

@@ -108,6 +108,7 @@ def prepare(
         "rows": data.table.rows,
         "features": whole.features,
         "test": how,
+        "split_rows": [[len(train), len(test)] for train, test in splits.values()],
         "table": record_table(about_table | {"sample_weight": weights}),
         "device": picked,
         "seqatt": __version__,

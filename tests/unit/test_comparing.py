@@ -13,11 +13,13 @@ import torch
 from conftest import linear_problem
 
 import seqatt
-from seqatt import registry
+from seqatt import encoding
+from seqatt.choosing import plain
 from seqatt.comparison import checks, running
 from seqatt.comparison.splits import hold_out
 from seqatt.registry import METHODS, Method, NoOptions
 from seqatt.selection import Trace
+from seqatt.source import read_source
 
 QUICK = ["linear_omp", "random"]
 
@@ -288,11 +290,38 @@ def test_classes_keep_their_shares_and_a_lonely_row_is_learnt_from():
     assert set(many[test]) <= set(many[train])
 
 
-def test_the_usual_methods_are_those_registered(monkeypatch):
-    assert checks.check_methods(None) == [m for m in checks.USUAL if m == "all" or m in registry.METHODS]
-    assert {"sequential_attention", "random", "all"} <= set(checks.check_methods(None))
+def test_the_usual_methods_are_those_registered(small, monkeypatch):
+    source = read_source(*small)
+    assert checks.usual_methods(source) == list(checks.USUAL)
+    assert {"sequential_attention", "random", "all"} <= set(checks.usual_methods(source))
     monkeypatch.delitem(METHODS, "random")
-    assert "random" not in checks.check_methods(None)
+    assert "random" not in checks.usual_methods(source)
+
+
+def test_the_usual_methods_can_all_cope_with_the_table(small, monkeypatch):
+    X, y = small
+    assert "mutual_information" in checks.usual_methods(read_source(X, y))
+    weighed = read_source(X, y, class_weight="balanced")
+    monkeypatch.setattr(encoding, "DENSE_CELLS", 10)
+    large = read_source(sp.csr_array(X.to_numpy()), y)
+    for source in (weighed, large):
+        names = checks.usual_methods(source)
+        assert "mutual_information" not in names
+        assert names.index("cmim") == checks.USUAL.index("mutual_information")
+
+
+def test_groups_as_sets_are_written_down_in_one_order():
+    names = {f"column {i}" for i in range(20)}
+    assert plain({"g": names}) == {"g": sorted(names)}
+    assert plain(frozenset({2, "a", 1})) == plain({"a", 1, 2})
+
+
+def test_a_missing_value_among_split_groups_is_told_by_that_name(small):
+    groups = np.r_[np.nan, np.arange(79.0)]
+    with pytest.raises(ValueError, match="split_groups: Input split_groups contains NaN"):
+        seqatt.compare(*small, 1, methods=["random"], seeds=[0], split_groups=groups)
+    with pytest.raises(ValueError, match="split_groups: Input split_groups contains NaN"):
+        seqatt.compare(*small, 1, methods=["random"], seeds=[0], split_groups=[None, *"ab"] + ["c"] * 77)
 
 
 def test_options_reach_their_method(small):

@@ -11,7 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqatt.choosing import plain, record_table
-from seqatt.comparison.checks import check_distinct_seeds, check_ks, check_methods, check_options
+from seqatt.comparison.checks import (
+    check_distinct_seeds,
+    check_ks,
+    check_methods,
+    check_options,
+    usual_methods,
+)
 from seqatt.comparison.figures import METRICS
 from seqatt.comparison.fingerprint import fingerprint
 from seqatt.comparison.splits import Rows, check_test_size, hold_out
@@ -74,12 +80,13 @@ def prepare(
     about_table: dict[str, Any],
 ) -> Contest:
     """Everything a user can get wrong is an error here."""
-    names = check_methods(methods)
-    own = check_options(options, names)
+    asked = None if methods is None else check_methods(methods)
     seeds = check_distinct_seeds(seeds)
     picked = str(pick_device(device))
     table, labels = read_table(X, "X"), target_array(y, "y")
     whole = read_source(table, labels, **about_table)
+    names = usual_methods(whole) if asked is None else asked
+    own = check_options(options, names)
     ks = check_ks(k, whole.features)
     task = whole.target.task
     one_of("metric", metric or METRICS[task][0], list(METRICS[task]))

@@ -31,7 +31,7 @@ def amount(k: str) -> int | float:
 
 
 def settings_of(given: list[str], form: str) -> dict[str, Any]:
-    """NAME=VALUE of --set, the value as JSON where it is JSON, else as text. ``form`` says what is expected."""
+    """NAME=VALUE of --set, the value as JSON where it is JSON, else as text; ``form`` is for the error."""
     settings: dict[str, Any] = {}
     for setting in given:
         name, equals, value = setting.partition("=")

@@ -107,7 +107,8 @@ def test_failures_are_one_clear_line(csv, arguments, message):
 
 
 @pytest.mark.parametrize(
-    "arguments", [["-k", "2,many"], ["-k", "2", "--seeds", "0"], ["-k", "2", "--set", "x=1"], ["-k", "2", "--set", "x.y"]]
+    "arguments",
+    [["-k", "2,many"], ["-k", "2", "--seeds", "0"], ["-k", "2", "--set", "x=1"], ["-k", "2", "--set", "x.y"]],
 )
 def test_wrong_usage_is_exit_code_2(csv, arguments):
     assert run(csv, "-t", "label", *arguments).returncode == 2

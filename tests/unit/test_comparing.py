@@ -272,9 +272,7 @@ def test_groups_of_rows_are_never_split():
 def test_a_number_of_test_rows_is_of_rows_where_groups_stay_together_too(small):
     X, y = small
     groups = np.repeat(np.arange(10), 8)
-    made = seqatt.compare(
-        X, y, 1, methods=["random"], seeds=[0, 1], test_size=24, split_groups=groups
-    )
+    made = seqatt.compare(X, y, 1, methods=["random"], seeds=[0, 1], test_size=24, split_groups=groups)
     assert made.settings["split_rows"] == [[56, 24]] * 2
     assert "tested on 24 of the rows, whole groups" in made.to_markdown()
 

@@ -60,8 +60,11 @@ def notes(standings: Standings) -> list[str]:
         f"{name(metric)}{better}: a network's with the chosen features, mean ± sd over {_tests(settings, seeds)}"
     ]
     if seeds > 1:
-        said.append("behind: mean difference to the best, split by split; ≈ within one sd of that, and not clear")
-    said.append("seconds: of a selection; stability: overlap (Jaccard) of the sets that two seeds choose")
+        said.append(
+            "behind: mean difference to the best, split by split; ≈ within one sd of that, and not clear"
+        )
+    said.append("seconds: of a selection; a method's first in a process also loads what it needs")
+    said.append("stability: overlap (Jaccard) of the sets that two seeds choose")
     return said + failures(standings)
 
 

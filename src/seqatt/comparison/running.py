@@ -57,8 +57,9 @@ def compare(
     seeds : each is a split, a selection and a network.
     options : ``{method: {option: value}}``, as ``select`` takes them.
     test_size, stratify : share (or number) of rows to test on; classes are stratified unless False.
-    split_groups : one value a row (a patient, a day): rows with the same value stay on one side.
-    X_test, y_test : test rows of your own, instead of splits.
+    split_groups : one value a row (a patient, a day): rows with the same value stay on one side. As large a
+        share of the groups is drawn as ``test_size`` is of the rows.
+    X_test, y_test : test rows of your own, instead of splits; columns of the same names and kinds as X.
     metric : accuracy, auc, log_loss, r2 or rmse; by default the first that the target has.
     device, progress : as in ``select``.
     out : folder for ``comparison.json``, written after every run; the same call goes on where it stopped,

@@ -162,7 +162,8 @@ def test_one_run_cannot_tell():
 
 def test_equal_scores_of_one_run_are_level():
     assert (
-        "k = 2: a and b are level (accuracy 0.900), but" in comparison({"a": [0.9], "b": [0.9]}).conclusion()
+        "k = 2: a and b are level (accuracy 0.900), but"
+        in comparison({"a": [0.9], "b": [0.9], "c": [0.8]}).conclusion()
     )
 
 

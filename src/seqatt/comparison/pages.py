@@ -56,9 +56,8 @@ def notes(standings: Standings) -> list[str]:
     settings = standings.settings
     seeds = len(settings["seeds"])
     metric, better = standings.metric, " (lower is better)" if standings.metric in LOWER_IS_BETTER else ""
-    said = [
-        f"{name(metric)}{better}: a network's with the chosen features, mean ± sd over {_tests(settings, seeds)}"
-    ]
+    over = _tests(settings, seeds)
+    said = [f"{name(metric)}{better}: a network's with the chosen features, mean ± sd over {over}"]
     if seeds > 1:
         said.append(
             "behind: mean difference to the best, split by split; ≈ within one sd of that, and not clear"

@@ -211,7 +211,9 @@ def plain(value: Any) -> Any:
     """Lists, dicts and Python's own numbers, as JSON has them."""
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple | set | frozenset | np.ndarray):
+    if isinstance(value, set | frozenset):
+        return sorted(map(plain, value), key=repr)  # a set's own order is another in every process
+    if isinstance(value, list | tuple | np.ndarray):
         return [plain(item) for item in value]
     return value.item() if isinstance(value, np.generic) else value
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from seqatt.command_inputs import TaskName, amount, make_folder, split_columns
+from seqatt.command_inputs import TaskName, amount, make_folder, settings_of, split_columns
 from seqatt.compare_command import EXAMPLES, compare
 from seqatt.data_commands import data_app
 from seqatt.method_commands import list_methods
@@ -59,6 +59,7 @@ def _root(
     epilog="Examples:\n\n"
     "  seqatt select data.csv --target label -k 20 --out run/\n\n"
     "  seqatt select houses.parquet --target price -k 0.25 --holdout 0.2\n\n"
+    "  seqatt select data.csv --target label -k 10 --method forest --set trees=200\n\n"
     "  seqatt select data.tsv.gz --target label -k 5 --json | jq .features\n\n"
     "  seqatt select 'clicks/*.parquet' --target click -k 20 --out run/\n\n"
     "Exit code: 0 done, 1 failed (one line on stderr says why), 2 wrong usage, 130 interrupted."
@@ -112,6 +113,10 @@ def select(
     label_smoothing: Annotated[
         float | None, typer.Option(help="Share of a label given to all classes.")
     ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="Any option of the method: OPTION=VALUE; repeatable."),
+    ] = None,
     missing_indicator: Annotated[
         bool,
         typer.Option("--missing-indicator", help="Let the model see where values are missing."),
@@ -149,11 +154,14 @@ def select(
         "class_weight": "balanced" if balanced else None,
         "missing_indicator": missing_indicator or None,
     }
-    options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    own = settings_of(settings or [], "OPTION=VALUE, such as trees=200")
+    for name in own:
+        if given.get(name) is not None:
+            raise typer.BadParameter(f"{name!r} has an option of its own, given too", param_hint="--set")
     features = amount(k)
     if not 0 <= holdout < 1:
         raise typer.BadParameter("must be at least 0 and below 1", param_hint="--holdout")
-    from seqatt.choosing import TrainingDiverged
+    from seqatt.choosing import TABLE_OPTIONS, TrainingDiverged, make_options
     from seqatt.choosing import select as choose
     from seqatt.files import read_file
     from seqatt.holdout import score_beside, split_rows, without_nan
@@ -161,6 +169,12 @@ def select(
 
     about_stream = stream_options(passes, categorical, log1p, negatives_kept)
     streamed = streams(files, stream, about_stream, holdout)
+    about_table = sorted(set(own) & set(TABLE_OPTIONS))
+    if about_table:
+        raise ValueError(f"--set: {about_table[0]!r} is about the table, not an option of a method")
+    if not streamed:
+        make_options(method, own)
+    options: dict[str, Any] = own | {name: value for name, value in given.items() if value is not None}
     if out is not None:
         make_folder(out)
     if streamed:

@@ -1,7 +1,8 @@
-"""What commands are given, in the words of a command line: amounts, columns, folders."""
+"""What commands are given, in the words of a command line: amounts, settings, columns, folders."""
 
 from __future__ import annotations
 
+import json
 import os
 from enum import StrEnum
 from pathlib import Path
@@ -27,6 +28,22 @@ def amount(k: str) -> int | float:
         return float(k)
     except ValueError:
         raise typer.BadParameter(f"{k!r} is not a number", param_hint="-k") from None
+
+
+def settings_of(given: list[str], form: str) -> dict[str, Any]:
+    """NAME=VALUE of --set, the value as JSON where it is JSON, else as text; ``form`` is for the error."""
+    settings: dict[str, Any] = {}
+    for setting in given:
+        name, equals, value = setting.partition("=")
+        if not (equals and name):
+            raise typer.BadParameter(f"{setting!r} is not {form}", param_hint="--set")
+        if name in settings:
+            raise typer.BadParameter(f"{name!r} is set twice", param_hint="--set")
+        try:
+            settings[name] = json.loads(value)
+        except ValueError:
+            settings[name] = value
+    return settings
 
 
 def make_folder(out: Path) -> None:

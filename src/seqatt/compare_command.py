@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from seqatt.command_inputs import TaskName, amount, make_folder, split_columns
+from seqatt.command_inputs import TaskName, amount, make_folder, settings_of, split_columns
 
 EXAMPLES = (
     "Examples:\n\n"
@@ -54,6 +54,10 @@ def compare(
     balanced: Annotated[
         bool, typer.Option("--balanced", help="Give every class the same total weight.")
     ] = False,
+    missing_indicator: Annotated[
+        bool,
+        typer.Option("--missing-indicator", help="Let models see where values are missing."),
+    ] = False,
 ) -> None:
     """Compare methods by how a network does, on rows kept aside, with the features they choose.
 
@@ -90,6 +94,7 @@ def compare(
                 task=None if task is None else task.value,
                 sample_weight=None if weights is None else weights.to_numpy(),
                 class_weight="balanced" if balanced else None,
+                missing_indicator=missing_indicator,
             )
         except KeyboardInterrupt:
             _say_interrupted()
@@ -107,19 +112,15 @@ def compare(
         raise RuntimeError(f"every run failed; the first said: {comparison.cells[0].error}")
 
 
-def _options(settings: list[str]) -> dict[str, dict[str, Any]]:
-    """METHOD.OPTION=VALUE, the value as JSON where it is JSON, else as text."""
+def _options(given: list[str]) -> dict[str, dict[str, Any]]:
+    """What is set, by method."""
+    form = "METHOD.OPTION=VALUE, such as sequential_attention.epochs=20"
     options: dict[str, dict[str, Any]] = {}
-    for setting in settings:
-        name, equals, value = setting.partition("=")
+    for name, value in settings_of(given, form).items():
         method, dot, option = name.partition(".")
-        if not (equals and dot and method and option):
-            message = f"{setting!r} is not METHOD.OPTION=VALUE, such as sequential_attention.epochs=20"
-            raise typer.BadParameter(message, param_hint="--set")
-        try:
-            options.setdefault(method, {})[option] = json.loads(value)
-        except ValueError:
-            options.setdefault(method, {})[option] = value
+        if not (dot and method and option):
+            raise typer.BadParameter(f"{name!r} is not of the form {form}", param_hint="--set")
+        options.setdefault(method, {})[option] = value
     return options
 
 

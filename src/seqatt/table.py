@@ -73,6 +73,36 @@ def read_table(X: Any, argument: str = "X") -> Table:
     return _read_array(X, argument)
 
 
+def insist_on_same_columns(train: Table, test: Table, arguments: tuple[str, str]) -> None:
+    """Test rows must be read as training rows are: "1" is no category of a column that had 1.0 in it."""
+    here, there = arguments
+    if train.names != test.names:
+        raise ValueError(f"{there}: must have the same columns as {here}, in the same order")
+    pairs = zip(_contents(train), _contents(test), strict=True)
+    for position, (learnt, given) in enumerate(pairs):
+        if learnt != given and not _is_empty(test, position):
+            raise ValueError(
+                f"{there}: column {train.names[position]!r} holds {given}, in {here} it holds {learnt}; "
+                f"turn it into {learnt} as it is written there"
+            )
+
+
+def _contents(table: Table) -> list[str]:
+    """What each column holds, in words."""
+    held = ["text" if kind == "categorical" else "numbers" for kind in table.kinds]
+    if isinstance(table.data, nw.DataFrame):
+        for position, dtype in enumerate(table.data.schema.dtypes()):
+            held[position] = "times" if dtype.is_temporal() else held[position]
+    return held
+
+
+def _is_empty(table: Table, position: int) -> bool:
+    """Nothing but missing values, which mean the same in a column of any kind."""
+    if not isinstance(table.data, nw.DataFrame) or table.kinds[position] == "categorical":
+        return False
+    return bool(np.isnan(table.numbers([position])).all())
+
+
 def _read_array(X: Any, argument: str) -> Table:
     array = np.asarray(X)
     if array.ndim != 2:

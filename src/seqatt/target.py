@@ -82,9 +82,9 @@ def target_array(y: Any, argument: str) -> NDArray[Any]:
         raise ValueError(f"{argument}: must have one value a row or a row of them, got shape {array.shape}")
     if array.dtype.kind == "f" and not np.isfinite(array).all():
         what = "NaN" if np.isnan(array).any() else "infinity"
-        raise ValueError(f"{argument}: Input y contains {what}; drop those rows or fill them in")
+        raise ValueError(f"{argument}: Input {argument} contains {what}; drop those rows or fill them in")
     if array.dtype == object and any(is_missing(v) for v in array.flat):
-        raise ValueError(f"{argument}: Input y contains NaN (missing values); drop those rows")
+        raise ValueError(f"{argument}: Input {argument} contains NaN (missing values); drop those rows")
     return array
 
 

@@ -127,9 +127,18 @@ def test_options_reach_the_method(csv):
     assert "f0" not in json.loads(done.stdout)["names"]
 
 
+def test_other_methods_are_told_their_own_options(csv):
+    done = run("select", csv, "-t", "label", "-k", 2, "--json", "--method", "forest", "--set", "trees=7")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["settings"]["trees"] == 7
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (["--target", "label", "-k", "2", "--set", "trees=7"], "sequential_attention has no option 'trees'"),
+        (["--target", "label", "-k", "2", "--set", "seed=7"], "sequential_attention has no option 'seed'"),
+        (["--target", "label", "-k", "2", "--set", "groups={}"], "--set: 'groups' is about the table"),
         (["--target", "nope", "-k", "2"], "--target: no column 'nope'"),
         (["--target", "label", "-k", "99"], "k: 99 features asked for, but the table has 8"),
         (["--target", "label", "-k", "0"], "k: at least 1"),
@@ -158,6 +167,9 @@ def test_failures_are_one_clear_line(csv, arguments, message):
         ["select", "data.csv", "-t", "y", "-k", "2", "--mask", "l9"],
         ["select", "data.csv", "-t", "y", "-k", "2", "--holdout", "1.5"],
         ["select", "data.csv", "-t", "y", "-k", "2", "--hidden", "x"],
+        ["select", "data.csv", "-t", "y", "-k", "2", "--set", "epochs"],
+        ["select", "data.csv", "-t", "y", "-k", "2", "--epochs", "2", "--set", "epochs=3"],
+        ["select", "data.csv", "-t", "y", "-k", "2", "--set", "hidden=[8]", "--set", "hidden=[9]"],
         ["frobnicate"],
         ["select", "data.csv", "-t", "y", "-k", "2", "--no-such-option"],
     ],

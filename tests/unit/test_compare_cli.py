@@ -62,12 +62,14 @@ def test_json_metric_groups_and_options_of_a_method(csv):
         csv, "-t", "label", "-k", "0.25", "--methods", "sequential_attention", "--seeds", 1,
         "--metric", "auc", "--split-groups", "patient", "--json", "--balanced",
         "--set", "sequential_attention.epochs=1", "--set", "sequential_attention.mask=l1",
+        "--missing-indicator",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout)
     assert answer["settings"]["options"] == {"sequential_attention": {"epochs": 1, "mask": "l1"}}
     assert answer["settings"]["test"]["grouped"] is True
     assert answer["settings"]["table"]["class_weight"] == "balanced"
+    assert answer["settings"]["table"]["missing_indicator"] is True
     assert answer["table"][0]["metric"] == "auc"
     assert answer["table"][0]["k"] == 2
     assert "patient" not in answer["cells"][0]["features"]
@@ -105,7 +107,8 @@ def test_failures_are_one_clear_line(csv, arguments, message):
 
 
 @pytest.mark.parametrize(
-    "arguments", [["-k", "2,many"], ["-k", "2", "--seeds", "0"], ["-k", "2", "--set", "x=1"]]
+    "arguments",
+    [["-k", "2,many"], ["-k", "2", "--seeds", "0"], ["-k", "2", "--set", "x=1"], ["-k", "2", "--set", "x.y"]],
 )
 def test_wrong_usage_is_exit_code_2(csv, arguments):
     assert run(csv, "-t", "label", *arguments).returncode == 2

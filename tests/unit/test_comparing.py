@@ -13,11 +13,13 @@ import torch
 from conftest import linear_problem
 
 import seqatt
-from seqatt import registry
+from seqatt import encoding
+from seqatt.choosing import plain
 from seqatt.comparison import checks, running
 from seqatt.comparison.splits import hold_out
 from seqatt.registry import METHODS, Method, NoOptions
 from seqatt.selection import Trace
+from seqatt.source import read_source
 
 QUICK = ["linear_omp", "random"]
 
@@ -218,6 +220,46 @@ def test_test_rows_of_ones_own(small):
     assert "on your 30 test rows" in made.to_markdown()
 
 
+@pytest.mark.parametrize(
+    ("learnt", "tested", "message"),
+    [
+        (["1", "2", "a"], [1.0, 2.0, np.nan], "X_test: column 'g' holds numbers, in X it holds text"),
+        ([1.0, 2.0, 3.0], ["1", "2", "a"], "X_test: column 'g' holds text, in X it holds numbers"),
+        (pd.date_range("2020-01-01", periods=3), [1, 2, 3], "'g' holds numbers, in X it holds times"),
+        ([1.0, 2.0, 3.0], [1.0, np.inf, 3.0], "X_test: column 'g' contains infinity"),
+    ],
+)  # fmt: skip
+def test_test_rows_that_cannot_be_read_as_the_training_rows_are_errors_before_any_work(
+    small, learnt, tested, message, monkeypatch
+):
+    monkeypatch.setattr(running, "select", lambda *_, **__: pytest.fail("work was done"))
+    X, y = small
+    X, X_test = X[:60].assign(g=list(learnt) * 20), X[60:78].assign(g=list(tested) * 6)
+    with pytest.raises(ValueError, match=message):
+        seqatt.compare(X, y[:60], 2, methods=["random"], seeds=[0], X_test=X_test, y_test=y[60:78])
+    with pytest.raises(ValueError, match=message.replace("in X ", "in X_train ")):
+        seqatt.evaluate(X, y[:60], X_test, y[60:78], seeds=[0])
+
+
+def test_a_test_column_of_nothing_but_gaps_is_of_any_kind(small):
+    X, y = small
+    X, X_test = X[:60].assign(g=["u", "v", "w"] * 20), X[60:].assign(g=np.nan)
+    made = seqatt.compare(X, y[:60], 1, methods=["all"], seeds=[0], X_test=X_test, y_test=y[60:])
+    assert made.cells[0].error is None
+
+
+def test_a_choice_that_could_not_be_judged_is_kept(small, monkeypatch):
+    def fail(*_, **__):
+        raise RuntimeError("no judge")
+
+    monkeypatch.setattr(running, "evaluate", fail)
+    cell = seqatt.compare(*small, 2, methods=["linear_omp"], seeds=[0]).cells[0]
+    assert cell.error == "RuntimeError: no judge"
+    assert len(cell.features) == 2
+    assert cell.seconds > 0
+    assert cell.metrics == {}
+
+
 def test_groups_of_rows_are_never_split():
     classes = np.arange(60) % 3
     groups = np.repeat(np.arange(12), 5)
@@ -225,6 +267,14 @@ def test_groups_of_rows_are_never_split():
         train, test = hold_out(60, 0.25, seed, classes=classes, stratify=False, groups=groups)
         assert not set(groups[train]) & set(groups[test])
         assert sorted([*train, *test]) == list(range(60))
+
+
+def test_a_number_of_test_rows_is_of_rows_where_groups_stay_together_too(small):
+    X, y = small
+    groups = np.repeat(np.arange(10), 8)
+    made = seqatt.compare(X, y, 1, methods=["random"], seeds=[0, 1], test_size=24, split_groups=groups)
+    assert made.settings["split_rows"] == [[56, 24]] * 2
+    assert "tested on 24 of the rows, whole groups" in made.to_markdown()
 
 
 def test_classes_keep_their_shares_and_a_lonely_row_is_learnt_from():
@@ -238,11 +288,38 @@ def test_classes_keep_their_shares_and_a_lonely_row_is_learnt_from():
     assert set(many[test]) <= set(many[train])
 
 
-def test_the_usual_methods_are_those_registered(monkeypatch):
-    assert checks.check_methods(None) == [m for m in checks.USUAL if m == "all" or m in registry.METHODS]
-    assert {"sequential_attention", "random", "all"} <= set(checks.check_methods(None))
+def test_the_usual_methods_are_those_registered(small, monkeypatch):
+    source = read_source(*small)
+    assert checks.usual_methods(source) == list(checks.USUAL)
+    assert {"sequential_attention", "random", "all"} <= set(checks.usual_methods(source))
     monkeypatch.delitem(METHODS, "random")
-    assert "random" not in checks.check_methods(None)
+    assert "random" not in checks.usual_methods(source)
+
+
+def test_the_usual_methods_can_all_cope_with_the_table(small, monkeypatch):
+    X, y = small
+    assert "mutual_information" in checks.usual_methods(read_source(X, y))
+    weighed = read_source(X, y, class_weight="balanced")
+    monkeypatch.setattr(encoding, "DENSE_CELLS", 10)
+    large = read_source(sp.csr_array(X.to_numpy()), y)
+    for source in (weighed, large):
+        names = checks.usual_methods(source)
+        assert "mutual_information" not in names
+        assert names.index("cmim") == checks.USUAL.index("mutual_information")
+
+
+def test_groups_as_sets_are_written_down_in_one_order():
+    names = {f"column {i}" for i in range(20)}
+    assert plain({"g": names}) == {"g": sorted(names)}
+    assert plain(frozenset({2, "a", 1})) == plain({"a", 1, 2})
+
+
+def test_a_missing_value_among_split_groups_is_told_by_that_name(small):
+    groups = np.r_[np.nan, np.arange(79.0)]
+    with pytest.raises(ValueError, match="split_groups: Input split_groups contains NaN"):
+        seqatt.compare(*small, 1, methods=["random"], seeds=[0], split_groups=groups)
+    with pytest.raises(ValueError, match="split_groups: Input split_groups contains NaN"):
+        seqatt.compare(*small, 1, methods=["random"], seeds=[0], split_groups=[None, *"ab"] + ["c"] * 77)
 
 
 def test_options_reach_their_method(small):

@@ -30,6 +30,7 @@ def comparison(scores: dict[str, list[float | None]], *, metric: str = "accuracy
         "rows": 100,
         "features": 10,
         "test": {"size": 0.2, "stratified": True, "grouped": False},
+        "split_rows": [[80, 20]] * max(map(len, scores.values())),
     }
     return Comparison(cells, asked | settings, {"device": "cpu"})
 
@@ -87,8 +88,47 @@ def test_a_difference_is_clear_beyond_the_corrected_t_test_and_not_before():
 def test_test_rows_of_ones_own_share_nothing_between_splits():
     ahead = 0.01 * 4.302653 * math.sqrt(1 / 3) * 1.01
     scores = {"a": [0.5 + ahead - 0.01, 0.5 + ahead, 0.5 + ahead + 0.01], "b": [0.5, 0.5, 0.5]}
-    assert comparison(scores, test={"rows": 30}).differences()[0]["clear"] is True
+    assert comparison(scores, test={"rows": 30}, split_rows=[]).differences()[0]["clear"] is True
     assert comparison(scores).differences()[0]["clear"] is False
+
+
+def test_splits_share_the_rows_that_were_really_held_out():
+    """Half the rows tested, whatever was asked for: t(2, 97.5%) sqrt(1/3 + 50/50) deviations are needed."""
+    threshold = 4.302653 * math.sqrt(1 / 3 + 1)
+    for factor, clear in ((0.99, False), (1.01, True)):
+        ahead = 0.01 * threshold * factor
+        scores = {"a": [0.5 + ahead - 0.01, 0.5 + ahead, 0.5 + ahead + 0.01], "b": [0.5, 0.5, 0.5]}
+        made = comparison(scores, split_rows=[[50, 50]] * 3)
+        assert made.differences()[0]["clear"] is clear
+        assert "tested on 50% of the rows" in made.to_markdown()
+
+
+def test_differences_that_are_all_the_same_leave_the_spread_unknown():
+    made = comparison({"a": [0.9, 0.8], "b": [0.8, 0.7]})  # in floats, 0.9 - 0.8 is not 0.8 - 0.7
+    only = made.differences()[0]
+    assert (only["sd"], only["clear"], only["near"]) == (0.0, None, False)
+    assert "a is best" not in made.conclusion()
+    assert "the spread is unknown" in made.conclusion()
+    made = comparison({"a": [0.9, 0.8], "b": [0.9, 0.8]})
+    assert made.differences()[0]["near"] is True
+    assert "b is within one standard deviation" in made.conclusion()
+
+
+def test_what_is_clearly_behind_is_never_also_near():
+    """With 10 seeds on test rows of one's own, 2.262 / sqrt(10) = 0.715 standard deviations are clear."""
+    values = [0.5 + 0.01 * (0.8 + (1 if seed % 2 else -1) * 0.9487) for seed in range(10)]
+    made = comparison({"a": values, "random": [0.5] * 10}, test={"rows": 30}, split_rows=[])
+    only = made.differences()[0]
+    assert (only["within_sd"], only["clear"], only["near"]) == (True, True, False)
+    assert "≈" not in repr(made)
+    assert "a is best" in made.conclusion()
+    assert "not shown" not in made.conclusion()
+
+
+def test_best_is_said_only_where_every_difference_is_clear():
+    made = comparison({"a": [0.9, 0.9, 0.9], "b": [0.8, 0.801, 0.799], "c": [0.70, 0.79, 0.78]})
+    assert [d["clear"] for d in made.differences()] == [True, False]
+    assert "a has the best mean (accuracy 0.900), ahead of c" in made.conclusion()
 
 
 def test_less_is_better_for_errors():
@@ -118,6 +158,30 @@ def test_one_run_cannot_tell():
     assert row(made, "a")["stability"] is None
     assert made.differences()[0]["within_sd"] is None
     assert "one run cannot tell" in made.conclusion()
+
+
+def test_equal_scores_of_one_run_are_level():
+    assert (
+        "k = 2: a and b are level (accuracy 0.900), but"
+        in comparison({"a": [0.9], "b": [0.9], "c": [0.8]}).conclusion()
+    )
+
+
+def test_of_several_k_one_must_be_named():
+    made = comparison({"a": [0.9], "b": [0.1]}, k=[1, 2])
+    with pytest.raises(ValueError, match="k: give one of 1, 2"):
+        made.best()
+
+
+def test_the_reason_of_a_failure_and_an_undefined_metric_are_said():
+    made = comparison({"a": [0.5, 0.6], "b": [0.4, None]}, metric="auc")
+    assert "b failed at k = 2: ValueError: no <good>|bad" in repr(made)
+    cells = [Cell(c.method, 2, c.seed, c.features, {"auc": None, "accuracy": 0.5}) for c in made.cells]
+    made = Comparison(cells, made.settings, {})
+    for text in (repr(made), made.to_markdown(), made._repr_html_()):
+        assert "undefined" in text
+        assert "AUC is undefined on test rows of seed 0, 1 (one class only)" in text
+        assert "k = 2: AUC is undefined in every run." in text
 
 
 def test_random_features_that_come_near_are_pointed_out():
@@ -162,6 +226,7 @@ def test_saved_and_loaded_it_is_the_same(tmp_path):
         lambda raw: raw["cells"][0].update(features="abc"),
         lambda raw: raw.update(settings=[]),
         lambda raw: raw["settings"].pop("test"),
+        lambda raw: raw["settings"].update(split_rows=[[0, 20]]),
     ],
 )
 def test_a_damaged_file_is_refused_in_one_sentence(damage, tmp_path):

@@ -10,9 +10,10 @@ ALL = "all"  # no method: every feature, to see what choosing costs
 
 @dataclass(frozen=True)
 class Cell:
-    """The features chosen, test metrics by name (None where undefined), or the error in one line.
+    """The features chosen, test metrics by name (None where undefined), and the error in one line, if any.
 
-    ``seconds`` are the selection's, without reading the table and without judging.
+    ``seconds`` are the selection's, without reading the table and without judging. A cell
+    whose judging failed has features and no metrics.
     """
 
     method: str

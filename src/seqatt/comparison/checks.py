@@ -9,7 +9,7 @@ from seqatt.choosing import TABLE_OPTIONS, make_options
 from seqatt.comparison.cell import ALL
 from seqatt.neural.options import check_seeds
 from seqatt.registry import METHODS
-from seqatt.source import resolve_k
+from seqatt.source import Source, SparseColumns, resolve_k
 
 # Of what is registered: the network's own choice, rivals of its kind, quick ones, and the two references.
 # The three linear methods give one answer, so one of them is enough.
@@ -26,9 +26,14 @@ USUAL = (
 )
 
 
-def check_methods(methods: Sequence[str] | None) -> list[str]:
-    if methods is None:
-        return [name for name in USUAL if name == ALL or name in METHODS]
+def usual_methods(source: Source) -> list[str]:
+    """For a table: mutual_information weighs no rows and opens no large sparse table, cmim does both."""
+    hard = source.weights is not None or isinstance(source.columns, SparseColumns)
+    names = ["cmim" if hard and name == "mutual_information" else name for name in USUAL]
+    return [name for name in names if name == ALL or name in METHODS]
+
+
+def check_methods(methods: Sequence[str]) -> list[str]:
     names = [methods] if isinstance(methods, str) else list(methods)
     if not names:
         raise ValueError("methods: at least one is needed")

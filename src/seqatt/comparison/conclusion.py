@@ -31,7 +31,9 @@ def figure(value: float, metric: str) -> str:
 def _at(standings: Standings, k: int) -> str:
     best, metric = standings.best(k), standings.metric
     if best is None:
-        return f"k = {k}: no method got to a result."
+        done = any(cell.error is None for cell in standings.cells if cell.k == k and cell.method != ALL)
+        why = f"{name(metric)} is undefined in every run" if done else "no method got to a result"
+        return f"k = {k}: {why}."
     mean = next(r["mean"] for r in standings.table() if (r["method"], r["k"]) == (best, k))
     score = f"({name(metric)} {figure(mean, metric)})"
     others = standings.differences(k)
@@ -39,15 +41,19 @@ def _at(standings: Standings, k: int) -> str:
     if not others:
         return f"k = {k}: {best} {score}, with nothing to compare it with."
     if not known:
-        return f"k = {k}: {best} comes first {score}, but one run cannot tell; use more seeds."
-    near = [d["method"] for d in known if d["within_sd"]]
-    behind = [d for d in known if not d["within_sd"]]
-    if not near and behind[0]["clear"]:
+        level = [d["method"] for d in others if d["ahead"] == 0]
+        first = f"{_listed([best, *level])} are level" if level else f"{best} comes first"
+        return f"k = {k}: {first} {score}, but one run cannot tell; use more seeds."
+    near = [d["method"] for d in known if d["near"]]
+    behind = [d for d in known if not d["near"]]
+    unsure = [d for d in behind if not d["clear"]]
+    if not near and not unsure:
         text = f"k = {k}: {best} is best {score}, {_ahead(behind[0], metric)}."
     elif not near:
-        runs = behind[0]["runs"]
-        text = f"k = {k}: {best} has the best mean {score}, {_ahead(behind[0], metric)}; "
-        text += f"chance can do that in {runs} runs."
+        text = f"k = {k}: {best} has the best mean {score}, {_ahead(unsure[0], metric)}; "
+        unknown = "the spread is unknown, so chance is not ruled out"
+        chance = f"chance can do that in {unsure[0]['runs']} runs"
+        text += f"{chance if unsure[0]['sd'] else unknown}."
     else:
         text = f"k = {k}: {best} has the best mean {score}; "
         text += f"{_listed(near)} {_are(near)} within one standard deviation of it."

@@ -11,14 +11,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqatt.choosing import plain, record_table
-from seqatt.comparison.checks import check_distinct_seeds, check_ks, check_methods, check_options
+from seqatt.comparison.checks import (
+    check_distinct_seeds,
+    check_ks,
+    check_methods,
+    check_options,
+    usual_methods,
+)
 from seqatt.comparison.figures import METRICS
 from seqatt.comparison.fingerprint import fingerprint
 from seqatt.comparison.splits import Rows, check_test_size, hold_out
 from seqatt.neural.engine import pick_device
 from seqatt.neural.options import one_of
 from seqatt.source import Source, read_source
-from seqatt.table import Table, read_table
+from seqatt.table import Table, insist_on_same_columns, read_table
 from seqatt.target import target_array
 from seqatt.version import __version__
 
@@ -74,12 +80,13 @@ def prepare(
     about_table: dict[str, Any],
 ) -> Contest:
     """Everything a user can get wrong is an error here."""
-    names = check_methods(methods)
-    own = check_options(options, names)
+    asked = None if methods is None else check_methods(methods)
     seeds = check_distinct_seeds(seeds)
     picked = str(pick_device(device))
     table, labels = read_table(X, "X"), target_array(y, "y")
     whole = read_source(table, labels, **about_table)
+    names = usual_methods(whole) if asked is None else asked
+    own = check_options(options, names)
     ks = check_ks(k, whole.features)
     task = whole.target.task
     one_of("metric", metric or METRICS[task][0], list(METRICS[task]))
@@ -108,6 +115,7 @@ def prepare(
         "rows": data.table.rows,
         "features": whole.features,
         "test": how,
+        "split_rows": [[len(train), len(test)] for train, test in splits.values()],
         "table": record_table(about_table | {"sample_weight": weights}),
         "device": picked,
         "seqatt": __version__,
@@ -140,11 +148,11 @@ def _check_test(test: tuple[Any, Any], whole: Source, table: Table, apart: Any) 
     if apart is not None:
         raise ValueError("split_groups: nothing is split where X_test and y_test are given; leave it out")
     given, labels = read_table(X_test, "X_test"), target_array(y_test, "y_test")
-    if given.names != table.names:
-        raise ValueError("X_test: must have the same columns as X, in the same order")
+    insist_on_same_columns(table, given, ("X", "X_test"))
     if given.rows != len(labels):
         raise ValueError(f"X_test has {given.rows} rows and y_test has {len(labels)}")
     whole.target.encode(labels, "y_test")
+    whole.encode(given, "X_test")
     return Data(given, labels)
 
 

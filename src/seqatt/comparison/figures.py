@@ -12,6 +12,7 @@ from scipy import stats
 from seqatt.comparison.cell import ALL, Cell
 
 LOWER_IS_BETTER = ("log_loss", "rmse")
+ROUNDING = 1e-12  # of a score: 0.9 - 0.8 and 0.8 - 0.7 differ by less
 METRICS = {
     "binary": ("accuracy", "auc", "log_loss"),
     "multiclass": ("accuracy",),
@@ -74,16 +75,21 @@ def difference(
     ``within_sd``: ahead by at most one standard deviation of the differences. ``clear``: by more than chance
     gives once in twenty times, by the t-test corrected for splits that share rows, whose variance of the
     mean is (1 / runs + ``overlap``) times that of a difference, with overlap = test rows / training rows
-    (Nadeau and Bengio, 2003). Both are None where one run cannot tell.
+    (Nadeau and Bengio, 2003). ``near``: within_sd and not clear. All are None where one run cannot tell, and
+    ``clear`` also where every difference is the same: a spread of 0 is luck, not certainty.
     """
     sign = -1 if metric in LOWER_IS_BETTER else 1
     ours, theirs = scores(cells, best, k, metric), scores(cells, other, k, metric)
     ahead = [sign * (ours[seed] - theirs[seed]) for seed in ours if seed in theirs]
     runs, sd = len(ahead), spread(ahead)
     mean = float(np.mean(ahead)) if ahead else None
-    within, clear = None, None
+    within, clear, near = None, None, None
     if mean is not None and sd is not None:
-        within, clear = mean <= sd, mean > sd * chance(runs, overlap)
+        rounding = ROUNDING * max(map(abs, [*ours.values(), *theirs.values()]))
+        sd = 0.0 if sd <= rounding else sd
+        mean = 0.0 if abs(mean) <= rounding else mean
+        within, clear = mean <= sd, mean > sd * chance(runs, overlap) if sd else None
+        near = within and not clear
     return {
         "method": other,
         "k": k,
@@ -93,6 +99,7 @@ def difference(
         "runs": runs,
         "within_sd": within,
         "clear": clear,
+        "near": near,
     }
 
 

@@ -52,21 +52,34 @@ def title(standings: Standings) -> str:
 
 
 def notes(standings: Standings) -> list[str]:
-    """What the columns mean, what failed and what is missing."""
+    """What the columns mean, and what else there is to know."""
     settings = standings.settings
-    seeds, test = len(settings["seeds"]), settings["test"]
+    seeds = len(settings["seeds"])
     metric, better = standings.metric, " (lower is better)" if standings.metric in LOWER_IS_BETTER else ""
-    said = [
-        f"{name(metric)}{better}: a network's with the chosen features, mean ± sd over {_tests(test, seeds)}"
-    ]
+    over = _tests(settings, seeds)
+    said = [f"{name(metric)}{better}: a network's with the chosen features, mean ± sd over {over}"]
     if seeds > 1:
-        said.append("behind: mean difference to the best, split by split; ≈ within one sd of that difference")
-    said.append("seconds: of a selection; stability: overlap (Jaccard) of the sets that two seeds choose")
+        said.append(
+            "behind: mean difference to the best, split by split; ≈ within one sd of that, and not clear"
+        )
+    said.append("seconds: of a selection; a method's first in a process also loads what it needs")
+    said.append("stability: overlap (Jaccard) of the sets that two seeds choose")
+    return said + failures(standings)
+
+
+def failures(standings: Standings) -> list[str]:
+    """What failed and why, what is undefined and what is missing."""
+    said: list[str] = []
     failed: dict[tuple[str, str], list[str]] = {}
     for row in standings.table():
         if row["error"]:
             failed.setdefault((row["method"], row["error"]), []).append(str(row["k"]))
     said += [f"{method} failed at k = {', '.join(ks)}: {error}" for (method, error), ks in failed.items()]
+    metric = standings.metric
+    seeds = sorted({c.seed for c in standings.cells if c.error is None and c.metrics.get(metric) is None})
+    if seeds:
+        why = " (one class only)" if metric == "auc" else ""
+        said.append(f"{name(metric)} is undefined on test rows of seed {', '.join(map(str, seeds))}{why}")
     if standings.missing:
         made = len(standings.cells)
         said.append(f"interrupted: {made} of {made + standings.missing} runs were made")
@@ -83,7 +96,8 @@ def to_text(standings: Standings) -> str:
         ).rstrip()
         for row in [headings(standings), *rows]
     ]
-    return "\n".join([f"Comparison({title(standings)})", *shown, "", conclude(standings)])
+    said = [*failures(standings), conclude(standings)]
+    return "\n".join([f"Comparison({title(standings)})", *shown, "", *said])
 
 
 def to_markdown(standings: Standings) -> str:
@@ -122,7 +136,7 @@ def _line(standings: Standings, row: dict[str, Any]) -> Line:
     apart = next((d for d in standings.differences(k) if d["method"] == method), None) if judged else None
     behind = "best" if best else NOTHING
     if apart is not None:
-        behind = ("≈ " if apart["within_sd"] else "") + figure(apart["ahead"], metric)
+        behind = ("≈ " if apart["near"] else "") + figure(apart["ahead"], metric)
     seconds = NOTHING if row["seconds"] is None else _seconds(row["seconds"])
     stability = NOTHING if row["stability"] is None else f"{row['stability']:.2f}"
     return Line(k, method, _score(standings, row), behind, seconds, stability, best)
@@ -130,7 +144,7 @@ def _line(standings: Standings, row: dict[str, Any]) -> Line:
 
 def _score(standings: Standings, row: dict[str, Any]) -> str:
     if row["mean"] is None:
-        return "failed" if row["error"] else NOTHING
+        return "failed" if row["error"] else "undefined" if row["runs"] else NOTHING
     text = figure(row["mean"], row["metric"])
     if row["sd"] is not None:
         text += f" ± {figure(row['sd'], row['metric'])}"
@@ -142,12 +156,14 @@ def _seconds(value: float) -> str:
     return f"{value:.2f}" if value < 10 else f"{value:.1f}" if value < 100 else f"{value:,.0f}"
 
 
-def _tests(test: dict[str, Any], seeds: int) -> str:
+def _tests(settings: dict[str, Any], seeds: int) -> str:
+    test, splits = settings["test"], settings["split_rows"]
     if seeds == 1:
         return "one run"
     if "rows" in test:
         return f"{seeds} seeds, on your {test['rows']:,} test rows"
-    size = test["size"]
-    part = f"{size:.0%}" if isinstance(size, float) else f"{size:,}"
+    tested = sum(held / (train + held) for train, held in splits) / len(splits)
+    rows = round(sum(held for _, held in splits) / len(splits))
+    part = f"{tested:.0%}" if isinstance(test["size"], float) else f"{rows:,}"
     how = ", whole groups" if test["grouped"] else ", stratified" if test["stratified"] else ""
     return f"{seeds} splits (tested on {part} of the rows{how})"

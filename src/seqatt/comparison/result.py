@@ -13,7 +13,7 @@ from seqatt.comparison.cell import read_cell
 from seqatt.comparison.standings import Standings
 from seqatt.selection import write_whole
 
-FORMAT = 1
+FORMAT = 2
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -70,8 +70,8 @@ class Comparison(Standings):
             if raw["format"] != FORMAT:
                 raise ValueError(f"format {raw['format']}")
             made = cls([read_cell(cell) for cell in raw["cells"]], raw["settings"], raw["environment"])
-            repr(made)
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            made.to_markdown()
+        except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
             raise ValueError(f"{path}: not a saved comparison ({error})") from None
         return made
 

@@ -57,8 +57,9 @@ def compare(
     seeds : each is a split, a selection and a network.
     options : ``{method: {option: value}}``, as ``select`` takes them.
     test_size, stratify : share (or number) of rows to test on; classes are stratified unless False.
-    split_groups : one value a row (a patient, a day): rows with the same value stay on one side.
-    X_test, y_test : test rows of your own, instead of splits.
+    split_groups : one value a row (a patient, a day): rows with the same value stay on one side. As large a
+        share of the groups is drawn as ``test_size`` is of the rows.
+    X_test, y_test : test rows of your own, instead of splits; columns of the same names and kinds as X.
     metric : accuracy, auc, log_loss, r2 or rmse; by default the first that the target has.
     device, progress : as in ``select``.
     out : folder for ``comparison.json``, written after every run; the same call goes on where it stopped,
@@ -156,7 +157,7 @@ def _run_cell(contest: Contest, key: tuple[str, int, int], train: Data, test: Da
         shared.pop("groups")
         result = evaluate(train.table, train.labels, test.table, test.labels, chosen, seeds=[seed], **shared)
     except Exception as error:  # whatever a method raises, the others are still worth running
-        return Cell(method, k, seed, error=_one_line(error))
+        return Cell(method, k, seed, features, seconds=seconds, error=_one_line(error))
     metrics = {name: float(result[name][0]) for name in result}
     known = {name: value if math.isfinite(value) else None for name, value in metrics.items()}
     return Cell(method, k, seed, features, known, seconds)

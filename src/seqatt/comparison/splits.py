@@ -33,11 +33,12 @@ def hold_out(
     """Training and test rows. A class that is not learnt cannot be tested: its rows are learnt from.
 
     ``classes`` are class numbers, None for other targets. Rows with the same value in ``groups`` stay
-    together.
+    together: of the groups as large a share is drawn as ``test_size`` is of the rows.
     """
     try:
         if groups is not None:
-            draw = GroupShuffleSplit(1, test_size=test_size, random_state=seed)
+            share = test_size if isinstance(test_size, float | np.floating) else test_size / rows
+            draw = GroupShuffleSplit(1, test_size=share, random_state=seed)
             train, test = next(draw.split(np.arange(rows), groups=groups))
         elif stratify and classes is not None:
             train, test = _stratified(classes, test_size, seed)
@@ -45,7 +46,7 @@ def hold_out(
             train, test = train_test_split(np.arange(rows), test_size=test_size, random_state=seed)
     except ValueError:
         units = f"{rows} rows" if groups is None else f"{len(np.unique(groups))} groups"
-        raise ValueError(f"test_size: {units} are too few to keep {test_size} of them aside") from None
+        raise ValueError(f"test_size: {units} are too few to keep {test_size} of the rows aside") from None
     if classes is not None:
         unseen = ~np.isin(classes[test], classes[train])
         if groups is not None:

@@ -55,8 +55,9 @@ class Standings:
         """How far the best method is ahead of each other one, nearest first.
 
         Differences are taken split by split: ``ahead`` is their mean, ``sd`` their standard deviation,
-        ``wins`` on how many of ``runs`` the best was better, ``within_sd`` whether ahead is at most sd, and
-        ``clear`` whether it is more than chance explains (a t-test corrected for splits that share rows).
+        ``wins`` on how many of ``runs`` the best was better, ``within_sd`` whether ahead is at most sd,
+        ``clear`` whether it is more than chance explains (a t-test corrected for splits that share rows;
+        None where sd is 0 or unknown), and ``near`` whether it is within sd and not clear.
         """
         k = self._known(k)
         best = self.best(k)
@@ -69,9 +70,8 @@ class Standings:
 
     def _overlap(self) -> float:
         """Test rows for each training row; nothing where all seeds are tested on rows of the user's own."""
-        size = self.settings["test"].get("size", 0.0)
-        share = size if isinstance(size, float) else size / self.settings["rows"]
-        return float(share / (1 - share))
+        splits = self.settings["split_rows"]
+        return sum(test / train for train, test in splits) / len(splits) if splits else 0.0
 
     def _methods(self) -> list[str]:
         return [method for method in self.settings["methods"] if method != ALL]
@@ -82,6 +82,8 @@ class Standings:
     def _known(self, k: int | None) -> int:
         if k is None and len(self.k) == 1:
             return self.k[0]
+        if k is None:
+            raise ValueError(f"k: give one of {', '.join(map(str, self.k))}")
         if k not in self.k:
             raise ValueError(f"k: {k} was not compared; use one of {', '.join(map(str, self.k))}")
         return int(k)

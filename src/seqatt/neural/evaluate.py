@@ -19,7 +19,7 @@ from seqatt.neural.schedule import cooling
 from seqatt.neural.threads import threads_for
 from seqatt.selection import Selection
 from seqatt.source import Source, read_source
-from seqatt.table import Table, read_table
+from seqatt.table import Table, insist_on_same_columns, read_table
 
 ROWS_AT_ONCE = 8192
 
@@ -106,7 +106,7 @@ def evaluate(
     seeds = check_seeds(seeds)
     train, test = read_table(X_train, "X_train"), read_table(X_test, "X_test")
     columns = sorted(_columns(train, indices))  # the same set is judged alike, however it was chosen
-    _insist_on_same_columns(train, test)
+    insist_on_same_columns(train, test, ("X_train", "X_test"))
     picked = pick_device(device)
     source = read_source(
         train.select(columns),
@@ -161,11 +161,6 @@ def _columns(table: Table, indices: Selection | Sequence[int | str] | None) -> l
     if not columns:
         raise ValueError("indices: at least one feature is needed")
     return columns
-
-
-def _insist_on_same_columns(train: Table, test: Table) -> None:
-    if train.names != test.names:
-        raise ValueError("X_test: must have the same columns as X_train, in the same order")
 
 
 def _predict(lanes: list[Lane], source: Source, test: Table, device: torch.device) -> NDArray[np.float64]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -15,10 +16,16 @@ from seqatt.neural.waking import waking
 from seqatt.registry import METHODS, Job
 from seqatt.selection import Selection, Trace, TrainingDiverged, describe_environment, make_selection
 from seqatt.source import read_source, resolve_k
-from seqatt.stream.files import are_files
-from seqatt.stream.selecting import select_files
 
-__all__ = ["TrainingDiverged", "make_options", "plain", "record_table", "select", "select_trials"]
+__all__ = [
+    "TrainingDiverged",
+    "are_files",
+    "make_options",
+    "plain",
+    "record_table",
+    "select",
+    "select_trials",
+]
 
 TABLE_OPTIONS = (
     "sample_weight",
@@ -137,6 +144,8 @@ def select_trials(
     if k is None:
         raise TypeError("k: say how many features to choose")
     if are_files(X):
+        from seqatt.stream.selecting import select_files  # readers of files are loaded for files alone
+
         return select_files(
             X,
             y if target is None else target,
@@ -170,6 +179,13 @@ def select_trials(
         found = _selections(job, method, cut, error.settings, started)
         raise TrainingDiverged(str(error), found) from None
     return _selections(job, method, traces, resolved, started)
+
+
+def are_files(X: Any) -> bool:
+    """Whether someone means files: a path, a pattern, a folder, or a list of these."""
+    if isinstance(X, str | os.PathLike):
+        return True
+    return isinstance(X, list | tuple) and bool(X) and all(isinstance(x, str | os.PathLike) for x in X)
 
 
 def _selections(

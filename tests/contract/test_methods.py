@@ -13,6 +13,7 @@ from seqatt import registry
 METHODS = seqatt.methods()
 CHOOSERS = [name for name in METHODS if name != "random"]
 JUDGE_EACH_ALONE = ("mutual_information", "f_test")  # to whom a copy is worth what the original is
+PENALISED = [name for name in METHODS if "penalty" in registry.METHODS[name].options.__dataclass_fields__]
 TASKS = ["binary", "multiclass", "multilabel", "regression", "multi-output"]
 
 
@@ -35,7 +36,7 @@ def check(selection: seqatt.Selection, k: int, features: int) -> None:
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("task", TASKS)
-@pytest.mark.parametrize("k", [1, 3, 8])
+@pytest.mark.parametrize("k", [1, 8])
 def test_exactly_k_distinct_features(method, task, k):
     X, y = linear_problem(task, rows=60)
     check(seqatt.select(X, y, k, method=method, **quick(method)), k, 8)
@@ -89,7 +90,8 @@ def test_a_trial_alone_and_in_company_are_the_same(method):
 @pytest.mark.parametrize("task", TASKS)
 def test_planted_support_is_found(method, task):
     X, y = linear_problem(task)
-    assert set(seqatt.select(X, y, 2, method=method).indices) == {1, 4}
+    enough = {"epochs": 150} if method in PENALISED else {}  # of their default of some 850
+    assert set(seqatt.select(X, y, 2, method=method, **enough).indices) == {1, 4}
 
 
 @pytest.mark.parametrize("method", [name for name in CHOOSERS if name not in JUDGE_EACH_ALONE])

@@ -22,7 +22,7 @@ def test_better_than_random_features(name):
     entry = seqatt.data.info(name)
     if not (Path(os.environ.get("SEQATT_DATA_DIR", "nowhere")) / entry.file).is_file():
         pytest.skip(f"{entry.file} is not in the folder named by SEQATT_DATA_DIR")
-    seeds = (0, 1)
+    seeds = (0,)
     chosen = run_trials(Cell(name, "short", seeds, {"k": 10, "epochs": VISITS / entry.rows[0]}))
     by_lot = run_trials(Cell(name, "random", seeds, {"k": 10, "method": "random"}))
     assert np.min(chosen["accuracy"]) > np.max(by_lot["accuracy"])

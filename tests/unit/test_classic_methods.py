@@ -257,7 +257,7 @@ def test_wrong_options_are_told(method, told, says, problem):
 def test_an_absent_library_is_told_before_any_work(monkeypatch):
     monkeypatch.setattr("seqatt.classic.options.find_spec", lambda name: None)
     with pytest.raises(ValueError, match="lightgbm is not installed; pip install"):
-        seqatt.select("no table", None, 2, method="boosting", library="lightgbm")
+        seqatt.select(object(), None, 2, method="boosting", library="lightgbm")
 
 
 @pytest.mark.parametrize("method", CLASSIC)

@@ -12,9 +12,10 @@ import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
 
+from seqatt.choosing import are_files
 from seqatt.files import UnreadableFile
 from seqatt.stream import text
-from seqatt.stream.files import are_files, find_files, open_files, read_part
+from seqatt.stream.files import find_files, open_files, read_part
 
 ROWS = 40_000
 

@@ -51,13 +51,6 @@ class Files:
         return sum(part.size for part in self.parts)
 
 
-def are_files(X: Any) -> bool:
-    """Whether someone means files: a path, a pattern, a folder, or a list of these."""
-    if isinstance(X, str | os.PathLike):
-        return True
-    return isinstance(X, list | tuple) and bool(X) and all(isinstance(x, str | os.PathLike) for x in X)
-
-
 def find_files(where: Any, argument: str = "X") -> list[Path]:
     """Every file that is meant, once, sorted within each thing that was named."""
     named = where if isinstance(where, list | tuple) else [where]

@@ -35,7 +35,7 @@ def draw(standings: Standings, ax: Any = None) -> Any:
 
 
 def to_svg(standings: Standings) -> str:
-    """The chart as a file's text, whatever the session's own backend; the same for the same figures."""
+    """The chart as a file's text, whatever backend the caller has chosen; the same for the same figures."""
     matplotlib = _matplotlib()
     from matplotlib.figure import Figure
 

@@ -78,8 +78,8 @@ def select(
         loss ``(outputs, targets)`` and optimizer ``parameters -> torch.optim.Optimizer``.
     mask : softmax, l1, l2, l1_normalised or l2_normalised; ``temperature`` is the softmax's.
     ensemble : models whose evidence is pooled before each choice; they share the training budget, and
-        each is judged on rows it has not seen. Scores are then means of standardised logits, with 1 the
-        logits themselves. By default 4, and 1 for your own model, for tables of fewer than 32 rows and for
+        each is judged on rows it has not seen. Scores are then means of standardised logits; with 1, and no
+        evidence, the logits themselves. By default 4, and 1 for your own model, for tables of fewer than 32 rows and for
         ``one_pass=False``. 1 is the paper's.
     surplus : how many times k features are chosen before the least useful are dropped again; by default 2.
         1 is the paper's.
@@ -90,6 +90,9 @@ def select(
     weight_decay : pull, at every step, of the first-layer weights of unselected features towards zero
         (Definition 3.1's penalty), in the built-in network and in modules that start with a Linear
         layer; by default 3 / rows, 0.1 at most.
+    evidence : loudness, beside the logits, of what a feature says about the target by itself, tested against
+        chance; by default the square root of columns / rows, 1 at most, and 0 where that is below 0.15 and
+        for ``one_pass=False``. 0 is the paper's.
     one_pass : False is Algorithm 1 as printed, a fresh model in full for every choice.
     reset_model : in one pass, start each phase from fresh model weights too.
     sample_weight, class_weight : weights of rows, and of classes ("balanced" or a dict).

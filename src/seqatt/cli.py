@@ -110,6 +110,7 @@ def select(
     ensemble: Annotated[int | None, typer.Option(help="Models whose evidence is pooled.")] = None,
     surplus: Annotated[float | None, typer.Option(help="Times k chosen before the rest is dropped.")] = None,
     input_dropout: Annotated[float | None, typer.Option(help="Share of inputs left out at random.")] = None,
+    evidence: Annotated[float | None, typer.Option(help="Loudness of what a feature says by itself.")] = None,
     label_smoothing: Annotated[
         float | None, typer.Option(help="Share of a label given to all classes.")
     ] = None,
@@ -149,6 +150,7 @@ def select(
         "ensemble": ensemble,
         "surplus": surplus,
         "input_dropout": input_dropout,
+        "evidence": evidence,
         "label_smoothing": label_smoothing,
         "task": None if task is None else task.value,
         "class_weight": "balanced" if balanced else None,

@@ -142,6 +142,7 @@ class SequentialAttentionSelector(Selector):
         surplus: float = 2.0,
         replacement: int | None = None,
         weight_decay: float | None = None,
+        evidence: float | None = None,
         one_pass: bool = True,
         reset_model: bool = False,
         model: Any = None,
@@ -174,6 +175,7 @@ class SequentialAttentionSelector(Selector):
         self.surplus = surplus
         self.replacement = replacement
         self.weight_decay = weight_decay
+        self.evidence = evidence
         self.one_pass = one_pass
         self.reset_model = reset_model
         self.model = model

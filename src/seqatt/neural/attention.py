@@ -6,18 +6,22 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from seqatt.neural.body import Body
 from seqatt.neural.budget import (
     batch_size_for,
     default_decay,
+    default_evidence,
     default_input_dropout,
     default_members,
     default_replacement,
     steps_for,
 )
 from seqatt.neural.engine import Lane, run
+from seqatt.neural.evidence import evidence
 from seqatt.neural.gates.attention import Attention
 from seqatt.neural.lanes import Member, make_attention, make_lanes, work_of
 from seqatt.neural.options import AttentionOptions
@@ -25,6 +29,8 @@ from seqatt.neural.schedule import Schedule, algorithm_1, one_pass, takes
 from seqatt.neural.threads import threads_for
 from seqatt.selection import Trace
 from seqatt.source import Source
+
+ENOUGH = 4.0  # evidence beyond one false finding in ten thousand is not louder
 
 
 def plan(source: Source, k: int, options: AttentionOptions) -> Schedule:
@@ -89,6 +95,18 @@ def _input_dropout(source: Source, options: AttentionOptions) -> float:
     return default_input_dropout(source.rows, len(source.owner)) if options.one_pass else 0.0
 
 
+def _loudness(source: Source, options: AttentionOptions) -> float:
+    if options.evidence is not None:
+        return options.evidence
+    return default_evidence(source.rows, len(source.owner)) if options.one_pass else 0.0
+
+
+def _prior(source: Source, options: AttentionOptions) -> NDArray[np.float64] | None:
+    """What speaks for each feature before any training, if that is to be heard."""
+    loudness = _loudness(source, options)
+    return loudness * np.minimum(evidence(source), ENOUGH) if loudness else None
+
+
 def prepare(
     source: Source, seeds: Sequence[int], options: AttentionOptions, device: torch.device
 ) -> list[Lane]:
@@ -107,6 +125,7 @@ def prepare(
         decay=_decay(source, options),
         members=members_of(source, options),
         dropout=_input_dropout(source, options),
+        prior=_prior(source, options),
     )
 
 
@@ -132,6 +151,7 @@ def settings(source: Source, k: int, options: AttentionOptions, schedule: Schedu
         "batch_size": batch,
         "ensemble": members,
         "features_per_phase": max(phase.take for phase in schedule),
+        "evidence": _loudness(source, options),
         "input_dropout": _input_dropout(source, options),
         "surplus": sum(phase.drop for phase in schedule if phase.steps) / k + 1,
         "replacement": sum(phase.drop > 0 and phase.steps == 0 for phase in schedule),

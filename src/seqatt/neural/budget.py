@@ -77,14 +77,24 @@ def rows_learnt(rows: int, members: int) -> int:
     return rows if members == 1 else rows - rows // (members + 1)
 
 
+def crowding(rows: int, columns: int) -> float:
+    """How crowded a table is, the square root of columns / rows; below 0.15 it is not worth a remedy."""
+    rate = math.sqrt(columns / rows)
+    return rate if rate >= 0.15 else 0.0
+
+
+def default_evidence(rows: int, columns: int) -> float:
+    """How loudly a feature's own evidence speaks: the more, the more columns there are for the rows."""
+    return min(1.0, crowding(rows, columns))
+
+
 def default_input_dropout(rows: int, columns: int) -> float:
     """How often an input is dropped in training: the more, the more columns there are for the rows.
 
     A network with many inputs and few rows knows the rows by heart; what it has then no use for looks
     useless. Large tables need none of it, and a little is not worth its cost.
     """
-    rate = math.sqrt(columns / rows)
-    return min(0.6, rate) if rate >= 0.15 and rows >= FEWEST else 0.0
+    return min(0.6, crowding(rows, columns)) if rows >= FEWEST else 0.0
 
 
 def default_decay(rows: int) -> float:

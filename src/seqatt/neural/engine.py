@@ -46,9 +46,10 @@ class Lane:
     The crews' models, one crew after the other, are the members of the first trial, then the second's.
     """
 
-    def __init__(self, crews: Sequence[Crew], state: State) -> None:
+    def __init__(self, crews: Sequence[Crew], state: State, prior: NDArray[np.float64] | None = None) -> None:
         self.crews = list(crews)
         self.state = state
+        self.prior = prior
         self.stretch = min(crew.stretch for crew in crews)
         trials, features = len(state.order), state.kept.shape[1]
         self._last_scores = np.zeros((trials, features))
@@ -71,12 +72,12 @@ class Lane:
         losses = self._by_trial([crew.mean_losses() for crew in self.crews]).mean(1)
         steps = [Step(phase.steps, phase.sees, loss, seconds) for loss in losses.tolist()]
         if phase.take:
-            scores = pool(self._by_trial([crew.scores() for crew in self.crews]), self.state.free())
+            scores = self._scores()
             for trial, taken in enumerate(self.state.take(scores, phase.take)):
                 steps[trial].taken, steps[trial].scores = taken, scores[trial]
             self._last_scores = scores
         if phase.drop:
-            for trial, dropped in enumerate(self.state.drop(self._harm(spread), phase.drop)):
+            for trial, dropped in enumerate(self.state.drop(self._worth(spread), phase.drop)):
                 steps[trial].dropped = dropped
         for record, step in zip(self.records, steps, strict=True):
             record.append(step)
@@ -90,13 +91,33 @@ class Lane:
             for t, order in enumerate(self.state.order)
         ]
 
+    def _scores(self) -> NDArray[np.float64]:
+        """What speaks for each feature now: the gates, pooled, and the prior."""
+        said = self._by_trial([crew.scores() for crew in self.crews])
+        free = self.state.free()
+        if self.prior is None:
+            return said[:, 0] if said.shape[1] == 1 else pool(said, free)
+        return pool(said, free) + self.prior
+
+    def _worth(self, spread: Spread) -> NDArray[np.float64]:
+        """What speaks for each chosen feature (trials, m): the harm of losing it and, if heard, the prior.
+
+        The members are judged on different rows, so what they disagree on is chance. Beside the prior, harm counts
+        as far as it stands out from that.
+        """
+        harm = self._harm(spread)
+        worth = harm.mean(1)
+        if self.prior is None or harm.shape[1] == 1:
+            return worth
+        chance = np.sqrt(harm.var(1, ddof=1).mean(1, keepdims=True) / harm.shape[1])
+        return np.asarray(worth / np.where(chance > 0, chance, 1.0) + self.prior[np.array(self.state.order)])
+
     def _harm(self, spread: Spread) -> NDArray[np.float64]:
-        """The loss without each chosen feature, in the order they were chosen."""
+        """The loss without each chosen feature (trials, members, m), in the order they were chosen."""
         trials, models = len(self.state.order), len(self.state.kept)
         chosen = torch.tensor(self.state.order, device=self.state.kept.device)
         chosen = chosen.repeat_interleave(models // trials, 0)
-        harm = self._by_trial(spread.run([partial(crew.harm, chosen) for crew in self.crews]))
-        return np.asarray(harm.mean(1))
+        return self._by_trial(spread.run([partial(crew.harm, chosen) for crew in self.crews]))
 
     def _by_trial(self, models: list[torch.Tensor]) -> NDArray[np.float64]:
         """From rows for models to (trials, members, ...)."""
@@ -109,8 +130,6 @@ def pool(scores: NDArray[np.float64], free: NDArray[np.bool_]) -> NDArray[np.flo
 
     Each has one voice, however far its logits went: they are standardised over the features still free.
     """
-    if scores.shape[1] == 1:
-        return scores[:, 0]
     count = np.maximum(free.sum(1), 1)[:, None, None]
     voters = free[:, None, :]
     centred = scores - (scores * voters).sum(2, keepdims=True) / count

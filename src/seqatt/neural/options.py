@@ -93,6 +93,7 @@ class AttentionOptions(Training):
     surplus: float = 2.0
     replacement: int | None = None
     weight_decay: float | None = None
+    evidence: float | None = None
     one_pass: bool = True
     reset_model: bool = False
 
@@ -108,6 +109,7 @@ class AttentionOptions(Training):
         check_number(self, "warmup", least=0, below=1)
         check_whole(self, "replacement", least=0, optional=True)
         check_number(self, "weight_decay", least=0, below=1, optional=True)
+        check_number(self, "evidence", least=0, optional=True)
         check_flag(self, "one_pass")
         check_flag(self, "reset_model")
 

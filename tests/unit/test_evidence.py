@@ -1,0 +1,100 @@
+"""What a feature says by itself: exact where a textbook test is, silent where chance would say as much."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.feature_selection import f_classif, f_regression
+
+import seqatt
+from seqatt.neural.budget import default_evidence
+from seqatt.neural.evidence import _by_chance, _false_findings, _rest, evidence
+from seqatt.source import read_source
+
+
+def table(rows=80, features=30, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(rows, features))
+    return X, X[:, 0] + 0.5 * X[:, 1] + rng.normal(size=rows), rng
+
+
+def chance(source):
+    weights = np.ones(source.rows)
+    return _by_chance(source, weights, _rest(source, weights))
+
+
+def test_one_column_is_tested_as_analysis_of_variance_or_correlation_does():
+    X, y, _ = table()
+    np.testing.assert_allclose(chance(read_source(X, y)), f_regression(X, y)[1], atol=1e-6)
+    three = np.digitize(y, [-1, 1])
+    np.testing.assert_allclose(chance(read_source(X, three)), f_classif(X, three)[1], atol=1e-6)
+
+
+def test_sparse_and_dense_tables_say_the_same():
+    rng = np.random.default_rng(0)
+    X = sp.random(100, 40_000, 0.02, random_state=0, format="csr")
+    y = np.asarray(X[:, 3].toarray().ravel() > 0) | (rng.random(100) < 0.4)
+    opened, closed = read_source(X.toarray(), y), read_source(sp.csr_array(X), y)
+    np.testing.assert_allclose(evidence(closed), evidence(opened), atol=1e-4)
+
+
+def test_a_group_is_tested_as_one():
+    X, y, _ = table()
+    grouped = evidence(read_source(X, y, groups={"pair": [0, 1], "noise": [2, 3, 4]}))
+    assert grouped[0] > 4 and grouped[1] < 1
+    copies = np.column_stack([X[:, 0], 2 * X[:, 0], X[:, 5:]])
+    twice = chance(read_source(copies, y, groups={"same": [0, 1]}))
+    assert twice[0] == pytest.approx(f_regression(X[:, :1], y)[1][0], abs=1e-6)
+
+
+def test_a_row_of_weight_two_is_two_rows_less_certain():
+    X, y, rng = table(rows=200)
+    one = evidence(read_source(X, y))[0]
+    assert evidence(read_source(X, y, sample_weight=np.full(200, 7.0)))[0] == pytest.approx(one)
+    uneven = rng.exponential(size=200) ** 2
+    assert evidence(read_source(X, y, sample_weight=uneven))[0] < one
+
+
+def test_noise_alone_says_next_to_nothing():
+    rng = np.random.default_rng(1)
+    said = [
+        evidence(read_source(rng.normal(size=(40, 3000)), rng.integers(0, 3, 40))).max() for _ in range(5)
+    ]
+    assert np.mean(said) < 1
+
+
+def test_false_findings_by_hand():
+    p = np.array([0.04, 0.001, 0.5, 0.02])
+    np.testing.assert_allclose(_false_findings(p), [0.04 * 4 / 3, 0.004, 0.5, 0.04])
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "loudness"), [(60_000, 784, 0), (62, 2_000, 1), (6_238, 617, 0.3145)]
+)
+def test_it_speaks_where_columns_are_many_for_the_rows(rows, columns, loudness):
+    assert default_evidence(rows, columns) == pytest.approx(loudness, abs=1e-4)
+
+
+def test_features_among_thousands_of_noise_columns_are_found_from_few_rows():
+    rng = np.random.default_rng(3)
+    y = rng.integers(0, 2, 60)
+    X = rng.normal(size=(60, 600))
+    X[:, :20] += 0.9 * (2 * y[:, None] - 1)
+    found = [np.sum(seqatt.select(X, y, 20, **options).indices < 20) for options in ({}, {"evidence": 0})]
+    assert found[0] >= 18 > 15 > found[1]
+
+
+def test_a_pair_that_acts_only_together_is_still_found():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2000, 60))
+    y = X[:, 4] * X[:, 5] > 0
+    assert set(seqatt.select(X, y, 2).indices) == {4, 5}
+
+
+def test_loudness_is_checked_and_reported():
+    X, y, _ = table()
+    with pytest.raises(ValueError, match="evidence"):
+        seqatt.select(X, y, 2, evidence=-1)
+    selection = seqatt.select(X, y, 2, epochs=20)
+    assert selection.settings["evidence"] == pytest.approx(np.sqrt(30 / 80))

@@ -102,15 +102,16 @@ class Lane:
     def _worth(self, spread: Spread) -> NDArray[np.float64]:
         """What speaks for each chosen feature (trials, m): the harm of losing it and, if heard, the prior.
 
-        The members are judged on different rows, so what they disagree on is chance. Beside the prior, harm counts
-        as far as it stands out from that.
+        The members are judged on different rows, so what they disagree on is chance. Beside the prior, harm
+        counts as far as it stands out from that.
         """
         harm = self._harm(spread)
-        worth = harm.mean(1)
         if self.prior is None or harm.shape[1] == 1:
-            return worth
+            return np.asarray(harm.mean(1))
+        harm -= harm.mean(2, keepdims=True)  # some members' rows are harder than others'
         chance = np.sqrt(harm.var(1, ddof=1).mean(1, keepdims=True) / harm.shape[1])
-        return np.asarray(worth / np.where(chance > 0, chance, 1.0) + self.prior[np.array(self.state.order)])
+        stands_out = harm.mean(1) / np.where(chance > 0, chance, 1.0)
+        return np.asarray(stands_out + self.prior[np.array(self.state.order)])
 
     def _harm(self, spread: Spread) -> NDArray[np.float64]:
         """The loss without each chosen feature (trials, members, m), in the order they were chosen."""

@@ -77,8 +77,8 @@ class Category:
         return places.take(which)
 
     def _find(self, hashes: NDArray[np.uint64]) -> NDArray[np.int32]:
-        """As ``np.searchsorted`` would, but hashes are even: their first bits lead to within a step or two."""
-        at = self._first[hashes >> self._shift]
+        """As ``np.searchsorted``, but faster: hashes are even, so their first bits lead close."""
+        at: NDArray[np.int32] = self._first[hashes >> self._shift]
         behind = np.flatnonzero(self._edged[at] < hashes)
         while len(behind):
             at[behind] += 1

@@ -45,17 +45,23 @@ class Network:
         params = [p for layer in self.layers for p in layer]
         self.adam = Adam(params, torch.tensor(rate, device=device))
 
-    def train(
-        self, numbers: Tensor, places: Tensor, target: Tensor, row_weights: Tensor, weights: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        """The loss and the gradient with respect to ``weights`` (d,)."""
-        weights = weights.detach().requires_grad_()
-        parts = [numbers, *(table.look_up(places) for table in self.tables)]
+    def open(self, numbers: Tensor, places: Tensor) -> Tensor:
+        """The inputs (B, c): numbers, and the embeddings of places, which ``train`` goes on to teach."""
+        return torch.cat([numbers, *(table.look_up(places) for table in self.tables)], 1)
+
+    def outputs(self, x: Tensor, weights: Tensor) -> Tensor:
+        """(B, o), features entering with ``weights`` (d,)."""
         (first, bias), *others = self.layers
         # Weights scale the first layer, not the batch: the same product, of the smaller matrix.
-        out = F.linear(torch.cat(parts, 1), first * weights.index_select(0, self.owner), bias)
+        out = F.linear(x, first * weights.index_select(0, self.owner), bias)
         for matrix, bias in others:
             out = F.linear(self.activation(out), matrix, bias)
+        return out
+
+    def train(self, x: Tensor, target: Tensor, row_weights: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
+        """One step on what was just opened: the loss and the gradient with respect to ``weights`` (d,)."""
+        weights = weights.detach().requires_grad_()
+        out = self.outputs(x, weights)
         y = target if self.task == "multiclass" else target.unsqueeze(1)
         loss = (plain_rows(self.task, out, y) * row_weights).mean()
         params = self.adam.params
@@ -68,6 +74,14 @@ class Network:
             table.learn()
         assert weights.grad is not None
         return loss.detach(), weights.grad
+
+    def first_layer(self) -> Tensor:
+        """The weights (1, h, c) of the first layer themselves, as gates ask for them."""
+        return self.layers[0][0].detach().unsqueeze(0)
+
+    def shrink(self, factors: Tensor) -> None:
+        """Scale what the first layer holds of each column by (1, c)."""
+        self.layers[0][0].data.mul_(factors)
 
 
 def _layer(

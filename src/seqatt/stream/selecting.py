@@ -12,9 +12,10 @@ from seqatt.neural.engine import Diverged
 from seqatt.progress import progress_bar
 from seqatt.selection import Selection, Trace, TrainingDiverged, describe_environment, make_selection
 from seqatt.source import resolve_k
-from seqatt.stream import attention, pursuit
-from seqatt.stream.options import AttentionOnFiles, PursuitOnFiles, make_options
+from seqatt.stream import pursuit, walk
+from seqatt.stream.options import PursuitOnFiles, TrainingOnFiles, make_options
 from seqatt.stream.source import Stream, read_stream
+from seqatt.stream.walks import WALKS
 
 KNOWN = 1 << 12  # categories that a linear method counts before it keeps the most frequent
 
@@ -32,30 +33,37 @@ def select_files(
 ) -> list[Selection]:
     """A selection for each seed; every seed reads the files once a pass."""
     made = make_options(method, options)
-    stream = read_stream(where, target, made, made.buckets if isinstance(made, AttentionOnFiles) else KNOWN)
+    stream = read_stream(where, target, made, made.buckets if isinstance(made, TrainingOnFiles) else KNOWN)
     count = resolve_k(k, stream.features)
     if isinstance(made, PursuitOnFiles):
         return _pursue(stream, count, made, seeds, device, progress)
-    assert isinstance(made, AttentionOnFiles)
-    return [_attend(stream, count, made, seed, device, progress) for seed in seeds]
+    assert isinstance(made, TrainingOnFiles)
+    return [_train(stream, count, method, made, seed, device, progress) for seed in seeds]
 
 
-def _attend(
-    stream: Stream, k: int, options: AttentionOnFiles, seed: int, device: torch.device, progress: bool
+def _train(
+    stream: Stream,
+    k: int,
+    method: str,
+    options: TrainingOnFiles,
+    seed: int,
+    device: torch.device,
+    progress: bool,
 ) -> Selection:
-    schedule = attention.plan(k, options)
-    resolved = attention.settings(stream, schedule, options)
+    its = WALKS[method]
+    schedule = its.schedule(k, options)
+    resolved = walk.settings(stream, schedule, options)
     started = time.perf_counter()
     rows = round(options.passes * stream.expected)
-    coming = attention.batches_of(stream, options, resolved["batch_size"], seed)
+    coming = walk.batches_of(stream, options, resolved["batch_size"], seed)
 
     def selection(trace: Trace) -> Selection:
         seconds = time.perf_counter() - started
-        return _selection(stream, trace, k, "sequential_attention", seed, resolved, device, seconds)
+        return _selection(stream, trace, k, method, seed, resolved, device, seconds)
 
-    with progress_bar("Sequential Attention", rows, shown=progress) as advance:
+    with progress_bar(its.title, rows, shown=progress) as advance:
         try:
-            trace = attention.choose(stream, seed, options, device, schedule, coming, advance)
+            trace = walk.choose(stream, seed, options, device, schedule, its.make_gate, coming, advance)
         except Diverged as error:
             raise TrainingDiverged(str(error), [selection(trace) for trace in error.traces]) from None
     return selection(trace)

@@ -1,4 +1,4 @@
-"""Sequential Attention in one pass over files: phases follow the rows, so each has rows of its own."""
+"""One training over files: phases follow the rows, so each has rows of its own."""
 
 from __future__ import annotations
 
@@ -13,33 +13,27 @@ import torch
 from torch import Tensor
 
 from seqatt.neural.engine import Diverged
-from seqatt.neural.gates.attention import Attention
-from seqatt.neural.schedule import Phase, Schedule, one_pass
+from seqatt.neural.gates.gate import Gate
+from seqatt.neural.rows import Batch as Seen
+from seqatt.neural.schedule import Phase, Schedule
 from seqatt.neural.state import State
 from seqatt.neural.threads import threads_for
 from seqatt.selection import Step, Trace
 from seqatt.stream import batches
 from seqatt.stream.batches import Batch
 from seqatt.stream.network import Network
-from seqatt.stream.options import AttentionOnFiles
+from seqatt.stream.options import TrainingOnFiles
 from seqatt.stream.rows import Rows
 from seqatt.stream.source import Stream
 
-GRAIN = 1 << 20  # phases are shares of the rows, as parts of this
 STEPS_A_CHOICE = 200  # that a batch size is chosen for
 FEW_STEPS = 20  # a choice from fewer is told of
 SMALLEST, LARGEST = 64, 4096  # rows in a batch
-GATE_RATE = 3e-3  # the logits' own pace, whatever the network's
+
+MakeGate = Callable[[Stream, Network, Any, torch.Generator], Gate]  # of a stream, its network and options
 
 
-def plan(k: int, options: AttentionOnFiles) -> Schedule:
-    """The paper's one pass: a warm-up on all features, then as many phases as choices."""
-    if options.features_per_phase > k:
-        raise ValueError(f"features_per_phase: {options.features_per_phase} is more than k={k}")
-    return one_pass(k, GRAIN, features_per_phase=options.features_per_phase, warmup=options.warmup)
-
-
-def batch_size_for(stream: Stream, schedule: Schedule, options: AttentionOnFiles) -> int:
+def batch_size_for(stream: Stream, schedule: Schedule, options: TrainingOnFiles) -> int:
     """What the user says, else the power of two that gives every phase some two hundred steps."""
     if options.batch_size is not None:
         return options.batch_size
@@ -47,7 +41,7 @@ def batch_size_for(stream: Stream, schedule: Schedule, options: AttentionOnFiles
     return int(min(max(SMALLEST, 1 << max(0, int(rows)).bit_length() >> 1), LARGEST))
 
 
-def settings(stream: Stream, schedule: Schedule, options: AttentionOnFiles) -> dict[str, Any]:
+def settings(stream: Stream, schedule: Schedule, options: TrainingOnFiles) -> dict[str, Any]:
     """The options as they were resolved for these files."""
     size = batch_size_for(stream, schedule, options)
     steps = options.passes * stream.expected / size / len(schedule)
@@ -67,9 +61,10 @@ def settings(stream: Stream, schedule: Schedule, options: AttentionOnFiles) -> d
 def choose(
     stream: Stream,
     seed: int,
-    options: AttentionOnFiles,
+    options: TrainingOnFiles,
     device: torch.device,
     schedule: Schedule,
+    make_gate: MakeGate,
     coming: Iterable[Batch],
     advance: Callable[[int], None],
 ) -> Trace:
@@ -83,7 +78,7 @@ def choose(
     seen = 0
     work = batch_size_for(stream, schedule, options) * stream.features * options.hidden[0]
     with threads_for(work, device):
-        walk = _Walk(stream, seed, options, device)
+        walk = Walk(stream, seed, options, device, make_gate)
         for phase, end in zip(schedule, ends, strict=True):
             walk.enter()
             for batch in coming:
@@ -98,7 +93,7 @@ def choose(
     return trace
 
 
-def batches_of(stream: Stream, options: AttentionOnFiles, size: int, seed: int) -> Iterator[Batch]:
+def batches_of(stream: Stream, options: TrainingOnFiles, size: int, seed: int) -> Iterator[Batch]:
     """All passes, each in an order of its own; once one is over, the number of rows is known."""
     known: int | None = None
     for number in range(options.passes):
@@ -110,16 +105,23 @@ def batches_of(stream: Stream, options: AttentionOnFiles, size: int, seed: int) 
         known = count
 
 
-class _Walk:
+class Walk:
     """A network, its gate and what was chosen."""
 
-    def __init__(self, stream: Stream, seed: int, options: AttentionOnFiles, device: torch.device) -> None:
+    def __init__(
+        self,
+        stream: Stream,
+        seed: int,
+        options: TrainingOnFiles,
+        device: torch.device,
+        make_gate: MakeGate,
+    ) -> None:
         self.device = device
         self.state = State(1, stream.constant, device)
-        self.gate = Attention(1, stream.features, options.make_mask(), GATE_RATE, device)
         self.network = Network(
             stream, options.hidden, options.activation, options.learning_rate, options.embedding, seed, device
         )
+        self.gate = make_gate(stream, self.network, options, torch.Generator().manual_seed(seed + 1))
         self.everything = torch.ones(stream.features, device=device)
         self.loss = torch.zeros((), device=device)
         self.steps = 0
@@ -136,14 +138,12 @@ class _Walk:
 
     def step(self, phase: Phase, rows: Rows) -> None:
         attended = phase.sees == "attended"
+        x = self.network.open(self._send(rows.numbers), self._send(rows.places))
+        target, row_weights = self._send(rows.target), self._send(rows.weights)
+        if attended:
+            self.gate.look(Seen(x.detach().unsqueeze(0), target, row_weights), self.state)
         weights = self.gate.weights[0] if attended else self.everything
-        loss, grad = self.network.train(
-            self._send(rows.numbers),
-            self._send(rows.places),
-            self._send(rows.target),
-            self._send(rows.weights),
-            weights,
-        )
+        loss, grad = self.network.train(x, target, row_weights, weights)
         self.loss += loss
         self.steps += 1
         if attended:

@@ -24,7 +24,12 @@ class Rows:
         return len(self.weights)
 
     def take(self, which: slice | NDArray[np.int64]) -> Rows:
-        return Rows(self.numbers[which], self.places[which], self.target[which], self.weights[which])
+        """A slice of them is a look at the same memory, a list of numbers a copy."""
+        every = self.numbers, self.places, self.target, self.weights
+        if isinstance(which, slice):
+            return Rows(*(values[which] for values in every))
+        # Without a check of each number NumPy copies three times as fast; they come from a permutation.
+        return Rows(*(values.take(which, axis=0, mode="clip") for values in every))
 
 
 def join(some: Sequence[Rows]) -> Rows:

@@ -18,7 +18,7 @@ from seqatt.linear.methods import make_trace
 from seqatt.linear.pursuit import Pursuit
 from seqatt.linear.threads import Floats, calm
 from seqatt.selection import Trace
-from seqatt.stream.batches import AHEAD, read_ahead
+from seqatt.stream.ahead import AHEAD, read_ahead
 from seqatt.stream.columns import Category
 from seqatt.stream.options import PursuitOnFiles
 from seqatt.stream.rows import Rows

@@ -47,6 +47,7 @@ class Table:
         values = torch.randn(sum(sizes), width, generator=generator) / width**0.5
         self.values = values.to(device)
         self.squares = torch.zeros(sum(sizes), device=device)
+        self.pace = 1.0  # of the rate, as training cools down
         self._rows = torch.empty(0, dtype=torch.int64)
         self._taken = torch.empty(0)
 
@@ -67,7 +68,7 @@ class Table:
         # As many places as lookups, whatever the number of different rows: what is over adds zeros.
         touched = torch.zeros_like(rows).index_copy_(0, segment, rows)
         self.squares.index_add_(0, touched, sums.square().mean(1))
-        pace = RATE / (self.squares.index_select(0, touched) + TINY).sqrt()
+        pace = self.pace * RATE / (self.squares.index_select(0, touched) + TINY).sqrt()
         self.values.index_add_(0, touched, sums * -pace.unsqueeze(1))
 
 

@@ -96,6 +96,11 @@ class TrainingOnFiles(Reading):
 
 
 @dataclass(frozen=True)
+class JudgingOnFiles(TrainingOnFiles):
+    """A network that judges a choice, the same for every method."""
+
+
+@dataclass(frozen=True)
 class AttentionOnFiles(TrainingOnFiles):
     """Sequential Attention: the mask and the pace of choosing."""
 

@@ -136,6 +136,12 @@ def read_stream(where: Any, target: Any, options: Reading, most_places: int) -> 
     )
 
 
+def look_again(stream: Stream, rows: int) -> Rows:
+    """The rows of the first look, decoded."""
+    table, _ = _look(stream.files, stream.types, stream.kinds, rows)
+    return stream.decode(pa.RecordBatch.from_pydict(table))
+
+
 def _features(files: Files, target: Any, options: Reading) -> list[str]:
     if not isinstance(target, str):
         raise TypeError(f"target: must name the column of the files to predict, got {target!r}")

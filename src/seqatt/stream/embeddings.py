@@ -16,8 +16,9 @@ from seqatt.stream.columns import Category
 
 WIDTHS = ((10, 2), (100, 4), (10_000, 8))  # up to so many places, so wide
 WIDEST = 16
-RATE = 0.05
-TINY = 1e-10
+RATE = 0.1
+SPREAD = 0.1  # of a feature's columns together at the start: a value seen rarely stays close to zero
+FIRST = 0.01  # what an accumulator starts with, in gradients of a row's loss: single rows say little
 
 
 def width_of(category: Category, told: int | Mapping[str, int] | None) -> int:
@@ -43,10 +44,10 @@ class Table:
         self.width = width
         starts = np.cumsum([0, *sizes[:-1]])
         self.starts = torch.tensor(starts, device=device)
-        # A feature's columns together have variance 1, as a number's one column has.
-        values = torch.randn(sum(sizes), width, generator=generator) / width**0.5
+        values = torch.randn(sum(sizes), width, generator=generator) * (SPREAD / width**0.5)
         self.values = values.to(device)
-        self.squares = torch.zeros(sum(sizes), device=device)
+        self.squares = torch.full((sum(sizes),), FIRST, device=device)
+        self.pace = 1.0  # of the rate, as training cools down
         self._rows = torch.empty(0, dtype=torch.int64)
         self._taken = torch.empty(0)
 
@@ -63,11 +64,13 @@ class Table:
         new = torch.ones_like(rows)
         new[1:] = rows[1:] != rows[:-1]
         segment = new.cumsum(0) - 1
-        sums = torch.zeros_like(self._taken).index_add_(0, segment, self._taken.grad[order])
+        # The loss is a mean: times the batch, a gradient is what its rows say, however many others there are.
+        grads = self._taken.grad[order] * (len(rows) / len(self.positions))
+        sums = torch.zeros_like(self._taken).index_add_(0, segment, grads)
         # As many places as lookups, whatever the number of different rows: what is over adds zeros.
         touched = torch.zeros_like(rows).index_copy_(0, segment, rows)
         self.squares.index_add_(0, touched, sums.square().mean(1))
-        pace = RATE / (self.squares.index_select(0, touched) + TINY).sqrt()
+        pace = self.pace * RATE / self.squares.index_select(0, touched).sqrt()
         self.values.index_add_(0, touched, sums * -pace.unsqueeze(1))
 
 

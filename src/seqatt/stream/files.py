@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
+from pyarrow import types as of
 
 from seqatt.files import ARROW, COMPRESSED, PARQUET, TEXT, UnreadableFile
 from seqatt.stream import ipc, text
@@ -17,7 +18,7 @@ from seqatt.stream.failures import naming
 from seqatt.stream.kinds import compatible, reading_type, words
 from seqatt.table import Kind
 
-ROWS = 1 << 14  # read at a time
+CELLS, FEWEST, MOST = 1 << 22, 1 << 12, 1 << 16  # values, and rows at least and at most, read at a time
 
 
 @dataclass(frozen=True)
@@ -146,14 +147,15 @@ def _insist_on_same(path: Path, types: dict[str, Any], other: Path, first: dict[
 def read_part(part: Part, types: dict[str, Any], kinds: dict[str, Kind]) -> Iterator[tuple[Any, float]]:
     """Some columns, a few rows at a time, and how much of the part has been read by then (0 to 1)."""
     ending, compression = _ending(part.path)
+    rows = min(max(CELLS // len(types), FEWEST), MOST)
     with naming(part.path):
         if ending in TEXT:
             types = {name: reading_type(type_, kinds.get(name)) for name, type_ in types.items()}
-            batches = text.read(part.path, TEXT[ending], compression, types, ROWS)
+            batches = text.read(part.path, TEXT[ending], compression, types, rows)
         elif ending in ARROW:
-            batches = ipc.read(part.path, list(types), ROWS)
+            batches = ipc.read(part.path, list(types), rows)
         else:
-            batches = _row_group(part, list(types))
+            batches = _row_group(part, types, rows)
         for batch, share in batches:
             for name in types:
                 if not compatible(batch.schema.field(name).type, types[name]):
@@ -161,10 +163,14 @@ def read_part(part: Part, types: dict[str, Any], kinds: dict[str, Kind]) -> Iter
             yield batch, share
 
 
-def _row_group(part: Part, names: list[str]) -> Iterator[tuple[Any, float]]:
+def _row_group(part: Part, types: dict[str, Any], at_once: int) -> Iterator[tuple[Any, float]]:
     rows = 0
-    with pq.ParquetFile(part.path) as file:
-        for batch in file.iter_batches(batch_size=ROWS, row_groups=[part.group], columns=names):
+    # Text comes as the file has it, codes and a list of the words: each word is then looked at once.
+    words = [name for name, type_ in types.items() if of.is_string(type_) or of.is_large_string(type_)]
+    with pq.ParquetFile(part.path, read_dictionary=words) as file:
+        for batch in file.iter_batches(
+            batch_size=at_once, row_groups=[part.group], columns=list(types), use_threads=False
+        ):
             rows += batch.num_rows
             yield batch, rows / max(1, part.rows or 0)
     if rows != part.rows:

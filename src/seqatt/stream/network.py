@@ -43,6 +43,7 @@ class Network:
             self.layers[-1][1].copy_(torch.from_numpy(stream.labels.start))
         self.activation = ACTIVATIONS[activation]()
         params = [p for layer in self.layers for p in layer]
+        self._rate = rate
         self.adam = Adam(params, torch.tensor(rate, device=device))
 
     def open(self, numbers: Tensor, places: Tensor) -> Tensor:
@@ -74,6 +75,12 @@ class Network:
             table.learn()
         assert weights.grad is not None
         return loss.detach(), weights.grad
+
+    def set_rate(self, factor: float) -> None:
+        """Scale the rates that the network was made with."""
+        self.adam.rate.fill_(self._rate * factor)
+        for table in self.tables:
+            table.pace = factor
 
     def first_layer(self) -> Tensor:
         """The weights (1, h, c) of the first layer themselves, as gates ask for them."""

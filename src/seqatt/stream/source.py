@@ -96,15 +96,18 @@ class Stream:
         )
 
     def decode(self, batch: Any) -> Rows:
-        numbers = np.empty((batch.num_rows, sum(n.width for n in self.numbers)), dtype=np.float32)
+        # A line for each column, written whole, then turned: single cells of rows are far apart.
+        numbers = np.empty((sum(n.width for n in self.numbers), batch.num_rows), dtype=np.float32)
         start = 0
         for number in self.numbers:
-            number.write(batch.column(number.name), numbers[:, start : start + number.width])
+            number.write(batch.column(number.name), numbers[start : start + number.width])
             start += number.width
-        places = np.empty((batch.num_rows, len(self.categories)), dtype=np.int32)
+        places = np.empty((len(self.categories), batch.num_rows), dtype=np.int32)
         for j, category in enumerate(self.categories):
-            places[:, j] = category.places(batch.column(category.name))
-        return Rows(numbers, places, *self.labels.decode(batch))
+            places[j] = category.places(batch.column(category.name))
+        return Rows(
+            np.ascontiguousarray(numbers.T), np.ascontiguousarray(places.T), *self.labels.decode(batch)
+        )
 
 
 def read_stream(where: Any, target: Any, options: Reading, most_places: int) -> Stream:
@@ -156,6 +159,12 @@ def read_stream(where: Any, target: Any, options: Reading, most_places: int) -> 
     )
 
 
+def look_again(stream: Stream, rows: int) -> Rows:
+    """The rows of the first look, decoded."""
+    table, _ = _look(stream.files, stream.types, stream.kinds, rows)
+    return stream.decode(pa.RecordBatch.from_pydict(table))
+
+
 def _features(files: Files, target: Any, options: Reading) -> list[str]:
     if not isinstance(target, str):
         raise TypeError(f"target: must name the column of the files to predict, got {target!r}")
@@ -176,14 +185,16 @@ def _look(files: Files, types: dict[str, Any], kinds: dict[str, Kind], rows: int
     parts = files.parts
     spread = dict.fromkeys(parts[i * len(parts) // LOOKED_AT] for i in range(LOOKED_AT))
     each = -(-rows // len(spread))
-    tables, seen, size = [], 0, 0.0
+    tables, taken, seen, size = [], 0, 0, 0.0
     for part in dict.fromkeys([*spread, *parts]):
-        wanted, share = min(each, rows - seen), 1.0
+        wanted, share = min(each, rows - taken), 1.0
         if wanted <= 0:
             break
         for batch, share in read_part(part, types, kinds):  # noqa: B007
-            tables.append(_plain(batch.slice(0, wanted), kinds))
-            wanted -= batch.num_rows
+            some = batch.slice(0, wanted)
+            tables.append(_plain(some, kinds))
+            wanted -= some.num_rows
+            taken += some.num_rows
             seen += batch.num_rows
             if wanted <= 0:
                 break

@@ -131,8 +131,10 @@ class Walk:
 
     def step(self, phase: Phase, rows: Rows) -> None:
         attended = phase.sees == "attended"
-        x = self.network.open(self._send(rows.numbers), self._send(rows.places))
-        target, row_weights = self._send(rows.target), self._send(rows.weights)
+        numbers, places, target, row_weights = (
+            send(values, self.device) for values in (rows.numbers, rows.places, rows.target, rows.weights)
+        )
+        x = self.network.open(numbers, places)
         if attended:
             self.gate.look(Seen(x.detach().unsqueeze(0), target, row_weights), self.state)
         weights = self.gate.weights[0] if attended else self.everything
@@ -161,8 +163,9 @@ class Walk:
     def trace(self) -> Trace:
         return Trace(list(self.state.order[0]), self.state.rest(0, self._last), self.records)
 
-    def _send(self, values: Any) -> Tensor:
-        tensor = torch.from_numpy(np.ascontiguousarray(values))
-        if self.device.type == "cpu":
-            return tensor
-        return tensor.pin_memory().to(self.device, non_blocking=True)
+
+def send(values: Any, device: torch.device) -> Tensor:
+    tensor = torch.from_numpy(np.ascontiguousarray(values))
+    if device.type == "cpu":
+        return tensor
+    return tensor.pin_memory().to(device, non_blocking=True)

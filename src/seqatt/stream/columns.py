@@ -100,6 +100,15 @@ class Category:
         starts = np.arange(1 << (64 - int(self._shift)), dtype=np.uint64) << self._shift
         return np.searchsorted(self.known, starts).astype(np.int32)
 
+    def frequent(self, most: int) -> NDArray[np.int64]:
+        """For every place its number among the ``most`` frequent, or -1; one of two values is enough."""
+        numbers = np.full(self.size, -1)
+        seen = np.flatnonzero(self.counts)
+        ranked = seen[np.lexsort((seen, -self.counts[seen]))]
+        kept = ranked[len(ranked) == 2 :][:most]
+        numbers[kept] = np.arange(len(kept))
+        return numbers
+
 
 def fit_number(name: str, column: Any, *, log1p: bool, indicator: bool) -> Number:
     values = _floats(column, name, log1p)

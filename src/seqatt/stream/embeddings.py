@@ -18,8 +18,9 @@ from seqatt.stream.columns import Category
 
 WIDTHS = ((10, 2), (100, 4), (10_000, 8))  # up to so many places, so wide
 WIDEST = 16
-RATE = 0.05
-TINY = 1e-10
+RATE = 0.1
+SPREAD = 0.1  # of a feature's columns together at the start: a value seen rarely stays close to zero
+FIRST = 0.01  # what an accumulator starts with, in gradients of a row's loss: single rows say little
 
 
 def width_of(category: Category, told: int | Mapping[str, int] | None) -> int:
@@ -46,27 +47,29 @@ class Table:
         self.columns = len(positions) * width
         starts = np.cumsum([0, *sizes[:-1]])
         self.starts = torch.tensor(starts, dtype=torch.int32, device=device)
-        # A feature's columns together have variance 1, as a number's one column has.
-        values = torch.randn(sum(sizes), width, generator=generator) / width**0.5
+        values = torch.randn(sum(sizes), width, generator=generator) * (SPREAD / width**0.5)
         self.values = values.to(device)
-        self.squares = torch.zeros(sum(sizes), device=device)
+        self.squares = torch.full((sum(sizes),), FIRST, device=device)
         self.rate = torch.tensor(RATE, device=device)
-        self._rows = torch.empty(0, dtype=torch.int32)
+        self._rows: Tensor = torch.empty(0, dtype=torch.int32)
 
     def look_up(self, places: Tensor) -> Tensor:
         """The embeddings (B, columns) of places (B, m), which ``collect`` then knows."""
         self._rows = places.index_select(1, self.positions).add_(self.starts).view(-1)
-        return self.values.index_select(0, self._rows).view(len(places), -1)
+        found: Tensor = self.values.index_select(0, self._rows)
+        return found.view(len(places), self.columns)
 
     def collect(self, grad: Tensor) -> tuple[Tensor, Tensor]:
-        """Each row that was looked up, once, and the sum of its gradients; from all gradients (B, columns)."""
+        """Each row that was looked up, once, and the sum of its gradients among all (B, columns)."""
         rows, order, starts = _on_cpu(self._rows) if grad.device.type == "cpu" else _at_once(self._rows)
-        return rows, F.embedding_bag(order, grad.reshape(-1, self.width), starts, mode="sum")
+        sums = F.embedding_bag(order, grad.reshape(-1, self.width), starts, mode="sum")
+        # The loss is a mean: times the batch, a gradient is what its rows say, however many others there are.
+        return rows, sums.mul_(len(grad))
 
     def learn(self, rows: Tensor, sums: Tensor) -> None:
         """A step for rows, of which only those without a gradient may be there twice."""
         self.squares.index_add_(0, rows, sums.square().mean(1))
-        pace = self.rate / (self.squares.index_select(0, rows) + TINY).sqrt()
+        pace = self.rate / self.squares.index_select(0, rows).sqrt()
         self.values.index_add_(0, rows, sums * -pace.unsqueeze(1))
 
 

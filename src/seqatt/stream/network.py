@@ -1,13 +1,14 @@
 """The network for streams: numbers and embeddings, gated feature by feature, into an MLP.
 
-A step is written out, into memory that is there before it, so that its cost is that of its matrix products
-and an accelerator can replay it.
+A step is written out, into memory that is there before it, so that it costs little more than its matrix
+products and an accelerator can replay it.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import partial
 from itertools import pairwise
 
 import torch
@@ -18,19 +19,24 @@ from seqatt.neural.adam import Adam
 from seqatt.neural.losses import make_loss
 from seqatt.neural.owner import Owner
 from seqatt.neural.stacked import ACTIVATIONS
+from seqatt.neural.threads import Spread
 from seqatt.stream.embeddings import RATE, make_tables
+from seqatt.stream.slices import Slice, cut
 from seqatt.stream.source import Stream
 
 
 class Room:
-    """Memory for one size of batch: inputs, and each layer's sums, activations and gradients."""
+    """Memory for one size of batch: inputs, gradients of the embedded ones, and the slices it is cut into."""
 
-    def __init__(self, rows: int, columns: int, embedded: int, widths: list[int], device: torch.device) -> None:
-        self.inputs = torch.empty(rows, columns, device=device)
-        self.sums = [torch.empty(rows, width, device=device) for width in widths]
-        self.spare = [torch.empty_like(sums) for sums in self.sums[:-1]]
-        self.deltas = [torch.empty_like(sums) for sums in self.sums[:-1]]
-        self.embedded = torch.empty(rows, embedded, device=device)
+    def __init__(
+        self, rows: int, embedded: int, layers: list[tuple[Tensor, Tensor]], grads: list[Tensor]
+    ) -> None:
+        first = layers[0][0]
+        self.inputs = first.new_empty(rows, first.shape[1])
+        self.embedded = first.new_empty(rows, embedded)
+        cuts = cut(rows, first.device)
+        own = [grads if len(cuts) == 1 else [torch.empty_like(g) for g in grads] for _ in cuts]
+        self.slices = [Slice(some, layers, its) for some, its in zip(cuts, own, strict=True)]
 
 
 class Network:
@@ -65,8 +71,9 @@ class Network:
         self.grads = [torch.zeros_like(p) for p in self.adam.params]
         self.moved: list[tuple[Tensor, Tensor]] = []  # rows of each table and their gradients
         self._scaled = torch.empty_like(self.layers[0][0])
-        self._device = device
         self._rooms: dict[int, Room] = {}
+        self._alone = Spread(1)
+        self._together: Spread | None = None
 
     def open(self, numbers: Tensor, places: Tensor) -> Tensor:
         """The inputs (B, c): numbers, and the embeddings of places, which ``train`` goes on to teach.
@@ -99,25 +106,25 @@ class Network:
         room = self._room(len(x))
         wide = weights.index_select(0, self.owner)
         torch.mul(self.layers[0][0], wide, out=self._scaled)
-        active = [x]
-        for i, (matrix, bias) in enumerate(self.layers):
-            torch.addmm(bias, active[i], (matrix if i else self._scaled).t(), out=room.sums[i])
-            if i + 1 < len(self.layers):
-                active.append(self._activation.forward(room.sums[i], room.spare[i]))
-        out = room.sums[-1].unsqueeze(0)
         y = (target if self.task == "multiclass" else target.unsqueeze(1)).unsqueeze(0)
-        loss = (self._loss.rows(out, y)[0] * row_weights).mean()
-        delta = self._loss.grad(out, y)[0].mul_((row_weights / len(x)).unsqueeze(1))
-        for i in range(len(self.layers) - 1, -1, -1):
-            torch.mm(delta.t(), active[i], out=self.grads[2 * i])
-            torch.sum(delta, 0, out=self.grads[2 * i + 1])
-            if i:
-                delta = torch.mm(delta, self.layers[i][0], out=room.deltas[i - 1])
-                self._activation.backward(delta, room.sums[i - 1], active[i])
-        if self.tables:
-            torch.mm(delta, self._scaled[:, self._numbers :], out=room.embedded)
-            parts = room.embedded.split([table.columns for table in self.tables], 1)
-            self.moved = [table.collect(part) for table, part in zip(self.tables, parts, strict=True)]
+        shares = (row_weights / len(x)).unsqueeze(0)
+
+        def through(some: Slice) -> Tensor:
+            at = some.rows
+            columns = self._numbers, room.embedded[at]
+            return some.differentiate(
+                x[at], y[:, at], shares[:, at], self._scaled, self._loss, self._activation, columns
+            )
+
+        losses = self._spread(room).run([partial(through, some) for some in room.slices])
+        if len(losses) > 1:
+            for grad, first, *others in zip(self.grads, *(some.grads for some in room.slices), strict=True):
+                grad.copy_(first)
+                for other in others:
+                    grad.add_(other)
+        loss = losses[0] if len(losses) == 1 else torch.stack(losses).sum()
+        parts = torch.split(room.embedded, [table.columns for table in self.tables], 1)
+        self.moved = [table.collect(part) for table, part in zip(self.tables, parts, strict=True)]
         by_column = torch.mul(self.layers[0][0], self.grads[0], out=self._scaled).sum(0)
         self.grads[0].mul_(wide)
         return loss, self._features.narrow(by_column.unsqueeze(0))[0]
@@ -147,10 +154,18 @@ class Network:
         if rows not in self._rooms:
             if len(self._rooms) > 1:
                 self._rooms.popitem()
-            widths = [len(bias) for _, bias in self.layers]
             embedded = len(self.owner) - self._numbers
-            self._rooms[rows] = Room(rows, len(self.owner), embedded, widths, self._device)
+            self._rooms[rows] = Room(rows, embedded, self.layers, self.grads)
         return self._rooms[rows]
+
+    def _spread(self, room: Room) -> Spread:
+        """A thread for each slice as far as there are threads; torch's own then have nothing to do."""
+        if len(room.slices) == 1:
+            return self._alone
+        if self._together is None:
+            self._together = Spread(torch.get_num_threads())
+            torch.set_num_threads(1)  # until ``threads_for`` sets it back
+        return self._together
 
 
 def _layer(

@@ -96,6 +96,11 @@ class TrainingOnFiles(Reading):
 
 
 @dataclass(frozen=True)
+class JudgingOnFiles(TrainingOnFiles):
+    """A network that judges a choice, the same for every method."""
+
+
+@dataclass(frozen=True)
 class AttentionOnFiles(TrainingOnFiles):
     """Sequential Attention: the mask and the pace of choosing."""
 
@@ -148,12 +153,26 @@ class PursuitOnFiles(Reading):
         check_whole(self, "max_categories", least=2)
 
 
+@dataclass(frozen=True)
+class CMIMOnFiles(PursuitOnFiles):
+    """CMIM on a stream, ``bins`` and ``lazy`` as in memory."""
+
+    bins: int | None = None
+    lazy: bool = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_whole(self, "bins", least=2, optional=True)
+        check_flag(self, "lazy")
+
+
 ON_FILES: dict[str, type[Reading]] = {
     "sequential_attention": AttentionOnFiles,
     "sequential_lasso": PenaltyOnFiles,
     "group_lasso": PenaltyOnFiles,
     "batch_attention": BatchAttentionOnFiles,
     "linear_omp": PursuitOnFiles,
+    "cmim": CMIMOnFiles,
 }
 
 

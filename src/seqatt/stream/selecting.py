@@ -12,8 +12,8 @@ from seqatt.neural.engine import Diverged
 from seqatt.progress import progress_bar
 from seqatt.selection import Selection, Trace, TrainingDiverged, describe_environment, make_selection
 from seqatt.source import resolve_k
-from seqatt.stream import pursuit, walk
-from seqatt.stream.options import PursuitOnFiles, TrainingOnFiles, make_options
+from seqatt.stream import cmim, pursuit, walk
+from seqatt.stream.options import CMIMOnFiles, PursuitOnFiles, TrainingOnFiles, make_options
 from seqatt.stream.source import Stream, read_stream
 from seqatt.stream.walks import WALKS
 
@@ -36,7 +36,7 @@ def select_files(
     stream = read_stream(where, target, made, made.buckets if isinstance(made, TrainingOnFiles) else KNOWN)
     count = resolve_k(k, stream.features)
     if isinstance(made, PursuitOnFiles):
-        return _pursue(stream, count, made, seeds, device, progress)
+        return _count(stream, count, method, made, seeds, device, progress)
     assert isinstance(made, TrainingOnFiles)
     return [_train(stream, count, method, made, seed, device, progress) for seed in seeds]
 
@@ -69,20 +69,27 @@ def _train(
     return selection(trace)
 
 
-def _pursue(
+def _count(
     stream: Stream,
     k: int,
+    method: str,
     options: PursuitOnFiles,
     seeds: Sequence[int],
     device: torch.device,
     progress: bool,
 ) -> list[Selection]:
+    """Methods that gather sums in one pass and choose from those."""
     started = time.perf_counter()
-    with progress_bar("OMP", round(stream.expected), shown=progress) as advance:
-        trace, resolved = pursuit.choose(stream, k, options, advance)
+    with progress_bar(
+        "CMIM" if method == "cmim" else "Least squares", round(stream.expected), shown=progress
+    ) as advance:
+        if isinstance(options, CMIMOnFiles):
+            trace, resolved = cmim.choose(stream, k, options, advance)
+        else:
+            trace, resolved = pursuit.choose(stream, k, options, advance)
     seconds = time.perf_counter() - started
     return [  # nothing is drawn: one answer for all seeds
-        _selection(stream, trace, k, "linear_omp", seed, resolved, device, seconds) for seed in seeds
+        _selection(stream, trace, k, method, seed, resolved, device, seconds) for seed in seeds
     ]
 
 

@@ -17,6 +17,7 @@ from seqatt.stream.files import Files, Part, open_files, read_part
 from seqatt.stream.kinds import decide_kinds, kind_of
 from seqatt.stream.labels import Labels, fit_labels, read_weights
 from seqatt.stream.options import Reading
+from seqatt.stream.pieces import Piece
 from seqatt.stream.rows import Rows
 from seqatt.table import Kind
 from seqatt.target import Target
@@ -65,12 +66,34 @@ class Stream:
         return np.array([self.names.index(c.name) for c in self.categories], dtype=np.int64)
 
     def read(self, part: Part) -> Iterator[tuple[Rows, float]]:
-        """A part, decoded; what is wrong with its values is said with its name."""
-        for batch, share in read_part(part, self.types, self.kinds):
-            try:
-                yield self.decode(batch), share
-            except ValueError as error:
-                raise ValueError(f"{part.path}: {error}") from None
+        """A part, decoded, and how much of it has been read by then."""
+        return self.read_piece(Piece(part), 0)
+
+    def read_piece(self, piece: Piece, skip: int) -> Iterator[tuple[Rows, float]]:
+        """The same for some of its rows, without the first ``skip``; wrong values are told with the file."""
+        first = 0
+        for batch, share in read_part(piece.part, self.types, self.kinds):
+            own = piece.cut(batch, first)
+            first += batch.num_rows
+            passed = min(skip, own.num_rows)
+            skip -= passed
+            if own.num_rows > passed:
+                try:
+                    yield self.decode(own.slice(passed)), share
+                except ValueError as error:
+                    raise ValueError(f"{piece.part.path}: {error}") from None
+            if piece.ends_before(first):
+                return
+
+    def no_rows(self) -> Rows:
+        """A batch of none, in the shapes of all others."""
+        kind = np.int64 if self.target.task == "multiclass" else np.float32
+        return Rows(
+            np.empty((0, sum(n.width for n in self.numbers)), dtype=np.float32),
+            np.empty((0, len(self.categories)), dtype=np.int32),
+            np.empty(0, dtype=kind),
+            np.empty(0, dtype=np.float32),
+        )
 
     def decode(self, batch: Any) -> Rows:
         # A line for each column, written whole, then turned: single cells of rows are far apart.
@@ -134,6 +157,12 @@ def read_stream(where: Any, target: Any, options: Reading, most_places: int) -> 
         labels=fit_labels(target, table[target], weights, options, weight_of_class),
         expected=expected,
     )
+
+
+def look_again(stream: Stream, rows: int) -> Rows:
+    """The rows of the first look, decoded."""
+    table, _ = _look(stream.files, stream.types, stream.kinds, rows)
+    return stream.decode(pa.RecordBatch.from_pydict(table))
 
 
 def _features(files: Files, target: Any, options: Reading) -> list[str]:

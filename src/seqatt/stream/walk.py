@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from itertools import accumulate
 from typing import Any
 
@@ -19,8 +19,7 @@ from seqatt.neural.schedule import Phase, Schedule
 from seqatt.neural.state import State
 from seqatt.neural.threads import threads_for
 from seqatt.selection import Step, Trace
-from seqatt.stream import batches
-from seqatt.stream.batches import Batch
+from seqatt.stream.batches import Batch, Batches, Mixing, Reader
 from seqatt.stream.network import Network
 from seqatt.stream.options import TrainingOnFiles
 from seqatt.stream.rows import Rows
@@ -93,16 +92,10 @@ def choose(
     return trace
 
 
-def batches_of(stream: Stream, options: TrainingOnFiles, size: int, seed: int) -> Iterator[Batch]:
-    """All passes, each in an order of its own; once one is over, the number of rows is known."""
-    known: int | None = None
-    for number in range(options.passes):
-        mixing = int(np.random.SeedSequence([seed, number]).generate_state(1)[0])
-        count = 0
-        for batch in batches.one_pass(stream.files.parts, stream.read, size, options.buffer, mixing):
-            count += batch.rows.count
-            yield batch if known is None else Batch(batch.rows, known)
-        known = count
+def batches_of(stream: Stream, options: TrainingOnFiles, size: int, seed: int) -> Batches:
+    """All passes, each in an order of its own."""
+    reader = Reader(stream.files.parts, stream.read_piece, stream.no_rows())
+    return Batches(reader, Mixing(size, options.buffer, seed, options.passes))
 
 
 class Walk:
@@ -138,8 +131,10 @@ class Walk:
 
     def step(self, phase: Phase, rows: Rows) -> None:
         attended = phase.sees == "attended"
-        x = self.network.open(self._send(rows.numbers), self._send(rows.places))
-        target, row_weights = self._send(rows.target), self._send(rows.weights)
+        numbers, places, target, row_weights = (
+            send(values, self.device) for values in (rows.numbers, rows.places, rows.target, rows.weights)
+        )
+        x = self.network.open(numbers, places)
         if attended:
             self.gate.look(Seen(x.detach().unsqueeze(0), target, row_weights), self.state)
         weights = self.gate.weights[0] if attended else self.everything
@@ -168,8 +163,9 @@ class Walk:
     def trace(self) -> Trace:
         return Trace(list(self.state.order[0]), self.state.rest(0, self._last), self.records)
 
-    def _send(self, values: Any) -> Tensor:
-        tensor = torch.from_numpy(np.ascontiguousarray(values))
-        if self.device.type == "cpu":
-            return tensor
-        return tensor.pin_memory().to(self.device, non_blocking=True)
+
+def send(values: Any, device: torch.device) -> Tensor:
+    tensor = torch.from_numpy(np.ascontiguousarray(values))
+    if device.type == "cpu":
+        return tensor
+    return tensor.pin_memory().to(device, non_blocking=True)

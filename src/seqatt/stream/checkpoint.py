@@ -52,7 +52,7 @@ def write(folder: Path, about: Mapping[str, Any], arrays: Mapping[str, NDArray[A
         unfinished.unlink(missing_ok=True)
         raise
     _settle(folder)
-    for old in before[: len(before) + 1 - KEPT]:
+    for old in before[: len(before) + 1 - (1 if about.get("over") else KEPT)]:
         old.unlink(missing_ok=True)
     return path
 
@@ -60,7 +60,7 @@ def write(folder: Path, about: Mapping[str, Any], arrays: Mapping[str, NDArray[A
 def read(path: Path) -> Saved:
     """All of it, checked against its sums; a damaged one is refused."""
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
         about = json.loads(arrays.pop(ABOUT).tobytes())
         version = about["format"]

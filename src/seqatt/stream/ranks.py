@@ -129,12 +129,12 @@ def launched() -> bool:
 
 
 @contextmanager
-def joined(timeout: float) -> Iterator[int]:
+def joined() -> Iterator[int]:
     """The default process group from torchrun's variables, where they are set; gives this one's rank."""
     if not launched() or dist.is_initialized():
         yield dist.get_rank() if dist.is_available() and dist.is_initialized() else 0
         return
-    dist.init_process_group("gloo", timeout=timedelta(seconds=timeout))
+    dist.init_process_group("gloo")
     try:
         yield dist.get_rank()
     finally:

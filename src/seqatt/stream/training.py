@@ -27,10 +27,6 @@ from seqatt.stream.walk import Course, Walk
 from seqatt.stream.walks import Method
 
 
-class SkippedPart(UserWarning):
-    """A part of the data could not be read, and the run went on without it."""
-
-
 class Training:
     """What all trials of a run share."""
 
@@ -95,6 +91,7 @@ class Training:
                 self._keeper.keep(self._all_of(now), copy(walk.held()), wait=end)
             if end:
                 self._team.tell("kept")  # nobody leaves before it is written
+                warnings.warn(f"told to end; go on with resume from {self._keeper.folder}", stacklevel=2)
                 raise Terminated(self._keeper.folder)
 
         trace = walk.choose(
@@ -111,7 +108,8 @@ class Training:
             keep=keep,
         )
         if self._options.on_bad_file == "skip":
-            trace.settings["skipped"] = self._place(coming)["skips"]
+            known = [{"file": str(path), "why": why, "rows": None} for path, why in self._stream.files.bad]
+            trace.settings["skipped"] = known + self._place(coming)["skips"]
         return trace
 
     def finish(self, seed: int, trace: Trace, seconds: float, last: bool) -> None:
@@ -139,7 +137,6 @@ class Training:
             shards=shards,
             mine=range(self._team.rank * each, (self._team.rank + 1) * each),
             agree=agree,
-            told=lambda what: warnings.warn(what, SkippedPart, stacklevel=2),
             place=place,
         )
 

@@ -6,12 +6,14 @@ a block. ``Batches`` can say where it is, and another one goes on from there.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from seqatt.stream.ahead import read_ahead
+from seqatt.stream.failures import SkippedPart
 from seqatt.stream.files import Part
 from seqatt.stream.pieces import Piece, divide
 from seqatt.stream.rows import Rows, join
@@ -43,7 +45,6 @@ class Vote(NamedTuple):
 
 
 Agree = Callable[[int, float, bool], Vote]  # my rows, those I expect, and whether I have failed
-Told = Callable[[str], None]
 
 
 def alone(rows: int, expected: float, failed: bool) -> Vote:
@@ -80,11 +81,10 @@ class Batches:
         mixing: Mixing,
         *,
         agree: Agree = alone,
-        told: Told = lambda what: None,
         place: Place | None = None,
     ) -> None:
         self._reader, self._mixing = reader, mixing
-        self._agree, self._told = agree, told
+        self._agree = agree
         self._pass, self._rows, self._known = 0, 0, 0
         self.skips: list[dict[str, Any]] = []
         self._from: dict[str, list[int]] = {}
@@ -160,7 +160,7 @@ class Batches:
         about = skip._asdict() | {"pass": self._pass, "shard": shard.number, "file": str(part.path)}
         self.skips.append(about | {"group": part.group})
         lost = "an unknown number of" if skip.rows is None else f"{skip.rows:,}"
-        self._told(f"{skip.why}; {lost} rows were skipped")
+        warnings.warn(f"{skip.why}; {lost} rows were skipped", SkippedPart, stacklevel=2)
 
     def _close(self) -> None:
         for shard in self._shards:

@@ -55,8 +55,8 @@ class _Slot:
     def __init__(self, words: int, device: torch.device) -> None:
         self.host = torch.empty(words, dtype=torch.int32, pin_memory=True)
         self.device = torch.empty(words, dtype=torch.int32, device=device)
-        self.left = torch.cuda.Event()
-        self.used = torch.cuda.Event()
+        self.left = torch.cuda.Event()  # type: ignore[no-untyped-call]
+        self.used = torch.cuda.Event()  # type: ignore[no-untyped-call]
 
 
 class _Lane:

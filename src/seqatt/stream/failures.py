@@ -11,6 +11,10 @@ import pyarrow as pa
 from seqatt.files import UnreadableFile
 
 
+class SkippedPart(UserWarning):
+    """A part of the data could not be read, and the run went on without it."""
+
+
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
     """Errors of the reader, as ours."""

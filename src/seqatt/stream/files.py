@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +15,7 @@ from pyarrow import types as of
 
 from seqatt.files import ARROW, COMPRESSED, PARQUET, TEXT, UnreadableFile
 from seqatt.stream import ipc, text
-from seqatt.stream.failures import naming
+from seqatt.stream.failures import SkippedPart, naming
 from seqatt.stream.kinds import compatible, reading_type, words
 from seqatt.table import Kind
 
@@ -40,6 +41,7 @@ class Files:
 
     types: dict[str, Any]
     parts: tuple[Part, ...]
+    bad: tuple[tuple[Path, str], ...] = ()  # files left out, and why
 
     @property
     def rows(self) -> int | None:
@@ -88,20 +90,30 @@ def _ending(path: Path) -> tuple[str, str | None]:
     return ([""] + (suffixes[:-1] if compression else suffixes))[-1], compression
 
 
-def open_files(where: Any, argument: str = "X") -> Files:
-    """Look at every file's own description; a file of another make is named and refused."""
+def open_files(where: Any, argument: str = "X", *, skip: bool = False) -> Files:
+    """Look at every file's own description; a file of another make is named and refused, or left out."""
     first: dict[str, Any] = {}
     parts: list[Part] = []
+    bad: list[tuple[Path, str]] = []
     paths = find_files(where, argument)
     for path in paths:
-        with naming(path):
-            types, its = _describe(path, first)
+        try:
+            with naming(path):
+                types, its = _describe(path, first)
+            _insist_on_same(path, types, parts[0].path if parts else path, first or types)
+        except UnreadableFile as error:
+            if not skip:
+                raise
+            bad.append((path, str(error)))
+            warnings.warn(f"{error}; the whole file was skipped", SkippedPart, stacklevel=2)
+            continue
         first = first or types
-        _insist_on_same(path, types, paths[0], first)
         parts += its
+    if bad and not parts:
+        raise UnreadableFile(bad[0][1])
     if not parts or all(part.rows == 0 for part in parts):
         raise UnreadableFile(f"{paths[0]}: there are no rows")
-    return Files(first, tuple(part for part in parts if part.rows != 0))
+    return Files(first, tuple(part for part in parts if part.rows != 0), tuple(bad))
 
 
 def _describe(path: Path, first: dict[str, Any]) -> tuple[dict[str, Any], list[Part]]:

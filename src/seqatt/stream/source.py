@@ -112,7 +112,8 @@ class Stream:
 
 def read_stream(where: Any, target: Any, options: Reading, most_places: int) -> Stream:
     """Check all that can be checked before any work: names, types, and what the first look shows."""
-    files = open_files(where)
+    skip = options.on_bad_file == "skip"
+    files = open_files(where, skip=skip)
     inputs = _features(files, target, options)
     kinds = decide_kinds(files.types, inputs, options.kinds)
     if options.log1p and not isinstance(options.log1p, bool):
@@ -121,7 +122,7 @@ def read_stream(where: Any, target: Any, options: Reading, most_places: int) -> 
                 raise ValueError(f"log1p: {name!r} is not a numeric feature")
     apart = [target, *([options.sample_weight] if options.sample_weight else [])]
     types = {name: files.types[name] for name in [*inputs, *apart]}
-    table, expected = _look(files, types, kinds, options.look)
+    table, expected = _look(files, types, kinds, options.look, skip)
     names = sorted(inputs)
     numbers = tuple(
         fit_number(
@@ -180,7 +181,9 @@ def _features(files: Files, target: Any, options: Reading) -> list[str]:
     return inputs
 
 
-def _look(files: Files, types: dict[str, Any], kinds: dict[str, Kind], rows: int) -> tuple[Any, float]:
+def _look(
+    files: Files, types: dict[str, Any], kinds: dict[str, Kind], rows: int, skip: bool = False
+) -> tuple[Any, float]:
     """A table of the first rows of some parts, and how many rows there seem to be in all."""
     parts = files.parts
     spread = dict.fromkeys(parts[i * len(parts) // LOOKED_AT] for i in range(LOOKED_AT))
@@ -190,14 +193,18 @@ def _look(files: Files, types: dict[str, Any], kinds: dict[str, Kind], rows: int
         wanted, share = min(each, rows - taken), 1.0
         if wanted <= 0:
             break
-        for batch, share in read_part(part, types, kinds):  # noqa: B007
-            some = batch.slice(0, wanted)
-            tables.append(_plain(some, kinds))
-            wanted -= some.num_rows
-            taken += some.num_rows
-            seen += batch.num_rows
-            if wanted <= 0:
-                break
+        try:
+            for batch, share in read_part(part, types, kinds):  # noqa: B007
+                some = batch.slice(0, wanted)
+                tables.append(_plain(some, kinds))
+                wanted -= some.num_rows
+                taken += some.num_rows
+                seen += batch.num_rows
+                if wanted <= 0:
+                    break
+        except UnreadableFile:
+            if not skip:
+                raise  # else it is told of when its turn comes
         size += share * part.size
     if not seen:
         raise UnreadableFile(f"{parts[0].path}: there are no rows")

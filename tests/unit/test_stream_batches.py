@@ -217,11 +217,13 @@ def test_an_error_of_one_work_is_raised_in_its_turn_and_leaves_no_thread():
             raise OSError("disk")
 
     before = threading.active_count()
-    seen = []
+    given = abreast([partial(work, number) for number in range(9)], 4)
+    assert [list(next(given)), list(next(given))] == [[0], [1]]
+    third = next(given)
+    assert next(third) == 2
     with pytest.raises(OSError, match="disk"):
-        for items in abreast([partial(work, number) for number in range(9)], 4):
-            seen += list(items)
-    assert seen == [0, 1]
+        next(third)
+    given.close()
     assert threading.active_count() == before
 
 

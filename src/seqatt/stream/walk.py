@@ -20,9 +20,10 @@ from seqatt.neural.state import State
 from seqatt.neural.threads import threads_for
 from seqatt.selection import Step, Trace
 from seqatt.stream.batches import Batch, Batches, Mixing, Reader
+from seqatt.stream.exchange import train_together
 from seqatt.stream.network import Network
 from seqatt.stream.options import TrainingOnFiles
-from seqatt.stream.ranks import Team
+from seqatt.stream.ranks import ALONE, Team
 from seqatt.stream.snapshot import Arrays, Held, lasting, restore
 from seqatt.stream.source import Stream
 from seqatt.stream.traces import plain_step, read_step
@@ -80,7 +81,7 @@ def choose(
     coming: Iterable[Batch],
     advance: Callable[[int], None],
     *,
-    team: Team | None = None,
+    team: Team = ALONE,
     start: Start = lambda walk: None,
     keep: Keep = lambda walk, course, end: None,
 ) -> Trace:
@@ -91,9 +92,9 @@ def choose(
     coming = iter(coming)
     total = sum(phase.steps for phase in schedule)
     ends = [end / total for end in accumulate(phase.steps for phase in schedule)]
-    work = batch_size_for(stream, schedule, options) * stream.features * options.hidden[0]
-    with threads_for(work, device):
-        walk = Walk(stream, seed, options, device, make_gate, team)
+    size = batch_size_for(stream, schedule, options)
+    with threads_for(size * stream.features * options.hidden[0], device):
+        walk = Walk(stream, seed, options, device, make_gate, team, -(-size // team.size))
         before = start(walk)
         first, seen = before or Course(0, 0)
         advance(seen)
@@ -142,10 +143,12 @@ class Walk:
         options: TrainingOnFiles,
         device: torch.device,
         make_gate: MakeGate,
-        team: Team | None = None,
+        team: Team,
+        most: int,
     ) -> None:
+        """``most`` rows are a rank's in a step."""
         self.device = device
-        self._team = team
+        self._team, self._most = team, most
         self.state = State(1, stream.constant, device)
         self.network = Network(
             stream, options.hidden, options.activation, options.learning_rate, options.embedding, seed, device
@@ -175,7 +178,12 @@ class Walk:
         if attended:
             self.gate.look(Seen(x.detach().unsqueeze(0), target, row_weights), self.state)
         weights = self.gate.weights[0] if attended else self.everything
-        loss, grad = self.network.train(x, target, row_weights, weights)
+        if self._team.size == 1:
+            loss, grad = self.network.train(x, target, row_weights, weights)
+        else:
+            loss, grad = train_together(
+                self._team, self.network, (x, target, row_weights, weights), batch.total, self._most
+            )
         self.loss += loss
         self.steps += 1
         if attended:
@@ -183,7 +191,9 @@ class Walk:
 
     def leave(self, phase: Phase) -> None:
         loss = float(self.loss) / max(1, self.steps)
-        scores = self.gate.scores().double().cpu().numpy()
+        judged = self.gate.scores().clone()
+        self._team.add_up([judged])
+        scores = judged.double().div_(self._team.size).cpu().numpy()
         if not (np.isfinite(loss) and np.isfinite(scores).all()):
             raise Diverged([self.trace()])
         if phase.take and not self.steps:

@@ -62,10 +62,10 @@ class Team:
 
     def gather(self, flat: Tensor) -> Tensor:
         """Everyone's (n,), as (ranks, n)."""
-        all_of_them = flat.new_empty(self.size * len(flat))
+        all_of_them = flat.new_empty(self.size, len(flat))
         with self._told():
-            dist.all_gather_into_tensor(all_of_them, flat, group=self._large)
-        return all_of_them.view(self.size, -1)
+            dist.all_gather(list(all_of_them.unbind()), flat, group=self._large)
+        return all_of_them
 
     def share(self, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         """Rank 0's arrays; the others bring arrays of the same shapes."""

@@ -14,7 +14,9 @@ from seqatt.stream.ahead import readers
 from seqatt.stream.batches import Batch
 from seqatt.stream.carrier import Carrier
 from seqatt.stream.files import read_part
+from seqatt.stream.network import Network
 from seqatt.stream.options import AttentionOnFiles
+from seqatt.stream.ranks import ALONE
 from seqatt.stream.rows import join
 from seqatt.stream.source import Stream
 from seqatt.stream.walk import Walk, batches_of
@@ -59,9 +61,14 @@ def _timed(work: Any) -> tuple[Any, float]:
     return done, time.perf_counter() - started
 
 
+def _network(stream: Stream, options: AttentionOnFiles, device: torch.device) -> Network:
+    shape = options.hidden, options.activation, options.learning_rate, options.embedding
+    return Network(stream, *shape, 0, device)
+
+
 def _products(stream: Stream, options: AttentionOnFiles, size: int, device: torch.device) -> float:
     """Seconds a row of a step's matrix products and nothing else: no step can be faster."""
-    network = Walk(stream, 0, options, device, WALKS["sequential_attention"].make_gate).network
+    network = _network(stream, options, device)
     pairs = []
     for matrix, _ in network.layers:
         outs, ins = matrix.shape
@@ -78,7 +85,7 @@ def _products(stream: Stream, options: AttentionOnFiles, size: int, device: torc
 
 def sizes(stream: Stream, options: AttentionOnFiles, device: torch.device) -> dict[str, float]:
     """What a row costs by construction."""
-    network = Walk(stream, 0, options, device, WALKS["sequential_attention"].make_gate).network
+    network = _network(stream, options, device)
     weights = sum(matrix.numel() for matrix, _ in network.layers)
     tables = sum(table.values.numel() + table.squares.numel() for table in network.tables)
     numbers = sum(n.width for n in stream.numbers)
@@ -98,7 +105,7 @@ def parts_of_a_step(
 ) -> list[dict[str, Any]]:
     """Microseconds a step of each kernel (or operation, on a CPU), the longest first."""
     method = WALKS["sequential_attention"]
-    walk = Walk(stream, 0, options, device, method.make_gate)
+    walk = Walk(stream, 0, options, device, method.make_gate, ALONE, held[0].rows.count)
     phase = method.schedule(2, options)[-1]
     walk.enter()
     for batch in held[:4]:

@@ -44,6 +44,7 @@ class Table:
     ) -> None:
         self.positions = torch.tensor(positions, device=device)
         self.width = width
+        self.sizes = sizes
         self.columns = len(positions) * width
         starts = np.cumsum([0, *sizes[:-1]])
         self.starts = torch.tensor(starts, dtype=torch.int32, device=device)
@@ -61,10 +62,14 @@ class Table:
 
     def collect(self, grad: Tensor) -> tuple[Tensor, Tensor]:
         """Each row that was looked up, once, and the sum of its gradients among all (B, columns)."""
-        rows, order, starts = _on_cpu(self._rows) if grad.device.type == "cpu" else _at_once(self._rows)
-        sums = F.embedding_bag(order, grad.reshape(-1, self.width), starts, mode="sum")
+        rows, sums = self.merge(self._rows, grad.reshape(-1, self.width))
         # The loss is a mean: times the batch, a gradient is what its rows say, however many others there are.
         return rows, sums.mul_(len(grad))
+
+    def merge(self, rows: Tensor, grads: Tensor) -> tuple[Tensor, Tensor]:
+        """Each of these rows (n,) once, and the sum of its gradients among all (n, width)."""
+        distinct, order, starts = _on_cpu(rows) if grads.device.type == "cpu" else _at_once(rows)
+        return distinct, F.embedding_bag(order, grads, starts, mode="sum")
 
     def learn(self, rows: Tensor, sums: Tensor) -> None:
         """A step for rows, of which only those without a gradient may be there twice."""

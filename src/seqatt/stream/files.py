@@ -179,7 +179,7 @@ def _row_group(part: Part, types: dict[str, Any], at_once: int) -> Iterator[tupl
     rows = 0
     # Text comes as the file has it, codes and a list of the words: each word is then looked at once.
     words = [name for name, type_ in types.items() if of.is_string(type_) or of.is_large_string(type_)]
-    with pq.ParquetFile(part.path, read_dictionary=words) as file:
+    with pq.ParquetFile(part.path, read_dictionary=words, page_checksum_verification=True) as file:
         for batch in file.iter_batches(
             batch_size=at_once, row_groups=[part.group], columns=list(types), use_threads=False
         ):

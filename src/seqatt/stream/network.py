@@ -138,6 +138,13 @@ class Network:
         self.grads[0].mul_(wide)
         return loss, self._features.narrow(by_column.unsqueeze(0))[0]
 
+    def stand_still(self) -> tuple[Tensor, Tensor]:
+        """What ``differentiate`` gives and leaves where there are no rows."""
+        for grad in self.grads:
+            grad.zero_()
+        self.moved = [(table.starts[:0].long(), table.values[:0]) for table in self.tables]
+        return self._scaled.new_zeros(()), self._scaled.new_zeros(self._features.features)
+
     def learn(self) -> None:
         """A step along the gradients that are there."""
         self.adam.step(self.grads)

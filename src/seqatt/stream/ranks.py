@@ -27,8 +27,8 @@ class RankGone(RuntimeError):
 class Team:
     """The ranks of a run. Alone, everything is as if nobody had been asked."""
 
-    def __init__(self, device: torch.device, timeout: float) -> None:
-        ready = dist.is_available() and dist.is_initialized()
+    def __init__(self, device: torch.device, timeout: float, *, alone: bool = False) -> None:
+        ready = not alone and dist.is_available() and dist.is_initialized()
         self.size = dist.get_world_size() if ready else 1
         self.rank = dist.get_rank() if ready else 0
         if self.size > 1:
@@ -62,18 +62,10 @@ class Team:
 
     def gather(self, flat: Tensor) -> Tensor:
         """Everyone's (n,), as (ranks, n)."""
-        all_of_them = flat.new_empty(self.size * len(flat))
+        all_of_them = flat.new_empty(self.size, len(flat))
         with self._told():
-            dist.all_gather_into_tensor(all_of_them, flat, group=self._large)
-        return all_of_them.view(self.size, -1)
-
-    def follow(self, tensors: Sequence[Tensor]) -> None:
-        """Everyone takes over what rank 0 has."""
-        if self.size == 1:
-            return
-        with self._told():
-            for tensor in tensors:
-                dist.broadcast(tensor.detach(), 0, group=self._large)
+            dist.all_gather(list(all_of_them.unbind()), flat, group=self._large)
+        return all_of_them
 
     def share(self, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         """Rank 0's arrays; the others bring arrays of the same shapes."""
@@ -120,6 +112,9 @@ class Team:
                 f"ranks: rank {self.rank} of {self.size} cannot reach another rank, which has ended or does "
                 f"not answer ({reason}); start all ranks again with resume"
             ) from None
+
+
+ALONE = Team(torch.device("cpu"), 0, alone=True)
 
 
 def launched() -> bool:

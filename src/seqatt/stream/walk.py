@@ -23,9 +23,10 @@ from seqatt.neural.threads import threads_for
 from seqatt.selection import Step, Trace
 from seqatt.stream.batches import Batch, Batches, Mixing, Reader
 from seqatt.stream.carrier import Arrived, Carrier
+from seqatt.stream.exchange import train_together
 from seqatt.stream.network import Network
 from seqatt.stream.options import TrainingOnFiles
-from seqatt.stream.ranks import Team
+from seqatt.stream.ranks import ALONE, Team
 from seqatt.stream.snapshot import Arrays, Held, lasting, restore
 from seqatt.stream.source import Stream
 from seqatt.stream.traces import plain_step, read_step
@@ -83,7 +84,7 @@ def choose(
     coming: Iterable[Batch],
     advance: Callable[[int], None],
     *,
-    team: Team | None = None,
+    team: Team = ALONE,
     start: Start = lambda walk: None,
     keep: Keep = lambda walk, course, end: None,
 ) -> Trace:
@@ -94,9 +95,9 @@ def choose(
     coming = iter(coming)
     total = sum(phase.steps for phase in schedule)
     ends = [end / total for end in accumulate(phase.steps for phase in schedule)]
-    work = batch_size_for(stream, schedule, options) * stream.features * options.hidden[0]
-    with threads_for(work, device):
-        walk = Walk(stream, seed, options, device, make_gate, team)
+    size = batch_size_for(stream, schedule, options)
+    with threads_for(size * stream.features * options.hidden[0], device):
+        walk = Walk(stream, seed, options, device, make_gate, team, -(-size // team.size))
         before = start(walk)
         first, seen = before or Course(0, 0)
         advance(seen)
@@ -145,18 +146,20 @@ class Walk:
         options: TrainingOnFiles,
         device: torch.device,
         make_gate: MakeGate,
-        team: Team | None = None,
+        team: Team,
+        most: int,
     ) -> None:
+        """``most`` rows are a rank's in a step."""
         self.device = device
-        self._team = team
+        self._team, self._most = team, most
         self.state = State(1, stream.constant, device)
         self.network = Network(
             stream, options.hidden, options.activation, options.learning_rate, options.embedding, seed, device
         )
         self.gate = make_gate(stream, self.network, options, torch.Generator().manual_seed(seed + 1))
-        alone = team is None or team.size == 1  # ranks talk within a step, which no recording holds
         self._carrier = Carrier(device)
-        self._recorder = Recorder(device, enabled=self.gate.captured and alone)
+        # Ranks talk to each other within a step, which no recording holds.
+        self._recorder = Recorder(device, enabled=self.gate.captured and team.size == 1)
         self.everything = torch.ones(stream.features, device=device)
         self.loss = torch.zeros((), device=device)
         self.steps = 0
@@ -174,7 +177,7 @@ class Walk:
     def step(self, phase: Phase, batch: Batch) -> None:
         """One step; an accelerator replays it, but for batches of another size than the first."""
         attended = phase.sees == "attended"
-        work = partial(self._train, self._carrier.bring(batch.rows), attended)
+        work = partial(self._train, self._carrier.bring(batch.rows), batch.total, attended)
         if self._carrier.recorded == batch.rows.count:
             self._recorder.run(attended, batch.rows.count, work)
         else:
@@ -182,19 +185,25 @@ class Walk:
         self.steps += 1
 
     @torch.no_grad()
-    def _train(self, rows: Arrived, attended: bool) -> None:
+    def _train(self, rows: Arrived, total: int, attended: bool) -> None:
         x = self.network.open(rows.numbers, rows.places)
         if attended:
             self.gate.look(Seen(x.unsqueeze(0), rows.target, rows.weights), self.state)
         weights = self.gate.weights[0] if attended else self.everything
-        loss, grad = self.network.train(x, rows.target, rows.weights, weights)
+        if self._team.size == 1:
+            loss, grad = self.network.train(x, rows.target, rows.weights, weights)
+        else:
+            step = x, rows.target, rows.weights, weights
+            loss, grad = train_together(self._team, self.network, step, total, self._most)
         self.loss += loss
         if attended:
             self.gate.learn(grad.unsqueeze(0), self.state)
 
     def leave(self, phase: Phase) -> None:
         loss = float(self.loss) / max(1, self.steps)
-        scores = self.gate.scores().double().cpu().numpy()
+        judged = self.gate.scores().clone()
+        self._team.add_up([judged])
+        scores = judged.double().div_(self._team.size).cpu().numpy()
         if not (np.isfinite(loss) and np.isfinite(scores).all()):
             raise Diverged([self.trace()])
         if phase.take and not self.steps:

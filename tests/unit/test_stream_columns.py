@@ -17,9 +17,9 @@ TEXTS = ["", "a", "b", "ab", "ünïcode", "a much longer text than the others"]
 
 
 def written(number, values) -> np.ndarray:
-    out = np.empty((len(values), number.width), dtype=np.float32)
+    out = np.empty((number.width, len(values)), dtype=np.float32)
     number.write(pa.array(values), out)
-    return out
+    return out.T
 
 
 def test_numbers_are_standardised_by_the_first_look_alone():

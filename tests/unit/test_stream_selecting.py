@@ -10,7 +10,7 @@ import pytest
 import seqatt
 from seqatt.data.synthetic import CATEGORIES, COUNTS, click_log
 from seqatt.files import UnreadableFile
-from seqatt.stream import attention
+from seqatt.stream import walk
 from seqatt.stream.options import Reading
 from seqatt.stream.source import read_stream
 
@@ -201,7 +201,7 @@ def test_numbers_can_be_read_as_categories(frame, tmp_path):
     ],
 )
 def test_what_cannot_be_is_refused_before_any_work(parquet, monkeypatch, options, message):
-    monkeypatch.setattr(attention, "choose", lambda *a: pytest.fail("worked before it checked"))
+    monkeypatch.setattr(walk, "choose", lambda *a: pytest.fail("worked before it checked"))
     with pytest.raises((ValueError, TypeError)) as error:
         seqatt.select(parquet, **({"target": "click", "k": 3} | options))
     assert message in str(error.value)
@@ -224,13 +224,13 @@ def test_bad_values_in_the_middle_of_a_pass_are_told_with_their_file(frame, tmp_
 
 
 def test_a_file_that_vanishes_during_the_run_ends_it_with_its_name(parquet, monkeypatch):
-    real = attention.batches.one_pass
+    real = walk.batches_of
 
-    def vanishing(*arguments):
+    def vanishing(*arguments, **others):
         (parquet.parent / "2.parquet").unlink()
-        return real(*arguments)
+        return real(*arguments, **others)
 
-    monkeypatch.setattr(attention.batches, "one_pass", vanishing)
+    monkeypatch.setattr(walk, "batches_of", vanishing)
     with pytest.raises(UnreadableFile, match=r"2\.parquet: the file is no longer there"):
         seqatt.select(parquet, target="click", k=2, **QUICK)
 

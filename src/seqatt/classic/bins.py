@@ -16,6 +16,11 @@ def bin_values(values: NDArray[Any], bins: int, weights: NDArray[Any] | None = N
     A value goes where the middle of its own share of the rows lies, so that one frequent value (the zeros of
     counts or pixels) has a bin of its own, at whichever end it is.
     """
+    return np.searchsorted(bin_edges(values, bins, weights), values, side="right")
+
+
+def bin_edges(values: NDArray[Any], bins: int, weights: NDArray[Any] | None = None) -> NDArray[Any]:
+    """The least value of every bin but the first."""
     ordered = np.sort(values)
     first = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
     distinct = ordered[first]
@@ -28,7 +33,7 @@ def bin_values(values: NDArray[Any], bins: int, weights: NDArray[Any] | None = N
         middle = np.cumsum(share) - share / 2
         level = np.floor(bins * middle / share.sum())
         edges = edges[np.diff(level) > 0]
-    return np.searchsorted(edges, values, side="right")
+    return edges
 
 
 def join(codes: Codes, others: Codes) -> Codes:

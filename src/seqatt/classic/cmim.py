@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqatt.classic.bins import bin_values
-from seqatt.classic.counts import Counts
+from seqatt.classic.counts import Counts, Informed
 from seqatt.classic.options import CMIMOptions
 from seqatt.classic.variables import code_variables, inputs, varying_outputs
 from seqatt.selection import Step, Trace
@@ -36,29 +36,34 @@ def choose_by_cmim(
     outputs = varying_outputs(source)
     numeric = source.target.task == "regression"
     classes = max(2 if numeric else int(output.max()) + 1 for output in outputs)
-    bins = options.bins or _default_bins(source.rows, None if numeric else classes)
+    bins = options.bins or default_bins(source.rows, None if numeric else classes)
     if numeric:
         outputs = [bin_values(output, bins, source.weights) for output in outputs]
     codes = _stack(source, bins)
     weights = None if source.weights is None else source.weights.astype(np.float64)
     search = Search(Counts(codes, outputs, weights), inputs(source), source.constant, options.lazy)
+    return trace_of(search, source.constant, k, advance), {"bins": bins, "lazy": options.lazy}
+
+
+def trace_of(search: Search, constant: NDArray[np.bool_], k: int, advance: Callable[[int], None]) -> Trace:
+    """``k`` choices; constant features fill up what is missing, and come last."""
     steps = []
-    for _ in range(min(k, int((~source.constant).sum()))):
+    for _ in range(min(k, int((~constant).sum()))):
         started = time.perf_counter()
         scores, feature = search.choose()
         steps.append(Step(1, "all", None, time.perf_counter() - started, [feature], scores=scores))
         advance(1)
     order = [step.taken[0] for step in steps]
-    last = np.lexsort((np.arange(source.features), -search.scores(), source.constant)).tolist()
+    last = np.lexsort((np.arange(len(constant)), -search.scores(), constant)).tolist()
     ranked = order + [f for f in last if f not in set(order)]
-    return Trace(ranked[:k], ranked[k:], steps), {"bins": bins, "lazy": options.lazy}
+    return Trace(ranked[:k], ranked[k:], steps)
 
 
 class Search:
     """One choice after another, from codes alone: ``owner[v]`` is the feature of variable v."""
 
     def __init__(
-        self, counts: Counts, owner: NDArray[np.int64], barred: NDArray[np.bool_], lazy: bool
+        self, counts: Informed, owner: NDArray[np.int64], barred: NDArray[np.bool_], lazy: bool
     ) -> None:
         self.counts, self.owner, self.lazy = counts, owner, lazy
         self.known: list[int] = []  # variables of the chosen features
@@ -114,7 +119,7 @@ class Search:
         self.met[v] += 1
 
 
-def _default_bins(rows: int, classes: int | None) -> int:
+def default_bins(rows: int, classes: int | None) -> int:
     """The most bins that leave enough rows for each cell; a target of numbers is binned alike."""
     for bins in range(MOST_BINS, 2, -1):
         if bins**2 * (classes or bins) * ROWS_A_CELL <= rows:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,13 @@ from numpy.typing import NDArray
 from seqatt.classic.bins import Codes
 
 Floats = NDArray[np.float64]
+
+
+class Informed(Protocol):
+    """Whatever can say how much variables tell about targets."""
+
+    def information(self, variable: int, given: int | None = None) -> Floats:
+        """``I(Y; X)`` or ``I(Y; X | Z)`` in nats, for every target Y."""
 
 
 @dataclass(frozen=True)
@@ -40,11 +47,11 @@ class Counts:
             cell = cell * wide
             cell += self.codes[variable]
             table = np.bincount(cell, self.weights, groups * classes * wide).astype(np.float64)
-            found[o] = _information(table.reshape(groups, classes, wide))
+            found[o] = information_in(table.reshape(groups, classes, wide))
         return found
 
 
-def _information(table: Floats) -> float:
+def information_in(table: Floats) -> float:
     """``H(Z, Y) + H(Z, X) - H(Z) - H(Z, Y, X)`` of a table (z, y, x)."""
     share = table / table.sum()
     pairs = _entropy(share.sum(2)) + _entropy(share.sum(1))

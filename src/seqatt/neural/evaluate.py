@@ -20,6 +20,7 @@ from seqatt.neural.threads import threads_for
 from seqatt.selection import Selection
 from seqatt.source import Source, read_source
 from seqatt.table import Table, insist_on_same_columns, read_table
+from seqatt.target import Target
 
 ROWS_AT_ONCE = 8192
 
@@ -130,7 +131,7 @@ def evaluate(
         lanes = make_lanes(source, seeds, options, picked, dropout=dropout, scaled=False)
         run(lanes, cooling(steps), threads=threads)
         outputs = _predict(lanes, source, test.select(columns), picked)
-    per_seed = [_metrics(source, out, truth) for out in outputs]
+    per_seed = [metrics_of(source.target, out, truth) for out in outputs]
     values = {name: np.array([metrics[name] for metrics in per_seed]) for name in per_seed[0]}
     return Evaluation(values, seeds)
 
@@ -175,10 +176,10 @@ def _predict(lanes: list[Lane], source: Source, test: Table, device: torch.devic
     return np.concatenate(parts, axis=1)
 
 
-def _metrics(source: Source, out: NDArray[np.float64], truth: NDArray[Any]) -> dict[str, float]:
+def metrics_of(target: Target, out: NDArray[np.float64], truth: NDArray[Any]) -> dict[str, float]:
+    """Of outputs (rows, o), the one to look at first first."""
     from sklearn.metrics import log_loss, roc_auc_score
 
-    target = source.target
     if target.task == "regression":
         assert target.scale is not None
         assert target.shift is not None

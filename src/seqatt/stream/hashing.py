@@ -24,8 +24,11 @@ def hash_texts(texts: Any) -> NDArray[np.uint64]:
     data = np.frombuffer(letters, dtype=np.uint8) if letters else np.empty(0, dtype=np.uint8)
     starts, lengths = ends[:-1], np.diff(ends)
     state = np.full(len(array), BASIS)
-    going = np.flatnonzero(lengths > 0)
-    letter = 0
+    letter = int(lengths.min())
+    for i in range(letter):  # as far as all texts go, nothing has to be picked out
+        state ^= data[starts + i]
+        state *= PRIME
+    going = np.flatnonzero(lengths > letter)
     while len(going):
         state[going] = (state[going] ^ data[starts[going] + letter]) * PRIME
         letter += 1

@@ -17,6 +17,7 @@ class Reading:
     """How files are read and what their columns are.
 
     ``sample_weight`` names a column; ``negatives_kept`` is the share of negatives that a sampled log kept.
+    ``shards`` left at None is the number of ranks.
     """
 
     kinds: Mapping[str, str] = field(default_factory=dict)
@@ -29,6 +30,8 @@ class Reading:
     task: str | None = None
     look: int = 1 << 16
     buffer: int = 1 << 17
+    shards: int | None = None
+    on_bad_file: str = "stop"
 
     def __post_init__(self) -> None:
         if not isinstance(self.kinds, Mapping):
@@ -46,6 +49,8 @@ class Reading:
             one_of("task", self.task, [task for task in TASKS if task != "multilabel"])
         check_whole(self, "look", least=2)
         check_whole(self, "buffer", least=2)
+        check_whole(self, "shards", least=1, optional=True)
+        one_of("on_bad_file", self.on_bad_file, ["stop", "skip"])
 
     def record(self) -> dict[str, Any]:
         """For ``Selection.settings``: plain values."""
@@ -61,8 +66,8 @@ class Reading:
 
 
 @dataclass(frozen=True)
-class AttentionOnFiles(Reading):
-    """Sequential Attention on a stream. ``batch_size`` left at None follows the number of rows.
+class TrainingOnFiles(Reading):
+    """A network on a stream. ``batch_size`` left at None follows the number of rows.
 
     ``buckets`` bounds a category's table, ``embedding`` is its width, for all or by name.
     """
@@ -74,10 +79,6 @@ class AttentionOnFiles(Reading):
     activation: str = "relu"
     buckets: int = 1 << 16
     embedding: int | Mapping[str, int] | None = None
-    mask: str = "softmax"
-    temperature: float = 1.0
-    features_per_phase: int = 1
-    warmup: float = 0.1
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -90,10 +91,6 @@ class AttentionOnFiles(Reading):
         one_of("activation", self.activation, list(ACTIVATIONS))
         check_whole(self, "buckets", least=4)
         self._check_embedding()
-        one_of("mask", self.mask, list(MASKS))
-        check_number(self, "temperature", above=0)
-        check_whole(self, "features_per_phase", least=1)
-        check_number(self, "warmup", least=0, below=1)
 
     def _check_embedding(self) -> None:
         widths = self.embedding.values() if isinstance(self.embedding, Mapping) else [self.embedding or 1]
@@ -102,8 +99,52 @@ class AttentionOnFiles(Reading):
                 f"embedding: must be a width of at least 1, or one by name, got {self.embedding!r}"
             )
 
+
+@dataclass(frozen=True)
+class JudgingOnFiles(TrainingOnFiles):
+    """A network that judges a choice, the same for every method."""
+
+
+@dataclass(frozen=True)
+class AttentionOnFiles(TrainingOnFiles):
+    """Sequential Attention: the mask and the pace of choosing."""
+
+    mask: str = "softmax"
+    temperature: float = 1.0
+    features_per_phase: int = 1
+    warmup: float = 0.1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        one_of("mask", self.mask, list(MASKS))
+        check_number(self, "temperature", above=0)
+        check_whole(self, "features_per_phase", least=1)
+        check_number(self, "warmup", least=0, below=1)
+
     def make_mask(self) -> Mask:
         return Softmax(self.temperature) if self.mask == "softmax" else MASKS[self.mask]
+
+
+@dataclass(frozen=True)
+class PenaltyOnFiles(TrainingOnFiles):
+    """A LASSO on a stream. No rows are kept aside to choose the strength of its penalty: 1 by default."""
+
+    penalty: float = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_number(self, "penalty", least=0)
+
+
+@dataclass(frozen=True)
+class BatchAttentionOnFiles(TrainingOnFiles):
+    """``attention_width`` is that of the hidden layer of the network that attends."""
+
+    attention_width: int = 128
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_whole(self, "attention_width", least=1)
 
 
 @dataclass(frozen=True)
@@ -114,10 +155,32 @@ class PursuitOnFiles(Reading):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.on_bad_file == "skip":
+            raise ValueError("on_bad_file: methods that train can skip; this one stops, so use 'stop'")
         check_whole(self, "max_categories", least=2)
 
 
-ON_FILES: dict[str, type[Reading]] = {"sequential_attention": AttentionOnFiles, "linear_omp": PursuitOnFiles}
+@dataclass(frozen=True)
+class CMIMOnFiles(PursuitOnFiles):
+    """CMIM on a stream, ``bins`` and ``lazy`` as in memory."""
+
+    bins: int | None = None
+    lazy: bool = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_whole(self, "bins", least=2, optional=True)
+        check_flag(self, "lazy")
+
+
+ON_FILES: dict[str, type[Reading]] = {
+    "sequential_attention": AttentionOnFiles,
+    "sequential_lasso": PenaltyOnFiles,
+    "group_lasso": PenaltyOnFiles,
+    "batch_attention": BatchAttentionOnFiles,
+    "linear_omp": PursuitOnFiles,
+    "cmim": CMIMOnFiles,
+}
 
 
 def make_options(method: str, options: dict[str, Any]) -> Reading:

@@ -18,8 +18,7 @@ from seqatt.linear.methods import make_trace
 from seqatt.linear.pursuit import Pursuit
 from seqatt.linear.threads import Floats, calm
 from seqatt.selection import Trace
-from seqatt.stream.batches import AHEAD, read_ahead
-from seqatt.stream.columns import Category
+from seqatt.stream.ahead import AHEAD, read_ahead
 from seqatt.stream.options import PursuitOnFiles
 from seqatt.stream.rows import Rows
 from seqatt.stream.source import Stream
@@ -54,7 +53,7 @@ def choose(
 def gather(stream: Stream, options: PursuitOnFiles, advance: Callable[[int], None]) -> Gram:
     """Sums over all rows, read ahead; their order does not matter."""
     gram = Gram()
-    columns = [_columns(category, options) for category in stream.categories]
+    columns = [category.frequent(options.max_categories) for category in stream.categories]
     blocks = (rows for part in stream.files.parts for rows, _ in stream.read(part))
     for rows in read_ahead(blocks, AHEAD):
         gram.update(_open(rows, columns), _targets(rows, stream), rows.weights)
@@ -62,20 +61,8 @@ def gather(stream: Stream, options: PursuitOnFiles, advance: Callable[[int], Non
     return gram
 
 
-def _columns(category: Category, options: PursuitOnFiles) -> NDArray[np.int64]:
-    """For every place of a category its column, or -1; one column tells two values apart."""
-    slots = np.full(category.size, -1)
-    seen = np.flatnonzero(category.counts)
-    ranked = seen[np.lexsort((seen, -category.counts[seen]))]
-    if len(ranked) == 2:
-        ranked = ranked[1:]
-    kept = ranked[: options.max_categories]
-    slots[kept] = np.arange(len(kept))
-    return slots
-
-
 def _owner(stream: Stream, options: PursuitOnFiles) -> NDArray[np.int64]:
-    widths = [int(_columns(category, options).max()) + 1 for category in stream.categories]
+    widths = [int(category.frequent(options.max_categories).max()) + 1 for category in stream.categories]
     return np.concatenate([stream.number_owner, np.repeat(stream.category_owner, widths)])
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import fields
 from typing import Any
 
 import torch
@@ -12,11 +13,16 @@ from seqatt.neural.engine import Diverged
 from seqatt.progress import progress_bar
 from seqatt.selection import Selection, Trace, TrainingDiverged, describe_environment, make_selection
 from seqatt.source import resolve_k
-from seqatt.stream import attention, pursuit
-from seqatt.stream.options import AttentionOnFiles, PursuitOnFiles, make_options
+from seqatt.stream import cmim, pursuit, walk
+from seqatt.stream.keeping import Keeper, Keeping
+from seqatt.stream.options import CMIMOnFiles, PursuitOnFiles, TrainingOnFiles, make_options
+from seqatt.stream.ranks import Team, own_device
 from seqatt.stream.source import Stream, read_stream
+from seqatt.stream.training import Training, share_out
+from seqatt.stream.walks import WALKS
 
 KNOWN = 1 << 12  # categories that a linear method counts before it keeps the most frequent
+SHARED = ("sequential_attention",)  # methods that several ranks can run together
 
 
 def select_files(
@@ -31,50 +37,84 @@ def select_files(
     options: dict[str, Any],
 ) -> list[Selection]:
     """A selection for each seed; every seed reads the files once a pass."""
+    about_run = {f.name: options.pop(f.name) for f in fields(Keeping) if f.name in options}
+    keeping = Keeping(**about_run)
     made = make_options(method, options)
-    stream = read_stream(where, target, made, made.buckets if isinstance(made, AttentionOnFiles) else KNOWN)
+    stream = read_stream(where, target, made, made.buckets if isinstance(made, TrainingOnFiles) else KNOWN)
     count = resolve_k(k, stream.features)
+    team = Team(own_device(device), keeping.rank_timeout)
+    if method not in SHARED and team.size > 1:
+        raise ValueError(f"method: {method!r} runs in one process; start it without torchrun")
     if isinstance(made, PursuitOnFiles):
-        return _pursue(stream, count, made, seeds, device, progress)
-    assert isinstance(made, AttentionOnFiles)
-    return [_attend(stream, count, made, seed, device, progress) for seed in seeds]
+        if about_run.get("checkpoint") is not None:
+            raise ValueError(f"checkpoint: {method!r} reads the files once and keeps none; leave it out")
+        return _count(stream, count, method, made, seeds, device, progress)
+    assert isinstance(made, TrainingOnFiles)
+    return _train(stream, count, method, made, seeds, own_device(device), progress, team, keeping)
 
 
-def _attend(
-    stream: Stream, k: int, options: AttentionOnFiles, seed: int, device: torch.device, progress: bool
-) -> Selection:
-    schedule = attention.plan(k, options)
-    resolved = attention.settings(stream, schedule, options)
-    started = time.perf_counter()
-    rows = round(options.passes * stream.expected)
-    coming = attention.batches_of(stream, options, resolved["batch_size"], seed)
-
-    def selection(trace: Trace) -> Selection:
-        seconds = time.perf_counter() - started
-        return _selection(stream, trace, k, "sequential_attention", seed, resolved, device, seconds)
-
-    with progress_bar("Sequential Attention", rows, shown=progress) as advance:
-        try:
-            trace = attention.choose(stream, seed, options, device, schedule, coming, advance)
-        except Diverged as error:
-            raise TrainingDiverged(str(error), [selection(trace) for trace in error.traces]) from None
-    return selection(trace)
-
-
-def _pursue(
+def _train(
     stream: Stream,
     k: int,
+    method: str,
+    options: TrainingOnFiles,
+    seeds: Sequence[int],
+    device: torch.device,
+    progress: bool,
+    team: Team,
+    keeping: Keeping,
+) -> list[Selection]:
+    its = WALKS[method]
+    schedule = its.schedule(k, options)
+    resolved = walk.settings(stream, schedule, options)
+    resolved |= {"shards": share_out(options, resolved["batch_size"], team.size)}
+    rows = round(options.passes * stream.expected)
+
+    def selection(seed: int, trace: Trace, seconds: float) -> Selection:
+        return _selection(stream, trace, k, method, seed, resolved, device, seconds)
+
+    keeper = Keeper(keeping, team.rank == 0)
+    training = Training(stream, options, its, schedule, resolved, device, team, keeper)
+    try:
+        training.begin(method, k, seeds)
+        for seed in seeds:
+            if seed in training.finished:
+                continue
+            started = time.perf_counter()
+            with progress_bar(its.title, rows, shown=progress and team.rank == 0) as advance:
+                try:
+                    trace = training.trial(seed, advance)
+                except Diverged as error:
+                    seconds = time.perf_counter() - started
+                    found = [selection(seed, trace, seconds) for trace in error.traces]
+                    raise TrainingDiverged(str(error), found) from None
+            training.finish(seed, trace, time.perf_counter() - started, last=seed == seeds[-1])
+    finally:
+        training.end()
+    return [selection(seed, *training.finished[seed]) for seed in seeds]
+
+
+def _count(
+    stream: Stream,
+    k: int,
+    method: str,
     options: PursuitOnFiles,
     seeds: Sequence[int],
     device: torch.device,
     progress: bool,
 ) -> list[Selection]:
+    """Methods that gather sums in one pass and choose from those."""
     started = time.perf_counter()
-    with progress_bar("OMP", round(stream.expected), shown=progress) as advance:
-        trace, resolved = pursuit.choose(stream, k, options, advance)
+    with progress_bar(
+        "CMIM" if method == "cmim" else "Least squares", round(stream.expected), shown=progress
+    ) as advance:
+        if isinstance(options, CMIMOnFiles):
+            trace, resolved = cmim.choose(stream, k, options, advance)
+        else:
+            trace, resolved = pursuit.choose(stream, k, options, advance)
     seconds = time.perf_counter() - started
     return [  # nothing is drawn: one answer for all seeds
-        _selection(stream, trace, k, "linear_omp", seed, resolved, device, seconds) for seed in seeds
+        _selection(stream, trace, k, method, seed, resolved, device, seconds) for seed in seeds
     ]
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
+from typing import Protocol
 
 import torch
 from torch import Tensor
 
-from seqatt.neural.body import Body
 from seqatt.neural.gates.gate import Open
 from seqatt.neural.owner import Owner
 from seqatt.neural.product import product
@@ -15,6 +15,14 @@ from seqatt.neural.state import State
 
 SMALLEST = 1e-30  # length that a group is divided by: an empty one stays empty
 LATELY = 1 / 32  # weight of a step in the lengths that are compared: near zero they come and go
+
+
+class Layered(Protocol):
+    """What a LASSO asks of a model: its first layer, as ``Body`` has it."""
+
+    def first_layer(self) -> Tensor: ...
+
+    def shrink(self, factors: Tensor) -> None: ...
 
 
 class Lasso(Open):
@@ -25,7 +33,7 @@ class Lasso(Open):
     is. A step of Adam moves a weight by the rate at most, so a penalty of 1 undoes a whole one.
     """
 
-    def __init__(self, body: Body, owner: Owner, penalty: Tensor, scale: Tensor, rate: float) -> None:
+    def __init__(self, body: Layered, owner: Owner, penalty: Tensor, scale: Tensor, rate: float) -> None:
         """``penalty`` (T,) is each model's, ``scale`` (d,) the root of a feature's table columns."""
         layer = body.first_layer()
         self._body = body

@@ -1,0 +1,253 @@
+"""One training over files: phases follow the rows, so each has rows of its own."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from itertools import accumulate
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from seqatt.neural.capture import Recorder
+from seqatt.neural.engine import Diverged
+from seqatt.neural.gates.gate import Gate
+from seqatt.neural.rows import Batch as Seen
+from seqatt.neural.schedule import Phase, Schedule
+from seqatt.neural.state import State
+from seqatt.neural.threads import threads_for
+from seqatt.selection import Step, Trace
+from seqatt.stream.batches import Batch, Batches, Mixing, Reader
+from seqatt.stream.carrier import Arrived, Carrier
+from seqatt.stream.exchange import train_together
+from seqatt.stream.network import Network
+from seqatt.stream.options import TrainingOnFiles
+from seqatt.stream.ranks import ALONE, Team
+from seqatt.stream.snapshot import Arrays, Held, lasting, restore
+from seqatt.stream.source import Stream
+from seqatt.stream.traces import plain_step, read_step
+
+STEPS_A_CHOICE = 200  # that a batch size is chosen for
+FEW_STEPS = 20  # a choice from fewer is told of
+SMALLEST, LARGEST = 64, 4096  # rows in a batch
+
+MakeGate = Callable[[Stream, Network, Any, torch.Generator], Gate]  # of a stream, its network and options
+
+
+def batch_size_for(stream: Stream, schedule: Schedule, options: TrainingOnFiles) -> int:
+    """What the user says, else the power of two that gives every phase some two hundred steps."""
+    if options.batch_size is not None:
+        return options.batch_size
+    rows = options.passes * stream.expected / (STEPS_A_CHOICE * len(schedule))
+    return int(min(max(SMALLEST, 1 << max(0, int(rows)).bit_length() >> 1), LARGEST))
+
+
+def settings(stream: Stream, schedule: Schedule, options: TrainingOnFiles) -> dict[str, Any]:
+    """The options as they were resolved for these files."""
+    size = batch_size_for(stream, schedule, options)
+    steps = options.passes * stream.expected / size / len(schedule)
+    if steps < 1:
+        raise ValueError(
+            f"k: {len(schedule)} phases need a batch each, but there are about {stream.expected:,.0f} rows "
+            f"in batches of {size}; use a smaller batch_size, more passes or a smaller k"
+        )
+    if steps < FEW_STEPS:
+        warnings.warn(
+            f"every choice comes from about {steps:.0f} steps; more passes over the rows make it surer",
+            stacklevel=2,
+        )
+    return options.record() | {"batch_size": size, "phases": len(schedule)}
+
+
+class Course(NamedTuple):
+    """Where a trial is in its schedule."""
+
+    phase: int
+    seen: int
+
+
+Keep = Callable[["Walk", Course, bool], None]  # at this place, and whether it is to end here
+Start = Callable[["Walk"], Course | None]  # where an earlier run stopped
+
+
+def choose(
+    stream: Stream,
+    seed: int,
+    options: TrainingOnFiles,
+    device: torch.device,
+    schedule: Schedule,
+    make_gate: MakeGate,
+    coming: Iterable[Batch],
+    advance: Callable[[int], None],
+    *,
+    team: Team = ALONE,
+    start: Start = lambda walk: None,
+    keep: Keep = lambda walk, course, end: None,
+) -> Trace:
+    """One trial, on the batches that are coming; ``advance`` hears of rows done.
+
+    The host looks at the device at the ends of phases only.
+    """
+    coming = iter(coming)
+    total = sum(phase.steps for phase in schedule)
+    ends = [end / total for end in accumulate(phase.steps for phase in schedule)]
+    size = batch_size_for(stream, schedule, options)
+    with threads_for(size * stream.features * options.hidden[0], device):
+        walk = Walk(stream, seed, options, device, make_gate, team, -(-size // team.size))
+        before = start(walk)
+        first, seen = before or Course(0, 0)
+        advance(seen)
+        for number in range(first, len(schedule)):
+            phase, end = schedule[number], ends[number]
+            if before is None or number > first:
+                walk.enter()
+            for batch in coming:
+                walk.step(phase, batch)
+                seen += batch.total
+                advance(batch.total)
+                if seen >= end * options.passes * batch.expected and end < 1:
+                    break
+                if batch.save or batch.stop:
+                    keep(walk, Course(number, seen), batch.stop)
+            walk.leave(phase)
+    trace = walk.trace()
+    trace.settings["rows"] = seen // options.passes
+    return trace
+
+
+def batches_of(
+    stream: Stream,
+    options: TrainingOnFiles,
+    size: int,
+    seed: int,
+    *,
+    mine: Sequence[int] = (0,),
+    shards: int = 1,
+    **others: Any,
+) -> Batches:
+    """All passes, each in an order of its own."""
+    reader = Reader(stream.files.parts, stream.read_piece, stream.no_rows())
+    skip = options.on_bad_file == "skip"
+    mixing = Mixing(size, options.buffer, seed, options.passes, shards, tuple(mine), skip)
+    return Batches(reader, mixing, **others)
+
+
+class Walk:
+    """A network, its gate and what was chosen."""
+
+    def __init__(
+        self,
+        stream: Stream,
+        seed: int,
+        options: TrainingOnFiles,
+        device: torch.device,
+        make_gate: MakeGate,
+        team: Team,
+        most: int,
+    ) -> None:
+        """``most`` rows are a rank's in a step."""
+        self.device = device
+        self._team, self._most = team, most
+        self.state = State(1, stream.constant, device)
+        self.network = Network(
+            stream, options.hidden, options.activation, options.learning_rate, options.embedding, seed, device
+        )
+        self.gate = make_gate(stream, self.network, options, torch.Generator().manual_seed(seed + 1))
+        self._carrier = Carrier(device)
+        # Ranks talk to each other within a step, which no recording holds.
+        self._recorder = Recorder(device, enabled=self.gate.captured and team.size == 1)
+        self.everything = torch.ones(stream.features, device=device)
+        self.loss = torch.zeros((), device=device)
+        self.steps = 0
+        self.records: list[Step] = []
+        self._last = np.zeros(stream.features)
+        self._started = time.perf_counter()
+
+    def enter(self) -> None:
+        self.gate.reset()
+        self.gate.refresh(self.state)
+        self.loss.zero_()
+        self.steps = 0
+        self._started = time.perf_counter()
+
+    def step(self, phase: Phase, batch: Batch) -> None:
+        """One step; an accelerator replays it, but for batches of another size than the first."""
+        attended = phase.sees == "attended"
+        work = partial(self._train, self._carrier.bring(batch.rows), batch.total, attended)
+        if self._carrier.recorded == batch.rows.count:
+            self._recorder.run(attended, batch.rows.count, work)
+        else:
+            work()
+        self.steps += 1
+
+    @torch.no_grad()
+    def _train(self, rows: Arrived, total: int, attended: bool) -> None:
+        x = self.network.open(rows.numbers, rows.places)
+        if attended:
+            self.gate.look(Seen(x.unsqueeze(0), rows.target, rows.weights), self.state)
+        weights = self.gate.weights[0] if attended else self.everything
+        if self._team.size == 1:
+            loss, grad = self.network.train(x, rows.target, rows.weights, weights)
+        else:
+            step = x, rows.target, rows.weights, weights
+            loss, grad = train_together(self._team, self.network, step, total, self._most)
+        self.loss += loss
+        if attended:
+            self.gate.learn(grad.unsqueeze(0), self.state)
+
+    def leave(self, phase: Phase) -> None:
+        loss = float(self.loss) / max(1, self.steps)
+        judged = self.gate.scores().clone()
+        self._team.add_up([judged])
+        scores = judged.double().div_(self._team.size).cpu().numpy()
+        if not (np.isfinite(loss) and np.isfinite(scores).all()):
+            raise Diverged([self.trace()])
+        if phase.take and not self.steps:
+            raise ValueError(
+                f"k: the rows ended after {len(self.state.order[0])} choices; use a smaller batch_size, more "
+                "passes or a smaller k"
+            )
+        step = Step(self.steps, phase.sees, loss, time.perf_counter() - self._started)
+        if phase.take:
+            step.taken = self.state.take(scores, phase.take)[0]
+            step.scores = self._last = scores[0]
+        self.records.append(step)
+
+    def about(self) -> dict[str, Any]:
+        """What ``arrays`` does not say, as JSON has it."""
+        return {
+            "steps": self.steps,
+            "records": [plain_step(step) for step in self.records],
+            "order": self.state.order[0],
+            "last": self._last.tolist(),
+            "seconds": time.perf_counter() - self._started,
+        }
+
+    def held(self) -> Iterator[tuple[str, Held]]:
+        yield "loss", self.loss
+        yield "kept", self.state.kept
+        yield "closed", self.state.closed
+        yield from lasting(self.network, self.gate)
+
+    def take_up(self, about: dict[str, Any], arrays: Arrays) -> None:
+        """Be as the walk was that said so."""
+        restore(self.held(), arrays)
+        self.steps = about["steps"]
+        self.records = [read_step(step) for step in about["records"]]
+        self.state.order[0][:] = about["order"]
+        self._last = np.array(about["last"])
+        self._started = time.perf_counter() - about["seconds"]
+
+    def trace(self) -> Trace:
+        return Trace(list(self.state.order[0]), self.state.rest(0, self._last), self.records)
+
+
+def send(values: Any, device: torch.device) -> Tensor:
+    tensor = torch.from_numpy(np.ascontiguousarray(values))
+    if device.type == "cpu":
+        return tensor
+    return tensor.pin_memory().to(device, non_blocking=True)

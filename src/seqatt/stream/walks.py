@@ -1,0 +1,63 @@
+"""WALKS: what makes each method that trains over files itself, a gate and a schedule."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import torch
+
+from seqatt.neural.gates.attention import Attention
+from seqatt.neural.gates.gate import Gate
+from seqatt.neural.owner import Owner
+from seqatt.neural.schedule import Schedule, at_once, one_by_one, one_pass
+from seqatt.stream.gates import EmbeddedLasso, SteadyBatchAttention
+from seqatt.stream.network import Network
+from seqatt.stream.options import AttentionOnFiles, BatchAttentionOnFiles, PenaltyOnFiles
+from seqatt.stream.source import Stream
+from seqatt.stream.walk import MakeGate
+
+GRAIN = 1 << 20  # phases are shares of the rows, as parts of this
+GATE_RATE = 3e-3  # the logits' own pace, whatever the network's
+
+
+class Method(NamedTuple):
+    """``schedule`` is that of k features and the options."""
+
+    title: str
+    make_gate: MakeGate
+    schedule: Callable[[int, Any], Schedule]
+
+
+def _plan(k: int, options: AttentionOnFiles) -> Schedule:
+    """The paper's one pass: a warm-up on all features, then as many phases as choices."""
+    if options.features_per_phase > k:
+        raise ValueError(f"features_per_phase: {options.features_per_phase} is more than k={k}")
+    return one_pass(k, GRAIN, features_per_phase=options.features_per_phase, warmup=options.warmup)
+
+
+def _attention(stream: Stream, network: Network, options: AttentionOnFiles, draws: torch.Generator) -> Gate:
+    return Attention(1, stream.features, options.make_mask(), GATE_RATE, network.owner.device)
+
+
+def _lasso(stream: Stream, network: Network, options: PenaltyOnFiles, draws: torch.Generator) -> Gate:
+    return EmbeddedLasso(
+        network, Owner(network.owner, stream.features), options.penalty, options.learning_rate
+    )
+
+
+def _batch_attention(
+    stream: Stream, network: Network, options: BatchAttentionOnFiles, draws: torch.Generator
+) -> Gate:
+    owner = Owner(network.owner, stream.features)
+    return SteadyBatchAttention(
+        owner, options.attention_width, options.learning_rate, [draws], network.owner.device
+    )
+
+
+WALKS = {
+    "sequential_attention": Method("Sequential Attention", _attention, _plan),
+    "sequential_lasso": Method("Sequential LASSO", _lasso, lambda k, options: one_by_one(k, GRAIN)),
+    "group_lasso": Method("Group LASSO", _lasso, lambda k, options: at_once(k, GRAIN)),
+    "batch_attention": Method("Batch-wise attention", _batch_attention, lambda k, options: at_once(k, GRAIN)),
+}

@@ -1,0 +1,97 @@
+"""Runs that are killed: a process that starts others, one for each rank, and ends them by SIGKILL.
+
+    python mortal.py '{"files": ..., "scratch": ..., "ranks": 1, "lives": 10, "options": {...}}'
+
+Children are forked from here, where everything is imported and nothing has run yet, so that a life costs a
+fraction of a second. Prints one line of JSON: the answer of an undisturbed run, and of each that was killed
+and resumed until it came to its end.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import sys
+import time
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+
+import seqatt
+import seqatt.stream.selecting
+
+
+def answer(selection: seqatt.Selection) -> dict:
+    """All but the clock and the machine."""
+    plain = selection.to_dict()
+    history = [entry | {"seconds": 0} for entry in plain["history"]]
+    return {name: plain[name] for name in ("features", "scores", "ranking")} | {"history": history}
+
+
+def live(case: dict, checkpoint: Path | None, out: Path, rank: int, store: Path) -> None:
+    """One rank's life, in a child."""
+    torch.set_num_threads(1)
+    if case["ranks"] > 1:
+        dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=case["ranks"])
+    about = {} if checkpoint is None else {"checkpoint": checkpoint, "resume": True}
+    selection = seqatt.select(case["files"], target="click", device="cpu", **case["options"], **about)
+    (out / f"{rank}.json").write_text(json.dumps(answer(selection)))
+
+
+def start(case: dict, checkpoint: Path | None, out: Path) -> list[int]:
+    out.mkdir(parents=True, exist_ok=True)
+    store = out / f"store-{random.random()}"
+    children = []
+    for rank in range(case["ranks"]):
+        child = os.fork()
+        if child == 0:
+            code = 1
+            try:
+                live(case, checkpoint, out, rank, store)
+                code = 0
+            except BaseException as error:
+                print(f"rank {rank}: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+            os._exit(code)
+        children.append(child)
+    return children
+
+
+def codes(children: list[int]) -> list[int]:
+    return [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
+
+
+def answers(case: dict, out: Path) -> list[dict]:
+    return [json.loads((out / f"{rank}.json").read_text()) for rank in range(case["ranks"])]
+
+
+def main() -> None:
+    case = json.loads(sys.argv[1])
+    scratch = Path(case["scratch"])
+    random.seed(case.get("seed", 0))
+    started = time.monotonic()
+    undisturbed = codes(start(case, None, scratch / "whole"))
+    whole = time.monotonic() - started
+    assert undisturbed == [0] * case["ranks"], undisturbed
+    kills, found = 0, []
+    for number in range(case["lives"]):
+        out, checkpoint = scratch / f"out{number}", scratch / f"kept{number}"
+        for _ in range(30):
+            children = start(case, checkpoint, out)
+            time.sleep(random.uniform(0.2, 1.0) * whole)
+            victims = children if random.random() < 0.5 else [random.choice(children)]
+            for child in victims:
+                os.kill(child, signal.SIGKILL)
+            ended = codes(children)
+            kills += -signal.SIGKILL in ended
+            if ended == [0] * case["ranks"]:
+                break
+        found.append(answers(case, out))
+    report = {"seconds": whole, "kills": kills}
+    print(json.dumps(report | {"whole": answers(case, scratch / "whole"), "killed": found}))
+
+
+if __name__ == "__main__":
+    main()

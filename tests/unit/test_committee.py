@@ -165,7 +165,15 @@ def test_what_was_dropped_last_ranks_right_after_the_chosen():
 def test_resolved_settings_can_be_given_back(options, k):
     X, y = linear_problem("binary", rows=60)
     first = seqatt.select(X, y, k, **options)
-    names = ("ensemble", "surplus", "features_per_phase", "replacement", "input_dropout", "evidence", "batch_size")
+    names = (
+        "ensemble",
+        "surplus",
+        "features_per_phase",
+        "replacement",
+        "input_dropout",
+        "evidence",
+        "batch_size",
+    )
     again = seqatt.select(X, y, k, **options | {name: first.settings[name] for name in names})
     assert again.indices.tolist() == first.indices.tolist()
     taken = sum(len(entry["taken"]) for entry in first.history)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.datasets import load_breast_cancer
 from sklearn.feature_selection import f_classif, f_regression
 
 import seqatt
@@ -76,13 +77,15 @@ def test_it_speaks_where_columns_are_many_for_the_rows(rows, columns, loudness):
     assert default_evidence(rows, columns) == pytest.approx(loudness, abs=1e-4)
 
 
-def test_features_among_thousands_of_noise_columns_are_found_from_few_rows():
-    rng = np.random.default_rng(3)
-    y = rng.integers(0, 2, 60)
-    X = rng.normal(size=(60, 600))
-    X[:, :20] += 0.9 * (2 * y[:, None] - 1)
-    found = [np.sum(seqatt.select(X, y, 20, **options).indices < 20) for options in ({}, {"evidence": 0})]
-    assert found[0] >= 18 > 15 > found[1]
+def test_real_features_among_shuffled_ones_are_found_from_few_rows():
+    X, y = load_breast_cancer(return_X_y=True)
+    rng = np.random.default_rng(0)
+    rows = rng.permutation(len(y))[:80]
+    shuffled = np.column_stack([rng.permutation(X[rows, c]) for c in rng.integers(0, 30, 300)])
+    wide = np.column_stack([X[rows], shuffled])
+    heard, unheard = (seqatt.select(wide, y[rows], 20, **options) for options in ({}, {"evidence": 0}))
+    assert np.sum(heard.indices < 30) >= 18
+    assert np.sum(unheard.indices < 30) < np.sum(heard.indices < 30)
 
 
 def test_a_pair_that_acts_only_together_is_still_found():

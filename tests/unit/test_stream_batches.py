@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from seqatt.stream.ahead import AHEAD, read_ahead
+from seqatt.stream import windows
+from seqatt.stream.ahead import AHEAD, abreast, read_ahead, readers
 from seqatt.stream.batches import Batch, Batches, Mixing, Reader
 from seqatt.stream.files import Part
 from seqatt.stream.pieces import Piece
@@ -97,7 +99,7 @@ def test_the_buffer_and_what_is_read_ahead_are_bounded():
     buffer, taken = 1_000, 0
     for batch in Batches(Reader(parts([100_000]), read, rows(0, 0)), Mixing(50, buffer, 0)):
         taken += batch.rows.count
-        assert made - taken <= 3 * buffer + 100 * (AHEAD + 2)
+        assert made - taken <= 3 * buffer + 100 * (AHEAD + 2 + 2 * readers())
 
 
 @pytest.mark.parametrize("block", [50, 999])
@@ -193,3 +195,41 @@ def test_stopping_early_leaves_no_thread_behind():
     assert threading.active_count() > before
     batches.close()
     assert threading.active_count() == before
+
+
+def test_several_works_go_on_at_once_and_are_given_out_in_their_order():
+    together = threading.Barrier(3, timeout=10)
+
+    def work(number: int) -> Iterator[int]:
+        if number < 3:
+            together.wait()  # breaks unless all three are under way
+        yield from range(10 * number, 10 * number + number)
+
+    works = [partial(work, number) for number in range(5)]
+    found = [list(items) for items in abreast(works, 3)]
+    assert found == [[], [10], [20, 21], [30, 31, 32], [40, 41, 42, 43]]
+
+
+def test_an_error_of_one_work_is_raised_in_its_turn_and_leaves_no_thread():
+    def work(number: int) -> Iterator[int]:
+        yield number
+        if number == 2:
+            raise OSError("disk")
+
+    before = threading.active_count()
+    given = abreast([partial(work, number) for number in range(9)], 4)
+    assert [list(next(given)), list(next(given))] == [[0], [1]]
+    third = next(given)
+    assert next(third) == 2
+    with pytest.raises(OSError, match="disk"):
+        next(third)
+    given.close()
+    assert threading.active_count() == before
+
+
+def test_the_order_of_rows_does_not_depend_on_how_many_parts_are_read_at_once(monkeypatch):
+    def order(workers: int) -> list[int]:
+        monkeypatch.setattr(windows, "readers", lambda: workers)
+        return ids(passes(SIZES, size=64, buffer=512, seed=3))
+
+    assert order(1) == order(4)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from functools import partial
+from functools import cached_property, partial
 from itertools import pairwise
 
 import torch
@@ -26,17 +26,27 @@ from seqatt.stream.source import Stream
 
 
 class Room:
-    """Memory for one size of batch: inputs, gradients of the embedded ones, and the slices it is cut into."""
+    """Memory for one size of batch: inputs, and what a step needs, which a look alone does not."""
 
     def __init__(
         self, rows: int, embedded: int, layers: list[tuple[Tensor, Tensor]], grads: list[Tensor]
     ) -> None:
-        first = layers[0][0]
-        self.inputs = first.new_empty(rows, first.shape[1])
-        self.embedded = first.new_empty(rows, embedded)
-        cuts = cut(rows, first.device)
-        own = [grads if len(cuts) == 1 else [torch.empty_like(g) for g in grads] for _ in cuts]
-        self.slices = [Slice(some, layers, its) for some, its in zip(cuts, own, strict=True)]
+        self._rows, self._embedded, self._layers, self._grads = rows, embedded, layers, grads
+        self.inputs = layers[0][0].new_empty(rows, layers[0][0].shape[1])
+
+    @cached_property
+    def embedded(self) -> Tensor:
+        """Gradients of those inputs that come from tables."""
+        return self.inputs.new_empty(self._rows, self._embedded)
+
+    @cached_property
+    def slices(self) -> list[Slice]:
+        cuts = cut(self._rows, self.inputs.device)
+        alone = len(cuts) == 1
+        return [
+            Slice(some, self._layers, self._grads if alone else [torch.empty_like(g) for g in self._grads])
+            for some in cuts
+        ]
 
 
 class Network:
@@ -106,7 +116,7 @@ class Network:
         room = self._room(len(x))
         wide = weights.index_select(0, self.owner)
         torch.mul(self.layers[0][0], wide, out=self._scaled)
-        y = (target if self.task == "multiclass" else target.unsqueeze(1)).unsqueeze(0)
+        y = (target.long() if self.task == "multiclass" else target.unsqueeze(1)).unsqueeze(0)
         shares = (row_weights / len(x)).unsqueeze(0)
 
         def through(some: Slice) -> Tensor:

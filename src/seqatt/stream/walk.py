@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import accumulate
 from typing import Any, NamedTuple
 
@@ -12,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from seqatt.neural.capture import Recorder
 from seqatt.neural.engine import Diverged
 from seqatt.neural.gates.gate import Gate
 from seqatt.neural.rows import Batch as Seen
@@ -20,6 +22,7 @@ from seqatt.neural.state import State
 from seqatt.neural.threads import threads_for
 from seqatt.selection import Step, Trace
 from seqatt.stream.batches import Batch, Batches, Mixing, Reader
+from seqatt.stream.carrier import Arrived, Carrier
 from seqatt.stream.exchange import train_together
 from seqatt.stream.network import Network
 from seqatt.stream.options import TrainingOnFiles
@@ -154,6 +157,9 @@ class Walk:
             stream, options.hidden, options.activation, options.learning_rate, options.embedding, seed, device
         )
         self.gate = make_gate(stream, self.network, options, torch.Generator().manual_seed(seed + 1))
+        alone = team.size == 1  # ranks talk within a step, which no recording holds
+        self._carrier = Carrier(device)
+        self._recorder = Recorder(device, enabled=self.gate.captured and alone)
         self.everything = torch.ones(stream.features, device=device)
         self.loss = torch.zeros((), device=device)
         self.steps = 0
@@ -169,23 +175,28 @@ class Walk:
         self._started = time.perf_counter()
 
     def step(self, phase: Phase, batch: Batch) -> None:
+        """One step; an accelerator replays it, but for batches of another size than the first."""
         attended = phase.sees == "attended"
-        rows = batch.rows
-        numbers, places, target, row_weights = (
-            send(values, self.device) for values in (rows.numbers, rows.places, rows.target, rows.weights)
-        )
-        x = self.network.open(numbers, places)
-        if attended:
-            self.gate.look(Seen(x.detach().unsqueeze(0), target, row_weights), self.state)
-        weights = self.gate.weights[0] if attended else self.everything
-        if self._team.size == 1:
-            loss, grad = self.network.train(x, target, row_weights, weights)
+        work = partial(self._train, self._carrier.bring(batch.rows), attended, batch.total)
+        if self._carrier.recorded == batch.rows.count:
+            self._recorder.run(attended, batch.rows.count, work)
         else:
-            loss, grad = train_together(
-                self._team, self.network, (x, target, row_weights, weights), batch.total, self._most
-            )
-        self.loss += loss
+            work()
         self.steps += 1
+
+    @torch.no_grad()
+    def _train(self, rows: Arrived, attended: bool, total: int) -> None:
+        x = self.network.open(rows.numbers, rows.places)
+        if attended:
+            self.gate.look(Seen(x.unsqueeze(0), rows.target, rows.weights), self.state)
+        weights = self.gate.weights[0] if attended else self.everything
+        known = x, rows.target, rows.weights, weights
+        loss, grad = (
+            self.network.train(*known)
+            if self._team.size == 1
+            else train_together(self._team, self.network, known, total, self._most)
+        )
+        self.loss += loss
         if attended:
             self.gate.learn(grad.unsqueeze(0), self.state)
 

@@ -6,11 +6,12 @@ A window depends on nothing but where it begins, so a pass can be taken up again
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
-from seqatt.stream.ahead import AHEAD, read_ahead
+from seqatt.stream.ahead import AHEAD, abreast, read_ahead, readers
 from seqatt.stream.pieces import Piece
 from seqatt.stream.rows import Rows, join
 
@@ -112,13 +113,19 @@ def _blocks(
             return float(planned - lost)
         return max(seen, seen * whole / max(1.0, before + share * size))
 
-    for number, piece in enumerate(pieces[mark.piece :], mark.piece):
+    def reading(number: int) -> Callable[[], Iterator[tuple[Rows, float]]]:
         row = mark.row if number == mark.piece else 0
-        last = ended.get(number)
-        left = piece.rows if last is None else last
+        left = ended.get(number, pieces[number].rows)
+        return partial(iter, ()) if left is not None and row >= left else partial(read, pieces[number], row)
+
+    numbers = range(mark.piece, len(pieces))
+    # Several pieces are read at once and given out in their order.
+    for number, found in zip(numbers, abreast(map(reading, numbers), readers()), strict=True):
+        piece, last = pieces[number], ended.get(number)
+        row = mark.row if number == mark.piece else 0
         failure: Skip | None = None
         try:
-            for rows, share in () if left is not None and row >= left else read(piece, row):
+            for rows, share in found:
                 if last is not None:
                     rows = rows.take(slice(last - row))
                 expected = expect(given + row + rows.count, share, piece.size)

@@ -85,7 +85,7 @@ def kept(log, tmp_path):
 def test_sigterm_saves_and_the_run_goes_on_from_there(log, kept, tmp_path):
     assert len(checkpoint.found(kept)) <= 2
     before = signal.getsignal(signal.SIGTERM)
-    place = checkpoint.read(checkpoint.found(kept)[-1]).about["place"]
+    place = checkpoint.read(checkpoint.found(kept)[-1]).about["position"]
     assert 0 < place["rows"] < 3_000
     [resumed] = choose(log, kept, resume=True)
     [whole] = choose(log, tmp_path / "other")

@@ -16,9 +16,10 @@ LARGE = 1 << 29  # bytes on the disk from which a single file is not read whole
 
 
 def streams(files: list[str], asked: bool, about: dict[str, Any], holdout: float) -> bool:
-    """Whether the user says so, or there are several files, a folder, a pattern or a large file."""
+    """Whether the user says so, or there are several files, a folder, a pattern, a URL or a large file."""
     first = Path(files[0])
-    streamed = asked or len(files) > 1 or first.is_dir() or _is_pattern(files[0]) or _is_large(first)
+    many = len(files) > 1 or first.is_dir() or _is_pattern(files[0])
+    streamed = asked or many or "://" in files[0] or _is_large(first)
     if about and not streamed:
         option = next(iter(about)).replace("_", "-").replace("kinds", "categorical")
         raise typer.BadParameter(

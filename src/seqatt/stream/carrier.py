@@ -40,11 +40,9 @@ class Carrier:
         return None if self._lane is None else self._lane.size
 
     def bring(self, rows: Rows) -> Arrived:
-        if self._device.type != "cuda":
-            return Arrived(*(torch.from_numpy(v).to(self._device) for v in _values(rows)))
-        if self._lane is None:
+        if self._device.type == "cuda" and rows.count and self._lane is None:
             self._lane = _Lane(rows, self._device)
-        if rows.count != self._lane.size:
+        if self._lane is None or rows.count != self._lane.size:
             return Arrived(*(torch.from_numpy(v).to(self._device) for v in _values(rows)))
         return self._lane.bring(rows)
 

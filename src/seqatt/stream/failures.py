@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import pyarrow as pa
 
 from seqatt.files import UnreadableFile
+from seqatt.stream.remote import Where
 
 
 class SkippedPart(UserWarning):
@@ -16,7 +16,7 @@ class SkippedPart(UserWarning):
 
 
 @contextmanager
-def naming(path: Path) -> Iterator[None]:
+def naming(path: Where) -> Iterator[None]:
     """Errors of the reader, as ours."""
     try:
         yield

@@ -82,8 +82,7 @@ class Network:
         self.moved: list[tuple[Tensor, Tensor]] = []  # rows of each table and their gradients
         self._scaled = torch.empty_like(self.layers[0][0])
         self._rooms: dict[int, Room] = {}
-        self._alone = Spread(1)
-        self._together: Spread | None = None
+        self._slicing: Spread | None = None
 
     def open(self, numbers: Tensor, places: Tensor) -> Tensor:
         """The inputs (B, c): numbers, and the embeddings of places, which ``train`` goes on to teach.
@@ -126,7 +125,7 @@ class Network:
                 x[at], y[:, at], shares[:, at], self._scaled, self._loss, self._activation, columns
             )
 
-        losses = self._spread(room).run([partial(through, some) for some in room.slices])
+        losses = self._spread().run([partial(through, some) for some in room.slices])
         if len(losses) > 1:
             for grad, first, *others in zip(self.grads, *(some.grads for some in room.slices), strict=True):
                 grad.copy_(first)
@@ -175,14 +174,14 @@ class Network:
             self._rooms[rows] = Room(rows, embedded, self.layers, self.grads)
         return self._rooms[rows]
 
-    def _spread(self, room: Room) -> Spread:
-        """A thread for each slice as far as there are threads; torch's own then have nothing to do."""
-        if len(room.slices) == 1:
-            return self._alone
-        if self._together is None:
-            self._together = Spread(torch.get_num_threads())
-            torch.set_num_threads(1)  # until ``threads_for`` sets it back
-        return self._together
+    def _spread(self) -> Spread:
+        """On a CPU a thread for each slice, as far as there are threads, and then none of torch's own."""
+        if self._slicing is None:
+            on_cpu = self.owner.device.type == "cpu"
+            self._slicing = Spread(torch.get_num_threads() if on_cpu else 1)
+            if on_cpu:
+                torch.set_num_threads(1)  # until ``threads_for`` sets it back
+        return self._slicing
 
 
 def _layer(

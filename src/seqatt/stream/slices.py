@@ -15,14 +15,15 @@ from torch import Tensor
 from seqatt.neural.losses import Loss
 from seqatt.neural.stacked import Activation
 
-ROWS = 512  # that a product needs to be as fast as it gets on one thread
+LEAST, ROWS = 128, 512  # rows of a slice: at least, and those with which products are as fast as they get
+SLICES = 4  # as long as they are not longer than that
 
 
 def cut(rows: int, device: torch.device) -> list[slice]:
     """Where a batch is cut; an accelerator's stays whole."""
     if device.type != "cpu":
         return [slice(0, rows)]
-    count = max(1, rows // ROWS)
+    count = max(1, min(rows // LEAST, max(SLICES, rows // ROWS)))
     return [slice(i * rows // count, (i + 1) * rows // count) for i in range(count)]
 
 

@@ -157,9 +157,9 @@ class Walk:
             stream, options.hidden, options.activation, options.learning_rate, options.embedding, seed, device
         )
         self.gate = make_gate(stream, self.network, options, torch.Generator().manual_seed(seed + 1))
-        alone = team.size == 1  # ranks talk within a step, which no recording holds
         self._carrier = Carrier(device)
-        self._recorder = Recorder(device, enabled=self.gate.captured and alone)
+        # Ranks talk to each other within a step, which no recording holds.
+        self._recorder = Recorder(device, enabled=self.gate.captured and team.size == 1)
         self.everything = torch.ones(stream.features, device=device)
         self.loss = torch.zeros((), device=device)
         self.steps = 0
@@ -177,7 +177,7 @@ class Walk:
     def step(self, phase: Phase, batch: Batch) -> None:
         """One step; an accelerator replays it, but for batches of another size than the first."""
         attended = phase.sees == "attended"
-        work = partial(self._train, self._carrier.bring(batch.rows), attended, batch.total)
+        work = partial(self._train, self._carrier.bring(batch.rows), batch.total, attended)
         if self._carrier.recorded == batch.rows.count:
             self._recorder.run(attended, batch.rows.count, work)
         else:
@@ -185,17 +185,16 @@ class Walk:
         self.steps += 1
 
     @torch.no_grad()
-    def _train(self, rows: Arrived, attended: bool, total: int) -> None:
+    def _train(self, rows: Arrived, total: int, attended: bool) -> None:
         x = self.network.open(rows.numbers, rows.places)
         if attended:
             self.gate.look(Seen(x.unsqueeze(0), rows.target, rows.weights), self.state)
         weights = self.gate.weights[0] if attended else self.everything
-        known = x, rows.target, rows.weights, weights
-        loss, grad = (
-            self.network.train(*known)
-            if self._team.size == 1
-            else train_together(self._team, self.network, known, total, self._most)
-        )
+        if self._team.size == 1:
+            loss, grad = self.network.train(x, rows.target, rows.weights, weights)
+        else:
+            step = x, rows.target, rows.weights, weights
+            loss, grad = train_together(self._team, self.network, step, total, self._most)
         self.loss += loss
         if attended:
             self.gate.learn(grad.unsqueeze(0), self.state)

@@ -12,8 +12,8 @@ from seqatt.neural.engine import Diverged
 from seqatt.progress import progress_bar
 from seqatt.selection import Selection, Trace, TrainingDiverged, describe_environment, make_selection
 from seqatt.source import resolve_k
-from seqatt.stream import cmim, pursuit, walk
-from seqatt.stream.options import CMIMOnFiles, PursuitOnFiles, TrainingOnFiles, make_options
+from seqatt.stream import cmim, least_squares, walk
+from seqatt.stream.options import CMIMOnFiles, LinearOnFiles, TrainingOnFiles, make_options
 from seqatt.stream.source import Stream, read_stream
 from seqatt.stream.walks import WALKS
 
@@ -35,7 +35,7 @@ def select_files(
     made = make_options(method, options)
     stream = read_stream(where, target, made, made.buckets if isinstance(made, TrainingOnFiles) else KNOWN)
     count = resolve_k(k, stream.features)
-    if isinstance(made, PursuitOnFiles):
+    if isinstance(made, LinearOnFiles):
         return _count(stream, count, method, made, seeds, device, progress)
     assert isinstance(made, TrainingOnFiles)
     return [_train(stream, count, method, made, seed, device, progress) for seed in seeds]
@@ -73,7 +73,7 @@ def _count(
     stream: Stream,
     k: int,
     method: str,
-    options: PursuitOnFiles,
+    options: LinearOnFiles,
     seeds: Sequence[int],
     device: torch.device,
     progress: bool,
@@ -84,7 +84,7 @@ def _count(
         if isinstance(options, CMIMOnFiles):
             trace, resolved = cmim.choose(stream, k, options, advance)
         else:
-            trace, resolved = pursuit.choose(stream, k, options, advance)
+            trace, resolved = least_squares.choose(stream, k, method, options, advance)
     seconds = time.perf_counter() - started
     return [  # nothing is drawn: one answer for all seeds
         _selection(stream, trace, k, method, seed, resolved, device, seconds) for seed in seeds

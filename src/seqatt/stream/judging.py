@@ -118,9 +118,7 @@ def _like(stream: Stream, test: Any) -> Stream:
     return replace(stream, files=files, expected=float(files.rows or per_byte * files.size))
 
 
-def _train(
-    stream: Stream, options: JudgingOnFiles, seed: int, device: torch.device, advance: Any
-) -> Network:
+def _train(stream: Stream, options: JudgingOnFiles, seed: int, device: torch.device, advance: Any) -> Network:
     """One network, its rates falling along a cosine: the last rows polish what the first ones shaped."""
     size = options.batch_size or _batch_size(options.passes * stream.expected)
     seen = 0

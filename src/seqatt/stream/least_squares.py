@@ -53,9 +53,7 @@ def choose(
     return trace, options.record() | {"stopped": path.stopped, "explained": explained}
 
 
-def _pursue(
-    gram: Gram, blocks: Blocks, constant: NDArray[np.bool_], most: int, seen: list[Floats]
-) -> Path:
+def _pursue(gram: Gram, blocks: Blocks, constant: NDArray[np.bool_], most: int, seen: list[Floats]) -> Path:
     normal, column = gram.columns(centre=True)
     unit = _units(normal.square, gram, blocks, constant)
     pursuit = Pursuit(

@@ -122,9 +122,9 @@ class AttentionOnFiles(TrainingOnFiles):
 
 @dataclass(frozen=True)
 class PenaltyOnFiles(TrainingOnFiles):
-    """A LASSO on a stream. No rows are kept aside to choose the strength of its penalty: 1 by default."""
+    """A LASSO on a stream. Rows come once, so none are kept aside to choose the strength of its penalty."""
 
-    penalty: float = 1.0
+    penalty: float = 0.3
 
     def __post_init__(self) -> None:
         super().__post_init__()

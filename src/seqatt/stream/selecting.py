@@ -80,7 +80,9 @@ def _count(
 ) -> list[Selection]:
     """Methods that gather sums in one pass and choose from those."""
     started = time.perf_counter()
-    with progress_bar("CMIM" if method == "cmim" else "Least squares", round(stream.expected), shown=progress) as advance:
+    with progress_bar(
+        "CMIM" if method == "cmim" else "Least squares", round(stream.expected), shown=progress
+    ) as advance:
         if isinstance(options, CMIMOnFiles):
             trace, resolved = cmim.choose(stream, k, options, advance)
         else:

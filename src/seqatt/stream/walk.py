@@ -26,7 +26,7 @@ from seqatt.stream.options import TrainingOnFiles
 from seqatt.stream.rows import Rows
 from seqatt.stream.source import Stream
 
-STEPS_A_CHOICE = 200  # that a batch size is chosen for
+STEPS_A_CHOICE = 32  # that a batch size is chosen for
 FEW_STEPS = 20  # a choice from fewer is told of
 SMALLEST, LARGEST = 64, 4096  # rows in a batch
 

@@ -1,10 +1,11 @@
-"""Selecting from files: rows a second against the same rows from memory, and the memory it needs.
+"""Selecting from files: rows a second against the same rows from memory, memory needed, where time goes.
 
-    python benchmarks/stream.py                  # a table and a record
-    python benchmarks/stream.py --rows 200000    # smaller, for a look
+    python benchmarks/stream.py --rows 20000000 --folder /tmp/log    # a table, a record; the log stays there
+    python benchmarks/stream.py --rows 500000                        # smaller, for a look
 
-The log is synthetic (39 features). Every point is a process of its own, so that its peak memory is its own.
-"From memory" trains on batches that were read and decoded before the clock started.
+The log is synthetic (39 features). Its first tenth is the short log. Every point is a process of its own, so
+that its peak memory is its own. "From memory" trains on batches of the short log that were read and decoded
+before the clock started.
 """
 
 from __future__ import annotations
@@ -16,115 +17,165 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import deque
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import torch
 from common import in_turns, print_table, ratio, write_record
+from stream_stages import bottleneck, parts_of_a_step, sizes, stages
 
 from seqatt.data.synthetic import PLANTED, click_log
 from seqatt.neural.engine import pick_device
-from seqatt.stream import attention
 from seqatt.stream.batches import Batch
 from seqatt.stream.options import AttentionOnFiles
 from seqatt.stream.source import Stream, read_stream
+from seqatt.stream.walk import batch_size_for, batches_of, choose
+from seqatt.stream.walks import WALKS
 
-K, BATCH = 8, 1024
+K = len(PLANTED)
+METHOD = WALKS["sequential_attention"]
+IN_THE_PAPER = 3_000_000_000  # rows
 
 
-def prepare(folder: str) -> tuple[Stream, AttentionOnFiles]:
-    options = AttentionOnFiles(batch_size=BATCH, log1p=True)
-    return read_stream(f"{folder}/*.parquet", "click", options, options.buckets), options
+def prepare(files: list[str], batch: int | None) -> tuple[Stream, AttentionOnFiles, int]:
+    options = AttentionOnFiles(log1p=True, batch_size=batch)
+    stream = read_stream(files, "click", options, options.buckets)
+    return stream, options, batch_size_for(stream, METHOD.schedule(K, options), options)
 
 
 def train(stream: Stream, options: AttentionOnFiles, coming: Iterable[Batch]) -> list[str]:
-    schedule = attention.plan(K, options)
-    trace = attention.choose(stream, 0, options, pick_device("auto"), schedule, coming, lambda rows: None)
+    schedule = METHOD.schedule(K, options)
+    device = pick_device("auto")
+    trace = choose(stream, 0, options, device, schedule, METHOD.make_gate, coming, lambda rows: None)
     return [stream.names[f] for f in trace.order]
 
 
-def rates(folder: str, rounds: int) -> dict[str, Any]:
-    """Seconds from files and from memory, taking turns."""
-    stream, options = prepare(folder)
-    held = list(attention.batches_of(stream, options, BATCH, 0))
-    works = [
-        lambda: train(stream, options, attention.batches_of(stream, options, BATCH, 0)),
-        lambda: train(stream, options, held),
-        lambda: deque(attention.batches_of(stream, options, BATCH, 0), maxlen=0),
-    ]
-    files, memory, reading = in_turns(works, rounds, 1)
-    return {
-        "rows": int(stream.expected),
-        "device": str(pick_device("auto")),
-        "threads": torch.get_num_threads(),
-        "files_s": files,
-        "memory_s": memory,
-        "reading_alone_s": reading,
-        "share_of_memory_rate": ratio(memory, files),
-    }
-
-
-def peak(folder: str, rounds: int) -> dict[str, Any]:
+def peak(files: list[str], batch: int | None, rounds: int) -> dict[str, Any]:
     """One selection from files alone, for its memory."""
-    stream, options = prepare(folder)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    stream, options, size = prepare(files, batch)
+    before = _peak_mib()
     started = time.perf_counter()
-    features = train(stream, options, attention.batches_of(stream, options, BATCH, 0))
+    features = train(stream, options, batches_of(stream, options, size, 0))
     return {
         "rows": int(stream.expected),
+        "batch_size": size,
         "seconds": time.perf_counter() - started,
         "before_mib": before,
-        "peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
-        "found": len(set(features) & set(PLANTED)),
+        "peak_mib": _peak_mib(),
+        "features": features,
+        "planted_at_k": [len(set(features[:k]) & set(PLANTED)) for k in range(1, K + 1)],
+        "in_order_at_k": [set(features[:k]) == set(list(PLANTED)[:k]) for k in range(1, K + 1)],
     }
 
 
-WORKS = {"rates": rates, "peak": peak}
+def rates(files: list[str], batch: int | None, rounds: int) -> dict[str, Any]:
+    """Seconds from files and from memory, taking turns; then each stage, and what a step is made of."""
+    stream, options, size = prepare(files, batch)
+    device = pick_device("auto")
+    held = list(batches_of(stream, options, size, 0))
+    works = [
+        lambda: train(stream, options, batches_of(stream, options, size, 0)),
+        lambda: train(stream, options, held),
+    ]
+    from_files, from_memory = in_turns(works, rounds, 1)
+    return {
+        "rows": int(stream.expected),
+        "batch_size": size,
+        "device": str(device),
+        "threads": torch.get_num_threads(),
+        "files_s": from_files,
+        "memory_s": from_memory,
+        "share_of_memory_rate": ratio(from_memory, from_files),
+        "memory_rows_a_second": stream.expected / min(from_memory),
+        "a_row": sizes(stream, options, device),
+        "stages_rows_a_second": stages(stream, options, size, device),
+        "parts_of_a_step": parts_of_a_step(stream, options, held, device),
+    }
 
 
-def apart(work: str, folder: Path, rounds: int) -> dict[str, Any]:
-    command = [sys.executable, __file__, "--work", work, "--folder", str(folder), "--rounds", str(rounds)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
+WORKS = {"peak": peak, "rates": rates}
+
+
+def _peak_mib() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def apart(work: str, files: list[Path], batch: int | None, rounds: int) -> dict[str, Any]:
+    told = {"work": work, "files": [str(path) for path in files], "batch": batch, "rounds": rounds}
+    command = [sys.executable, __file__, "--work", json.dumps(told)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
     return dict(json.loads(done.stdout.splitlines()[-1]))
+
+
+def make_log(folder: Path, rows: int) -> tuple[list[Path], float | None]:
+    """The log, and the rows a second it was written at; one that is there is taken as it is."""
+    there = sorted(folder.glob("clicks-*.parquet"))
+    if there and sum(pq.read_metadata(path).num_rows for path in there) == rows:
+        return there, None
+    started = time.perf_counter()
+    log = click_log(folder, rows, rows_per_file=min(1_000_000, -(-rows // 10)))
+    return list(log.files), rows / (time.perf_counter() - started)
+
+
+def measure(folder: Path, given: argparse.Namespace) -> dict[str, Any]:
+    files, written = make_log(folder, given.rows)
+    short = files[: max(1, len(files) // 10)]
+    peaks = [apart("peak", some, given.batch, 1) for some in (short, files)]
+    compared = apart("rates", short, peaks[-1]["batch_size"], given.rounds)
+    return {"peaks": peaks, "rates": compared, "written_rows_a_second": written}
+
+
+def show(results: dict[str, Any]) -> None:
+    compared = results["rates"]
+    print_table(
+        ["rows", "batch", "seconds", "rows a second", "peak MiB", "planted among the first 1..8"],
+        [
+            [
+                p["rows"],
+                p["batch_size"],
+                p["seconds"],
+                round(p["rows"] / p["seconds"]),
+                round(p["peak_mib"]),
+                " ".join(map(str, p["planted_at_k"])),
+            ]
+            for p in results["peaks"]
+        ],
+    )
+    print()
+    memory = compared["memory_rows_a_second"]
+    found = compared["stages_rows_a_second"] | {"training, from memory": memory}
+    print_table(["stage", "rows a second"], [[name, round(rate)] for name, rate in found.items()])
+    print()
+    print_table(
+        ["part of a step", "microseconds", "calls"],
+        [[p["name"], p["microseconds"], p["calls"]] for p in compared["parts_of_a_step"][:12]],
+    )
+    rate = results["peaks"][-1]["rows"] / results["peaks"][-1]["seconds"]
+    share = compared["share_of_memory_rate"]
+    print(f"\nFrom files at {share:.2f} of the rate from memory, on {compared['device']}")
+    print(f"The bottleneck is {bottleneck(compared['stages_rows_a_second'], memory)}")
+    print(f"3 billion rows would take {IN_THE_PAPER / rate / 86_400:.2g} days at {rate:,.0f} rows a second")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, default=500_000, help="of the short log; the long has four times")
+    parser.add_argument("--rows", type=int, default=2_000_000, help="of the long log")
+    parser.add_argument("--folder", help="where the log is, or is to be; a temporary one if left out")
+    parser.add_argument("--batch", type=int, help="rows in a batch, where not by the rule")
     parser.add_argument("--rounds", type=int, default=2)
-    parser.add_argument("--work", choices=list(WORKS))
-    parser.add_argument("--folder")
+    parser.add_argument("--name", default="stream", help="of the record")
+    parser.add_argument("--work", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.work:
-        print(json.dumps(WORKS[given.work](given.folder, given.rounds)))
+        told = json.loads(given.work)
+        print(json.dumps(WORKS[told.pop("work")](**told)))
         return
     with tempfile.TemporaryDirectory() as place:
-        short, long = Path(place) / "short", Path(place) / "long"
-        started = time.perf_counter()
-        click_log(short, given.rows)
-        click_log(long, 4 * given.rows)
-        written = 5 * given.rows / (time.perf_counter() - started)
-        peaks = [apart("peak", folder, 1) for folder in (short, long)]
-        compared = apart("rates", short, given.rounds)
-    print_table(
-        ["rows", "seconds", "rows a second", "peak MiB", "planted found"],
-        [
-            [
-                p["rows"],
-                p["seconds"],
-                round(p["rows"] / p["seconds"]),
-                round(p["peak_mib"]),
-                p["found"],
-            ]
-            for p in peaks
-        ],
-    )
-    share, device = compared["share_of_memory_rate"], compared["device"]
-    print(f"\nFrom files at {share:.2f} of the rate from memory, on {device}")
-    results = {"peaks": peaks, "rates": compared, "written_rows_a_second": written}
-    write_record("stream", f"python benchmarks/stream.py --rows {given.rows}", results)
+        results = measure(Path(given.folder or place), given)
+    show(results)
+    write_record(given.name, f"python benchmarks/stream.py --rows {given.rows}", results)
 
 
 if __name__ == "__main__":

@@ -15,8 +15,9 @@ import typer
 from seqatt.command_inputs import TaskName, amount, make_folder, settings_of, split_columns
 from seqatt.compare_command import EXAMPLES, compare
 from seqatt.data_commands import data_app
+from seqatt.demo_command import demo
 from seqatt.method_commands import list_methods
-from seqatt.stream_inputs import named_columns, stream_options, streams
+from seqatt.stream_inputs import as_rank, keeping_options, named_columns, stream_options, streams, with_folder
 from seqatt.version import __version__
 
 app = typer.Typer(
@@ -29,6 +30,7 @@ app = typer.Typer(
 )
 app.add_typer(data_app, name="data")
 app.command("methods")(list_methods)
+app.command()(demo)
 app.command(epilog=EXAMPLES)(compare)
 
 
@@ -62,7 +64,9 @@ def _root(
     "  seqatt select data.csv --target label -k 10 --method forest --set trees=200\n\n"
     "  seqatt select data.tsv.gz --target label -k 5 --json | jq .features\n\n"
     "  seqatt select 'clicks/*.parquet' --target click -k 20 --out run/\n\n"
-    "Exit code: 0 done, 1 failed (one line on stderr says why), 2 wrong usage, 130 interrupted."
+    "  torchrun --nproc-per-node 8 -m seqatt select clicks/ --target click -k 20 --out run/ --resume\n\n"
+    "Exit code: 0 done, 1 failed (one line on stderr says why), 2 wrong usage, 130 interrupted, 143 told to "
+    "end (SIGTERM) and kept: go on with --resume."
 )
 def select(
     files: Annotated[
@@ -130,6 +134,18 @@ def select(
     negatives_kept: Annotated[
         float | None, typer.Option(help="Share of negatives that a down-sampled log kept.")
     ] = None,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(help="Folder for checkpoints of a streamed run; by default in the folder of --out."),
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on from the last checkpoint.")] = False,
+    checkpoint_every: Annotated[float | None, typer.Option(help="Seconds between them; 60.")] = None,
+    on_full_disk: Annotated[
+        str | None, typer.Option(help="When one cannot be written: warn (and train on) or stop.")
+    ] = None,
+    on_bad_file: Annotated[
+        str | None, typer.Option(help="When streamed data cannot be read: stop, or skip and report.")
+    ] = None,
 ) -> None:
     """Choose the k features of a table that predict a column best.
 
@@ -167,8 +183,9 @@ def select(
     from seqatt.holdout import score_beside, split_rows, without_nan
     from seqatt.terminal import show, show_scores
 
-    about_stream = stream_options(passes, categorical, log1p, negatives_kept)
-    streamed = streams(files, stream, about_stream, holdout)
+    about_stream = stream_options(passes, categorical, log1p, negatives_kept, on_bad_file)
+    about_run = keeping_options(checkpoint, resume, checkpoint_every, on_full_disk)
+    streamed = streams(files, stream, about_stream | about_run, holdout)
     about_table = sorted(set(own) & set(TABLE_OPTIONS))
     if about_table:
         raise ValueError(f"--set: {about_table[0]!r} is about the table, not an option of a method")
@@ -178,7 +195,7 @@ def select(
     if out is not None:
         make_folder(out)
     if streamed:
-        options |= about_stream | named_columns(ignore, weight)
+        options |= about_stream | named_columns(ignore, weight) | with_folder(about_run, out, method)
         train: tuple[Any, Any] = (files, target)
     else:
         table = read_file(files[0])
@@ -187,15 +204,19 @@ def select(
         if weights is not None:
             options["sample_weight"] = weights.to_numpy()[rows[0]]
         train = (X.take(rows[0]), y.take(rows[0])) if holdout else (X, y)
+    rank = 0
     try:
-        selection = choose(
-            *train, features, method=method, seed=seed, device=device, progress=not as_json, **options
-        )
+        with as_rank(streamed) as rank:
+            selection = choose(
+                *train, features, method=method, seed=seed, device=device, progress=not as_json, **options
+            )
     except TrainingDiverged as error:
-        if out is None:
+        if out is None or rank:
             raise
         error.selections[0].save(out / "selection.partial.json")
         raise RuntimeError(f"{error}; what was found is in {out / 'selection.partial.json'}") from None
+    if rank:
+        return  # rank 0 speaks for all
     if out is not None:
         selection.save(out / "selection.json")
     if not as_json:
@@ -209,35 +230,6 @@ def select(
             show_scores(scores, f"on {len(rows[1]):,} rows kept aside")
     if as_json:
         print(json.dumps(selection.to_dict() | ({"holdout": without_nan(scores)} if scores else {})))
-
-
-@app.command()
-def demo(
-    seed: Annotated[int, typer.Option(help="One seed gives one answer.")] = 0,
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
-) -> None:
-    """Choose 12 of the 64 pixels of scikit-learn's handwritten digits, and see how far they go."""
-    from sklearn.datasets import load_digits
-    from sklearn.model_selection import train_test_split
-
-    from seqatt.choosing import select as choose
-    from seqatt.holdout import score_beside
-    from seqatt.terminal import show, show_pixels, show_scores
-
-    data = load_digits(as_frame=True)
-    X_train, X_test, y_train, y_test = train_test_split(
-        data.data, data.target, test_size=0.3, random_state=seed, stratify=data.target
-    )
-    print(
-        f"Handwritten digits: {len(X_train):,} images to learn from, 64 pixels, 10 classes.\n"
-        "Choosing 12 pixels with Sequential Attention ...\n"
-    )
-    selection = choose(X_train, y_train, k=12, seed=seed, device=device, progress=True)
-    show(selection, "digit")
-    show_pixels(selection.indices.tolist())
-    scores = score_beside(X_train, y_train, X_test, y_test, selection, device, {})
-    show_scores(scores, f"on {len(X_test)} images never seen")
-    print("Next: seqatt select your.csv --target your_column -k 10")
 
 
 def _widths(hidden: str) -> tuple[int, ...]:

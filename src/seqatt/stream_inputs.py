@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import glob
+import os
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +16,10 @@ LARGE = 1 << 29  # bytes on the disk from which a single file is not read whole
 
 
 def streams(files: list[str], asked: bool, about: dict[str, Any], holdout: float) -> bool:
-    """Whether the user says so, or there are several files, a folder, a pattern or a large file."""
+    """Whether the user says so, or there are several files, a folder, a pattern, a URL or a large file."""
     first = Path(files[0])
-    streamed = asked or len(files) > 1 or first.is_dir() or _is_pattern(files[0]) or _is_large(first)
+    many = len(files) > 1 or first.is_dir() or _is_pattern(files[0])
+    streamed = asked or many or "://" in files[0] or _is_large(first)
     if about and not streamed:
         option = next(iter(about)).replace("_", "-").replace("kinds", "categorical")
         raise typer.BadParameter(
@@ -28,7 +33,7 @@ def streams(files: list[str], asked: bool, about: dict[str, Any], holdout: float
 
 
 def stream_options(
-    passes: int | None, categorical: str, log1p: str, negatives_kept: float | None
+    passes: int | None, categorical: str, log1p: str, negatives_kept: float | None, on_bad_file: str | None
 ) -> dict[str, Any]:
     """Those that were given, in the words of ``select``."""
     given = {
@@ -36,8 +41,49 @@ def stream_options(
         "kinds": dict.fromkeys(_names(categorical), "categorical") or None,
         "log1p": True if log1p == "all" else _names(log1p) or None,
         "negatives_kept": negatives_kept,
+        "on_bad_file": on_bad_file,
     }
     return {name: value for name, value in given.items() if value is not None}
+
+
+def keeping_options(
+    checkpoint: Path | None, resume: bool, every: float | None, on_full_disk: str | None
+) -> dict[str, Any]:
+    """Those that were given, in the words of ``select``."""
+    given = {
+        "checkpoint": checkpoint,
+        "resume": resume or None,
+        "checkpoint_every": every,
+        "on_full_disk": on_full_disk,
+    }
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def with_folder(about_run: dict[str, Any], out: Path | None, method: str) -> dict[str, Any]:
+    """Runs that train keep checkpoints beside their answer, unless another folder is named."""
+    from seqatt.stream.options import ON_FILES, TrainingOnFiles
+
+    trains = issubclass(ON_FILES.get(method, object), TrainingOnFiles)
+    default = {"checkpoint": out / "checkpoint"} if out is not None and trains else {}
+    return default | about_run
+
+
+@contextmanager
+def as_rank(streamed: bool) -> Iterator[int]:
+    """As one of several processes where torchrun started several; gives the number of this one."""
+    if int(os.environ.get("WORLD_SIZE", "1")) == 1:
+        yield 0
+        return
+    if not streamed:
+        raise ValueError("torchrun: several processes are for files read a batch at a time; add --stream")
+    from seqatt.stream.failures import SkippedPart
+    from seqatt.stream.ranks import joined
+
+    with joined() as rank:
+        if rank:  # what rank 0 says too need not be said again
+            warnings.simplefilter("ignore")
+            warnings.simplefilter("always", SkippedPart)
+        yield rank
 
 
 def named_columns(ignore: str, weight: str | None) -> dict[str, Any]:

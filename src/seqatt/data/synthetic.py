@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -65,31 +66,29 @@ def click_log(
             raise ValueError(f"{name}: must be a whole number of at least 1, got {value!r}")
     place = Path(folder)
     place.mkdir(parents=True, exist_ok=True)
-    files = -(-rows // rows_per_file)
-    chunks = _chunks(rows, seed)
-    left: pa.Table | None = None
-    paths = []
-    for number in range(files):
-        path = place / f"clicks-{number:05d}.parquet"
-        left = _write(path, chunks, left, min(rows_per_file, rows - number * rows_per_file))
-        paths.append(path)
+    paths = [place / f"clicks-{number:05d}.parquet" for number in range(-(-rows // rows_per_file))]
+    names = {size: _names(size) for size in set(CATEGORIES.values())}
+
+    def write(number: int) -> None:
+        first = number * rows_per_file
+        _write(paths[number], _chunks(first, min(first + rows_per_file, rows), seed, names))
+
+    # Drawing and compressing are others' code, which lets go of the interpreter: threads do.
+    with ThreadPoolExecutor(min(len(paths), os.cpu_count() or 1)) as pool:
+        list(pool.map(write, range(len(paths))))
     return ClickLog(tuple(paths), "click", tuple(PLANTED))
 
 
-def _write(path: Path, chunks: Iterator[Any], left: Any, rows: int) -> Any:
-    """One file, whole or not at all; what it has no room for comes back."""
+def _write(path: Path, chunks: Iterator[Any]) -> None:
+    """One file, whole or not at all."""
     unfinished = path.with_name(f".{path.name}.part")
     try:
         with pq.ParquetWriter(unfinished, _schema()) as writer:
-            while rows:
-                chunk = left if left is not None else next(chunks)
-                writer.write_table(chunk.slice(0, rows))
-                left = chunk.slice(rows) if chunk.num_rows > rows else None
-                rows -= min(rows, chunk.num_rows)
+            for chunk in chunks:
+                writer.write_table(chunk)
         os.replace(unfinished, path)
     finally:
         unfinished.unlink(missing_ok=True)
-    return left
 
 
 def _schema() -> Any:
@@ -97,11 +96,12 @@ def _schema() -> Any:
     return pa.schema([*fields, *((name, pa.string()) for name in CATEGORIES)])
 
 
-def _chunks(rows: int, seed: int) -> Iterator[Any]:
-    names = {size: _names(size) for size in set(CATEGORIES.values())}
-    for number in range(-(-rows // CHUNK)):
+def _chunks(first: int, last: int, seed: int, names: dict[int, Any]) -> Iterator[Any]:
+    """The rows from ``first`` to ``last`` of the log; a chunk that two files share is drawn for both."""
+    for number in range(first // CHUNK, -(-last // CHUNK)):
+        start = number * CHUNK
         chunk = _chunk(np.random.default_rng([seed, number]), names)
-        yield chunk.slice(0, min(CHUNK, rows - number * CHUNK))
+        yield chunk.slice(max(0, first - start), min(CHUNK, last - start) - max(0, first - start))
 
 
 def _names(size: int) -> Any:

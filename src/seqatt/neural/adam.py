@@ -55,6 +55,15 @@ class Adam:
         self._steps += 1
         return _numbers(self._steps // 1024)[self._steps % 1024]
 
+    @property
+    def steps(self) -> int:
+        """Taken so far on a CPU; an accelerator counts them in ``count``."""
+        return self._steps
+
+    @steps.setter
+    def steps(self, steps: int) -> None:
+        self._steps = steps
+
     def forget(self) -> None:
         """Start afresh: moments and count to zero, so that the bias correction starts afresh too."""
         self._steps = 0

@@ -1,118 +1,209 @@
-"""Batches from files: read ahead, shuffled within a bounded buffer, every row once a pass.
+"""Batches from files: read ahead, mixed within windows, every row once a pass.
 
-The order depends on the seed and the files alone: on no clock, thread or size of a block.
+The order depends on the seed, the files and the number of shards alone: on no clock, thread, rank or size of
+a block. ``Batches`` can say where it is, and another one goes on from there.
 """
 
 from __future__ import annotations
 
-import queue
-import threading
-from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple, TypeVar
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from seqatt.stream.ahead import read_ahead
+from seqatt.stream.failures import SkippedPart
 from seqatt.stream.files import Part
+from seqatt.stream.pieces import Piece, divide
 from seqatt.stream.rows import Rows, join
+from seqatt.stream.windows import Mark, Read, Skip, Window, windows
 
-AHEAD = 4  # blocks decoded and batches drawn before they are needed
-
-Item = TypeVar("Item")
-Read = Callable[[Part], Iterator[tuple[Rows, float]]]
+Position = dict[str, Any]  # where a pass is, as JSON has it
 
 
 class Batch(NamedTuple):
-    """Some rows, and how many there will have been at the end of the pass, as far as is known by now."""
+    """Some rows, and how many there will have been at the end of the pass, as far as is known by now.
+
+    ``total`` counts those of all ranks. ``save`` and ``stop`` are what the ranks agreed to do after it.
+    """
 
     rows: Rows
     expected: float
+    total: int
+    save: bool = False
+    stop: bool = False
 
 
-def one_pass(parts: tuple[Part, ...], read: Read, size: int, buffer: int, seed: int) -> Iterator[Batch]:
-    """Every row once, in batches of ``size``; only the last may be smaller."""
-    rng = np.random.default_rng(seed)
-    order = [parts[i] for i in rng.permutation(len(parts))]
-    blocks = read_ahead(_blocks(order, read), AHEAD)
-    return read_ahead(shuffle(blocks, size, max(buffer, 2 * size), rng), AHEAD)
+class Vote(NamedTuple):
+    """What all ranks together say of the next batch."""
+
+    total: int
+    expected: float
+    save: bool = False
+    stop: bool = False
 
 
-def shuffle(blocks: Iterable[Batch], size: int, buffer: int, rng: np.random.Generator) -> Iterator[Batch]:
-    """A full buffer is mixed and half of it given out, so that rows mix across its ends too."""
-    held: list[Rows] = []
-    count = 0
-    expected = 0.0
-    out = max(size, buffer // 2 // size * size)
-    for rows, expected in blocks:
-        while rows.count:
-            some = rows.take(slice(buffer - count))
-            rows = rows.take(slice(buffer - count, None))
-            held.append(some)
-            count += some.count
-            if count == buffer:
-                mixed = join(held).take(rng.permutation(count))
-                yield from _cut(mixed.take(slice(out)), size, expected)
-                held, count = [mixed.take(slice(out, None))], buffer - out
-    if count:
-        yield from _cut(join(held).take(rng.permutation(count)), size, expected)
+Agree = Callable[[int, float, bool], Vote]  # my rows, those I expect, and whether I have failed
 
 
-def _cut(rows: Rows, size: int, expected: float) -> Iterator[Batch]:
-    for start in range(0, rows.count, size):
-        yield Batch(rows.take(slice(start, start + size)), expected)
+def alone(rows: int, expected: float, failed: bool) -> Vote:
+    """The vote of one who has nobody to ask."""
+    return Vote(rows, expected)
 
 
-def _blocks(parts: list[Part], read: Read) -> Iterator[Batch]:
-    """Decoded blocks, each with the number of rows to expect, which gets surer as files end."""
-    known = [part.rows for part in parts]
-    total = None if None in known else float(sum(rows or 0 for rows in known))
-    whole = sum(part.size for part in parts)
-    before = seen = 0
-    for part in parts:
-        for rows, share in read(part):
-            seen += rows.count
-            yield Batch(rows, total or max(seen, seen * whole / max(1.0, before + share * part.size)))
-        before += part.size
+class Reader(NamedTuple):
+    """Where rows come from: the parts, how they are read, and what a batch of none is."""
+
+    parts: Sequence[Part]
+    read: Read
+    none: Rows
 
 
-def read_ahead(items: Iterator[Item], depth: int) -> Iterator[Item]:
-    """The same items, made on a thread of their own, at most ``depth`` before they are asked for."""
-    made: queue.Queue[tuple[str, Item | BaseException | None]] = queue.Queue(depth)
-    enough = threading.Event()
+class Mixing(NamedTuple):
+    """How they are mixed and dealt: ``size`` rows in a batch of all ``shards``, ``mine`` are read here."""
 
-    def put(what: str, item: Item | BaseException | None) -> None:
-        while not enough.is_set():
-            try:
-                made.put((what, item), timeout=0.1)
-                return
-            except queue.Full:
-                continue
+    size: int
+    buffer: int
+    seed: int
+    passes: int = 1
+    shards: int = 1
+    mine: tuple[int, ...] = (0,)
+    skip: bool = False
 
-    def work() -> None:
+
+class Batches:
+    """All passes, each in an order of its own; once one is over, the number of rows is known."""
+
+    def __init__(
+        self,
+        reader: Reader,
+        mixing: Mixing,
+        *,
+        agree: Agree = alone,
+        position: Position | None = None,
+    ) -> None:
+        self._reader, self._mixing = reader, mixing
+        self._agree = agree
+        self._pass, self._rows, self._known = 0, 0, 0
+        self.skips: list[dict[str, Any]] = []
+        self._from: dict[str, list[int]] = {}
+        if position is not None:
+            self._pass, self._rows, self._known = position["pass"], position["rows"], position["known"]
+            self.skips = [skip for skip in position["skips"] if skip["shard"] in mixing.mine]
+            self._from = position["shards"]
+        self._shards: list[_Shard] = []
+
+    def __iter__(self) -> Iterator[Batch]:
         try:
-            for item in items:
-                put("item", item)
-                if enough.is_set():
-                    break
-            else:
-                put("end", None)
-        except BaseException as error:
-            put("error", error)
+            while self._pass < self._mixing.passes:
+                self._open()
+                while batch := self._next():
+                    self._rows += batch.total
+                    yield batch
+                self._close()
+                self._known, self._rows, self._from = self._rows, 0, {}
+                self._pass += 1
         finally:
-            close = getattr(items, "close", None)
-            if close is not None:
-                close()
+            self._close()
 
-    thread = threading.Thread(target=work, daemon=True, name="seqatt-read-ahead")
-    thread.start()
-    try:
-        while True:
-            what, item = made.get()
-            if what == "error":
-                assert isinstance(item, BaseException)
-                raise item
-            if what == "end":
-                return
-            yield item  # type: ignore[misc]
-    finally:
-        enough.set()
-        thread.join()
+    def position(self) -> Position:
+        """Behind the last batch given; each rank knows of its own shards alone."""
+        return {
+            "pass": self._pass,
+            "rows": self._rows,
+            "known": self._known,
+            "shards": {str(shard.number): shard.position() for shard in self._shards},
+            "skips": self.skips,
+        }
+
+    def _open(self) -> None:
+        mixing = self._mixing
+        seed = [mixing.seed, self._pass]
+        order = np.random.default_rng(seed).permutation(len(self._reader.parts))
+        dealt = divide([self._reader.parts[i] for i in order], mixing.shards)
+        edges = [mixing.size * shard // mixing.shards for shard in range(mixing.shards + 1)]
+        for shard in mixing.mine:
+            size = max(1, edges[shard + 1] - edges[shard])
+            window = max(1, mixing.buffer // mixing.shards // size) * size
+            mark = self._from.get(str(shard), [*Mark(), 0])
+            ended = {
+                s["piece"]: s["row"] for s in self.skips if (s["pass"], s["shard"]) == (self._pass, shard)
+            }
+            coming = windows(
+                dealt[shard],
+                self._reader.read,
+                window,
+                [*seed, shard],
+                mark=Mark(*mark[:-1]),
+                ended=ended,
+                skip=mixing.skip,
+            )
+            self._shards.append(_Shard(shard, dealt[shard], read_ahead(coming, 1), size, mark))
+
+    def _next(self) -> Batch | None:
+        try:
+            taken = [shard.take(self._skipped) for shard in self._shards]
+        except Exception:
+            self._agree(0, 0.0, True)
+            raise
+        some = [rows for rows in taken if rows is not None]
+        rows = join(some) if some else self._reader.none
+        vote = self._agree(rows.count, sum(shard.expected for shard in self._shards), False)
+        if not vote.total:
+            return None
+        expected = float(self._known) if self._pass else vote.expected
+        return Batch(rows, expected, vote.total, vote.save, vote.stop)
+
+    def _skipped(self, shard: _Shard, skip: Skip) -> None:
+        part = shard.pieces[skip.piece].part
+        about = skip._asdict() | {"pass": self._pass, "shard": shard.number, "file": str(part.path)}
+        self.skips.append(about | {"group": part.group})
+        lost = "an unknown number of" if skip.rows is None else f"{skip.rows:,}"
+        warnings.warn(f"{skip.why}; {lost} rows were skipped", SkippedPart, stacklevel=2)
+
+    def _close(self) -> None:
+        for shard in self._shards:
+            shard.close()
+        self._shards = []
+
+
+class _Shard:
+    """Cuts the windows of one shard into batches."""
+
+    def __init__(
+        self, number: int, pieces: Sequence[Piece], coming: Iterator[Window], size: int, mark: list[int]
+    ) -> None:
+        self.number, self.pieces = number, pieces
+        self.expected = 0.0
+        self._coming, self._size = coming, size
+        self._window: Window | None = None
+        self._mark, self._taken = mark[:-1], mark[-1]  # batches taken of the window that begins there
+
+    def take(self, skipped: Callable[[_Shard, Skip], None]) -> Rows | None:
+        """The next rows, or None where there are no more."""
+        while self._window is None or self._taken * self._size >= _count(self._window):
+            window = next(self._coming, None)
+            if window is None:
+                return None
+            if self._window is not None:
+                self._taken = 0
+            self._window, self._mark, self.expected = window, list(window.mark), window.expected
+            for skip in window.skips:
+                skipped(self, skip)
+        assert self._window.rows is not None
+        start = self._taken * self._size
+        self._taken += 1
+        return self._window.rows.take(slice(start, start + self._size))
+
+    def position(self) -> list[int]:
+        return [*self._mark, self._taken]
+
+    def close(self) -> None:
+        close = getattr(self._coming, "close", None)
+        if close is not None:
+            close()
+
+
+def _count(window: Window) -> int:
+    return 0 if window.rows is None else window.rows.count

@@ -15,7 +15,7 @@ from seqatt.classic.bins import bin_edges
 from seqatt.classic.cmim import Search, default_bins, trace_of
 from seqatt.classic.counts import information_in
 from seqatt.selection import Trace
-from seqatt.stream.batches import AHEAD, read_ahead
+from seqatt.stream.ahead import AHEAD, read_ahead
 from seqatt.stream.options import CMIMOnFiles
 from seqatt.stream.rows import Rows
 from seqatt.stream.source import Stream, look_again

@@ -1,7 +1,8 @@
 """Embeddings of categories: tables of several widths, of which a step touches a few rows.
 
 Rows learn by Adagrad with one accumulator each (as recommender systems do), so that a step costs what its
-batch costs, whatever the size of the tables. Nothing here waits for the device.
+batch costs, whatever the size of the tables. A row's gradients are summed in the order of the batch, so the
+sum is the same every time. Nothing here waits for the device.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from seqatt.stream.columns import Category
 
@@ -42,36 +44,62 @@ class Table:
     ) -> None:
         self.positions = torch.tensor(positions, device=device)
         self.width = width
+        self.sizes = sizes
+        self.columns = len(positions) * width
         starts = np.cumsum([0, *sizes[:-1]])
-        self.starts = torch.tensor(starts, device=device)
+        self.starts = torch.tensor(starts, dtype=torch.int32, device=device)
         values = torch.randn(sum(sizes), width, generator=generator) * (SPREAD / width**0.5)
         self.values = values.to(device)
         self.squares = torch.full((sum(sizes),), FIRST, device=device)
-        self.pace = 1.0  # of the rate, as training cools down
-        self._rows = torch.empty(0, dtype=torch.int64)
-        self._taken = torch.empty(0)
+        self.rate = torch.tensor(RATE, device=device)
+        self._rows: Tensor = torch.empty(0, dtype=torch.int32)
 
     def look_up(self, places: Tensor) -> Tensor:
-        self._rows = (places.index_select(1, self.positions) + self.starts).reshape(-1)
-        self._taken = self.values.index_select(0, self._rows).requires_grad_()
-        return self._taken.view(len(places), -1)
+        """The embeddings (B, columns) of places (B, m), which ``collect`` then knows."""
+        self._rows = places.index_select(1, self.positions).add_(self.starts).view(-1)
+        found: Tensor = self.values.index_select(0, self._rows)
+        return found.view(len(places), self.columns)
 
-    @torch.no_grad()
-    def learn(self) -> None:
-        """A step for every row that was looked up, from the sum of its gradients in the batch."""
-        assert self._taken.grad is not None
-        rows, order = torch.sort(self._rows)
-        new = torch.ones_like(rows)
-        new[1:] = rows[1:] != rows[:-1]
-        segment = new.cumsum(0) - 1
+    def collect(self, grad: Tensor) -> tuple[Tensor, Tensor]:
+        """Each row that was looked up, once, and the sum of its gradients among all (B, columns)."""
+        rows, sums = self.merge(self._rows, grad.reshape(-1, self.width))
         # The loss is a mean: times the batch, a gradient is what its rows say, however many others there are.
-        grads = self._taken.grad[order] * (len(rows) / len(self.positions))
-        sums = torch.zeros_like(self._taken).index_add_(0, segment, grads)
-        # As many places as lookups, whatever the number of different rows: what is over adds zeros.
-        touched = torch.zeros_like(rows).index_copy_(0, segment, rows)
-        self.squares.index_add_(0, touched, sums.square().mean(1))
-        pace = self.pace * RATE / self.squares.index_select(0, touched).sqrt()
-        self.values.index_add_(0, touched, sums * -pace.unsqueeze(1))
+        return rows, sums.mul_(len(grad))
+
+    def merge(self, rows: Tensor, grads: Tensor) -> tuple[Tensor, Tensor]:
+        """Each of these rows (n,) once, and the sum of its gradients among all (n, width)."""
+        distinct, order, starts = _on_cpu(rows) if grads.device.type == "cpu" else _at_once(rows)
+        return distinct, F.embedding_bag(order, grads, starts, mode="sum")
+
+    def learn(self, rows: Tensor, sums: Tensor) -> None:
+        """A step for rows, of which only those without a gradient may be there twice."""
+        self.squares.index_add_(0, rows, sums.square().mean(1))
+        pace = self.rate / self.squares.index_select(0, rows).sqrt()
+        self.values.index_add_(0, rows, sums * -pace.unsqueeze(1))
+
+
+def _on_cpu(looked_up: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The different rows, the lookups in their order, and where in it each row's begin."""
+    keys = np.sort((looked_up.numpy().astype(np.int64) << 32) | np.arange(len(looked_up)))
+    rows = keys >> 32
+    new = np.ones(len(rows), dtype=bool)
+    np.not_equal(rows[1:], rows[:-1], out=new[1:])
+    starts = np.flatnonzero(new)
+    order = keys & 0xFFFFFFFF
+    return torch.from_numpy(rows[starts]), torch.from_numpy(order), torch.from_numpy(starts)
+
+
+def _at_once(looked_up: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The same with as many rows as lookups: those that are over are row 0, and nothing is theirs to sum."""
+    count = len(looked_up)
+    rows, order = torch.sort(looked_up, stable=True)
+    new = torch.ones_like(rows, dtype=torch.bool)
+    torch.ne(rows[1:], rows[:-1], out=new[1:])
+    slot = torch.where(new, new.cumsum(0) - 1, count)  # what is not new goes where nobody looks
+    numbers = torch.arange(count, device=rows.device)
+    starts = torch.full((count + 1,), count, device=rows.device).scatter_(0, slot, numbers)
+    touched = torch.zeros_like(starts).scatter_(0, slot, rows.long())
+    return touched[:-1], order, starts[:-1]
 
 
 def make_tables(

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import pyarrow as pa
 
 from seqatt.files import UnreadableFile
+from seqatt.stream.remote import Where
+
+
+class SkippedPart(UserWarning):
+    """A part of the data could not be read, and the run went on without it."""
 
 
 @contextmanager
-def naming(path: Path) -> Iterator[None]:
+def naming(path: Where) -> Iterator[None]:
     """Errors of the reader, as ours."""
     try:
         yield

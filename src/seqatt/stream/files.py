@@ -1,10 +1,11 @@
-"""Which files: a path, a pattern, a folder or a list of them, and the parts they are read in."""
+"""Which files: a path, a pattern, a folder, a URL or a list of them, and the parts they are read in."""
 
 from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Iterator
+import warnings
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,9 @@ from pyarrow import types as of
 
 from seqatt.files import ARROW, COMPRESSED, PARQUET, TEXT, UnreadableFile
 from seqatt.stream import ipc, text
-from seqatt.stream.failures import naming
+from seqatt.stream.failures import SkippedPart, naming
 from seqatt.stream.kinds import compatible, reading_type, words
+from seqatt.stream.remote import Url, Where, find_urls, is_url, local_path
 from seqatt.table import Kind
 
 CELLS, FEWEST, MOST = 1 << 22, 1 << 12, 1 << 16  # values, and rows at least and at most, read at a time
@@ -28,7 +30,7 @@ class Part:
     ``rows`` is None where the file does not say; ``size`` is in bytes, as they lie on the disk.
     """
 
-    path: Path
+    path: Where
     group: int | None
     rows: int | None
     size: int
@@ -40,6 +42,7 @@ class Files:
 
     types: dict[str, Any]
     parts: tuple[Part, ...]
+    bad: tuple[tuple[Where, str], ...] = ()  # files left out, and why
 
     @property
     def rows(self) -> int | None:
@@ -52,17 +55,22 @@ class Files:
         return sum(part.size for part in self.parts)
 
 
-def find_files(where: Any, argument: str = "X") -> list[Path]:
+def find_files(where: Any, argument: str = "X") -> list[Where]:
     """Every file that is meant, once, sorted within each thing that was named."""
     named = where if isinstance(where, list | tuple) else [where]
     found = dict.fromkeys(path for each in named for path in _expand(os.fspath(each), argument))
     return list(found)
 
 
-def _expand(named: str, argument: str) -> list[Path]:
+def _expand(named: str, argument: str) -> Sequence[Where]:
+    if is_url(named):
+        here = local_path(named)
+        if here is None:
+            return find_urls(named, _is_table, argument)
+        named = here
     path = Path(named)
     if path.is_dir():
-        inside = sorted(p for p in path.rglob("*") if p.is_file() and _is_table(p, path))
+        inside = sorted(p for p in path.rglob("*") if p.is_file() and _is_table(p, p.relative_to(path).parts))
         if not inside:
             known = ", ".join([*PARQUET, *TEXT, *ARROW])
             raise UnreadableFile(f"{argument}: no file in {path} ends in one of {known}")
@@ -76,35 +84,45 @@ def _expand(named: str, argument: str) -> list[Path]:
     return matched
 
 
-def _is_table(path: Path, folder: Path) -> bool:
-    """Engines leave ``_SUCCESS``, ``.crc`` and the like beside their tables."""
-    hidden = any(name.startswith((".", "_")) for name in path.relative_to(folder).parts)
+def _is_table(path: Where, names: tuple[str, ...]) -> bool:
+    """By its ending, and not hidden: engines leave ``_SUCCESS``, ``.crc`` and the like beside tables."""
+    hidden = any(name.startswith((".", "_")) for name in names)
     return not hidden and _ending(path)[0] in (*PARQUET, *TEXT, *ARROW)
 
 
-def _ending(path: Path) -> tuple[str, str | None]:
+def _ending(path: Where) -> tuple[str, str | None]:
     suffixes = [s.lower() for s in path.suffixes]
     compression = COMPRESSED.get(suffixes[-1]) if suffixes else None
     return ([""] + (suffixes[:-1] if compression else suffixes))[-1], compression
 
 
-def open_files(where: Any, argument: str = "X") -> Files:
-    """Look at every file's own description; a file of another make is named and refused."""
+def open_files(where: Any, argument: str = "X", *, skip: bool = False) -> Files:
+    """Look at every file's own description; a file of another make is named and refused, or left out."""
     first: dict[str, Any] = {}
     parts: list[Part] = []
+    bad: list[tuple[Where, str]] = []
     paths = find_files(where, argument)
     for path in paths:
-        with naming(path):
-            types, its = _describe(path, first)
+        try:
+            with naming(path):
+                types, its = _describe(path, first)
+            _insist_on_same(path, types, parts[0].path if parts else path, first or types)
+        except UnreadableFile as error:
+            if not skip:
+                raise
+            bad.append((path, str(error)))
+            warnings.warn(f"{error}; the whole file was skipped", SkippedPart, stacklevel=2)
+            continue
         first = first or types
-        _insist_on_same(path, types, paths[0], first)
         parts += its
+    if bad and not parts:
+        raise UnreadableFile(bad[0][1])
     if not parts or all(part.rows == 0 for part in parts):
         raise UnreadableFile(f"{paths[0]}: there are no rows")
-    return Files(first, tuple(part for part in parts if part.rows != 0))
+    return Files(first, tuple(part for part in parts if part.rows != 0), tuple(bad))
 
 
-def _describe(path: Path, first: dict[str, Any]) -> tuple[dict[str, Any], list[Part]]:
+def _describe(path: Where, first: dict[str, Any]) -> tuple[dict[str, Any], list[Part]]:
     ending, compression = _ending(path)
     size = path.stat().st_size
     if size == 0:
@@ -119,7 +137,7 @@ def _describe(path: Path, first: dict[str, Any]) -> tuple[dict[str, Any], list[P
     if ending in ARROW:
         schema, rows = ipc.describe(path)
         return _types(path, schema), [Part(path, None, rows, size)]
-    with pq.ParquetFile(path) as file:
+    with _parquet(path) as file:
         groups = [file.metadata.row_group(g) for g in range(file.metadata.num_row_groups)]
         sizes = [group.total_byte_size for group in groups]
         return _types(path, file.schema_arrow), [
@@ -127,14 +145,21 @@ def _describe(path: Path, first: dict[str, Any]) -> tuple[dict[str, Any], list[P
         ]
 
 
-def _types(path: Path, schema: Any) -> dict[str, Any]:
+def _parquet(path: Where, **how: Any) -> Any:
+    """What lies elsewhere is fetched in few large reads."""
+    if isinstance(path, Url):
+        return pq.ParquetFile(path.path, filesystem=path.filesystem, pre_buffer=True, **how)
+    return pq.ParquetFile(path, **how)
+
+
+def _types(path: Where, schema: Any) -> dict[str, Any]:
     twice = [name for name in schema.names if schema.names.count(name) > 1]
     if twice:
         raise UnreadableFile(f"{path}: column {twice[0]!r} stands twice; rename one")
     return dict(zip(schema.names, schema.types, strict=True))
 
 
-def _insist_on_same(path: Path, types: dict[str, Any], other: Path, first: dict[str, Any]) -> None:
+def _insist_on_same(path: Where, types: dict[str, Any], other: Where, first: dict[str, Any]) -> None:
     for name, kind in first.items():
         if name not in types:
             raise UnreadableFile(f"{path}: column {name!r} is missing, which {other} has")
@@ -167,7 +192,7 @@ def _row_group(part: Part, types: dict[str, Any], at_once: int) -> Iterator[tupl
     rows = 0
     # Text comes as the file has it, codes and a list of the words: each word is then looked at once.
     words = [name for name, type_ in types.items() if of.is_string(type_) or of.is_large_string(type_)]
-    with pq.ParquetFile(part.path, read_dictionary=words) as file:
+    with _parquet(part.path, read_dictionary=words, page_checksum_verification=True) as file:
         for batch in file.iter_batches(
             batch_size=at_once, row_groups=[part.group], columns=list(types), use_threads=False
         ):

@@ -4,33 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.dataset as ds
 
+from seqatt.stream.remote import Url, Where
 
-def describe(path: Path) -> tuple[Any, int | None]:
+
+def describe(path: Where) -> tuple[Any, int | None]:
     """Schema, and rows where the file has a list of its batches."""
-    with closing(pa.memory_map(str(path))) as data:
+    with closing(_open(path)) as data:
         try:
             schema = pa.ipc.open_file(data).schema
         except pa.ArrowInvalid:
             data.seek(0)
             return pa.ipc.open_stream(data).schema, None
+    if isinstance(path, Url):
+        return schema, ds.dataset(path.path, filesystem=path.filesystem, format="ipc").count_rows()
     return schema, ds.dataset(path, format="ipc").count_rows()
 
 
-def read(path: Path, names: list[str], rows: int) -> Iterator[tuple[Any, float]]:
+def _open(path: Where) -> Any:
+    return path.open() if isinstance(path, Url) else pa.memory_map(str(path))
+
+
+def read(path: Where, names: list[str], rows: int) -> Iterator[tuple[Any, float]]:
     for batch, share in _batches(path):
         chosen = batch.select(names)
         for start in range(0, batch.num_rows, rows):
             yield chosen.slice(start, rows), share
 
 
-def _batches(path: Path) -> Iterator[tuple[Any, float]]:
-    with closing(pa.memory_map(str(path))) as data:
+def _batches(path: Where) -> Iterator[tuple[Any, float]]:
+    with closing(_open(path)) as data:
         try:
             listed = pa.ipc.open_file(data)
         except pa.ArrowInvalid:

@@ -18,7 +18,7 @@ from seqatt.neural.options import check_seeds, insist_on_known
 from seqatt.neural.threads import threads_for
 from seqatt.progress import progress_bar
 from seqatt.selection import Selection
-from seqatt.stream.batches import AHEAD, read_ahead
+from seqatt.stream.ahead import AHEAD, read_ahead
 from seqatt.stream.files import open_files
 from seqatt.stream.kinds import compatible, words
 from seqatt.stream.network import Network

@@ -21,7 +21,7 @@ from seqatt.linear.remainder import FromGram
 from seqatt.linear.steps import choose_in_steps
 from seqatt.linear.threads import Floats, calm
 from seqatt.selection import Trace
-from seqatt.stream.batches import AHEAD, read_ahead
+from seqatt.stream.ahead import AHEAD, read_ahead
 from seqatt.stream.options import LinearOnFiles
 from seqatt.stream.rows import Rows
 from seqatt.stream.source import Stream

@@ -1,21 +1,52 @@
-"""The network for streams: numbers and embeddings, gated feature by feature, into an MLP."""
+"""The network for streams: numbers and embeddings, gated feature by feature, into an MLP.
+
+A step is written out, into memory that is there before it, so that it costs little more than its matrix
+products and an accelerator can replay it.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import cached_property, partial
 from itertools import pairwise
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
 
 from seqatt.neural.adam import Adam
-from seqatt.neural.losses import plain_rows
-from seqatt.stream.embeddings import make_tables
+from seqatt.neural.losses import make_loss
+from seqatt.neural.owner import Owner
+from seqatt.neural.stacked import ACTIVATIONS
+from seqatt.neural.threads import Spread
+from seqatt.stream.embeddings import RATE, make_tables
+from seqatt.stream.slices import Slice, cut
 from seqatt.stream.source import Stream
 
-ACTIVATIONS = {"relu": nn.ReLU, "gelu": nn.GELU, "silu": nn.SiLU, "tanh": nn.Tanh}
+
+class Room:
+    """Memory for one size of batch: inputs, and what a step needs, which a look alone does not."""
+
+    def __init__(
+        self, rows: int, embedded: int, layers: list[tuple[Tensor, Tensor]], grads: list[Tensor]
+    ) -> None:
+        self._rows, self._embedded, self._layers, self._grads = rows, embedded, layers, grads
+        self.inputs = layers[0][0].new_empty(rows, layers[0][0].shape[1])
+
+    @cached_property
+    def embedded(self) -> Tensor:
+        """Gradients of those inputs that come from tables."""
+        return self.inputs.new_empty(self._rows, self._embedded)
+
+    @cached_property
+    def slices(self) -> list[Slice]:
+        cuts = cut(self._rows, self.inputs.device)
+        alone = len(cuts) == 1
+        return [
+            Slice(some, self._layers, self._grads if alone else [torch.empty_like(g) for g in self._grads])
+            for some in cuts
+        ]
 
 
 class Network:
@@ -37,18 +68,29 @@ class Network:
         owners = torch.from_numpy(stream.category_owner).to(device)
         by_table = [owners[t.positions].repeat_interleave(t.width) for t in self.tables]
         self.owner = torch.cat([torch.from_numpy(stream.number_owner).to(device), *by_table])
+        self._features = Owner(self.owner, stream.features)
+        self._numbers = len(stream.number_owner)
         widths = [len(self.owner), *hidden, stream.target.outputs]
         self.layers = [_layer(n, m, generator, device) for n, m in pairwise(widths)]
-        with torch.no_grad():  # no step is spent on learning how frequent the classes are
-            self.layers[-1][1].copy_(torch.from_numpy(stream.labels.start))
-        self.activation = ACTIVATIONS[activation]()
-        params = [p for layer in self.layers for p in layer]
+        # No step is spent on learning how frequent the classes are.
+        self.layers[-1][1].copy_(torch.from_numpy(stream.labels.start))
+        self._activation = ACTIVATIONS[activation]
+        self._loss = make_loss(self.task)
         self._rate = rate
-        self.adam = Adam(params, torch.tensor(rate, device=device))
+        self.adam = Adam([p for layer in self.layers for p in layer], torch.tensor(rate, device=device))
+        self.grads = [torch.zeros_like(p) for p in self.adam.params]
+        self.moved: list[tuple[Tensor, Tensor]] = []  # rows of each table and their gradients
+        self._scaled = torch.empty_like(self.layers[0][0])
+        self._rooms: dict[int, Room] = {}
+        self._slicing: Spread | None = None
 
     def open(self, numbers: Tensor, places: Tensor) -> Tensor:
-        """The inputs (B, c): numbers, and the embeddings of places, which ``train`` goes on to teach."""
-        return torch.cat([numbers, *(table.look_up(places) for table in self.tables)], 1)
+        """The inputs (B, c): numbers, and the embeddings of places, which ``train`` goes on to teach.
+
+        They lie where the inputs of the next batch of this size will.
+        """
+        parts = [numbers, *(table.look_up(places) for table in self.tables)]
+        return torch.cat(parts, 1, out=self._room(len(numbers)).inputs)
 
     def outputs(self, x: Tensor, weights: Tensor) -> Tensor:
         """(B, o), features entering with ``weights`` (d,)."""
@@ -56,39 +98,90 @@ class Network:
         # Weights scale the first layer, not the batch: the same product, of the smaller matrix.
         out = F.linear(x, first * weights.index_select(0, self.owner), bias)
         for matrix, bias in others:
-            out = F.linear(self.activation(out), matrix, bias)
+            out = F.linear(self._activation.plain(out), matrix, bias)
         return out
 
+    @torch.no_grad()
     def train(self, x: Tensor, target: Tensor, row_weights: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
         """One step on what was just opened: the loss and the gradient with respect to ``weights`` (d,)."""
-        weights = weights.detach().requires_grad_()
-        out = self.outputs(x, weights)
-        y = target if self.task == "multiclass" else target.unsqueeze(1)
-        loss = (plain_rows(self.task, out, y) * row_weights).mean()
-        params = self.adam.params
-        for leaf in (weights, *params):
-            leaf.grad = None
-        loss.backward()  # type: ignore[no-untyped-call]
-        with torch.no_grad():
-            self.adam.step([p.grad for p in params if p.grad is not None])
-        for table in self.tables:
-            table.learn()
-        assert weights.grad is not None
-        return loss.detach(), weights.grad
+        loss, grad = self.differentiate(x, target, row_weights, weights)
+        self.learn()
+        return loss, grad
+
+    def differentiate(
+        self, x: Tensor, target: Tensor, row_weights: Tensor, weights: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """What ``train`` gives; all other gradients stay in ``grads`` and ``moved``."""
+        room = self._room(len(x))
+        wide = weights.index_select(0, self.owner)
+        torch.mul(self.layers[0][0], wide, out=self._scaled)
+        y = (target.long() if self.task == "multiclass" else target.unsqueeze(1)).unsqueeze(0)
+        shares = (row_weights / len(x)).unsqueeze(0)
+
+        def through(some: Slice) -> Tensor:
+            at = some.rows
+            columns = self._numbers, room.embedded[at]
+            return some.differentiate(
+                x[at], y[:, at], shares[:, at], self._scaled, self._loss, self._activation, columns
+            )
+
+        losses = self._spread().run([partial(through, some) for some in room.slices])
+        if len(losses) > 1:
+            for grad, first, *others in zip(self.grads, *(some.grads for some in room.slices), strict=True):
+                grad.copy_(first)
+                for other in others:
+                    grad.add_(other)
+        loss = losses[0] if len(losses) == 1 else torch.stack(losses).sum()
+        parts = torch.split(room.embedded, [table.columns for table in self.tables], 1)
+        self.moved = [table.collect(part) for table, part in zip(self.tables, parts, strict=True)]
+        by_column = torch.mul(self.layers[0][0], self.grads[0], out=self._scaled).sum(0)
+        self.grads[0].mul_(wide)
+        return loss, self._features.narrow(by_column.unsqueeze(0))[0]
+
+    def stand_still(self) -> tuple[Tensor, Tensor]:
+        """What ``differentiate`` gives and leaves where there are no rows."""
+        for grad in self.grads:
+            grad.zero_()
+        self.moved = [(table.starts[:0].long(), table.values[:0]) for table in self.tables]
+        return self._scaled.new_zeros(()), self._scaled.new_zeros(self._features.features)
+
+    def learn(self) -> None:
+        """A step along the gradients that are there."""
+        self.adam.step(self.grads)
+        for table, (rows, sums) in zip(self.tables, self.moved, strict=True):
+            table.learn(rows, sums)
 
     def set_rate(self, factor: float) -> None:
         """Scale the rates that the network was made with."""
         self.adam.rate.fill_(self._rate * factor)
         for table in self.tables:
-            table.pace = factor
+            table.rate.fill_(RATE * factor)
 
     def first_layer(self) -> Tensor:
         """The weights (1, h, c) of the first layer themselves, as gates ask for them."""
-        return self.layers[0][0].detach().unsqueeze(0)
+        return self.layers[0][0].unsqueeze(0)
 
     def shrink(self, factors: Tensor) -> None:
         """Scale what the first layer holds of each column by (1, c)."""
-        self.layers[0][0].data.mul_(factors)
+        self.layers[0][0].mul_(factors)
+
+    def _room(self, rows: int) -> Room:
+        """The first size is that of all batches but the last ones: its room may be recorded, so it stays."""
+        if rows not in self._rooms:
+            if len(self._rooms) > 1:
+                self._rooms.popitem()
+            embedded = len(self.owner) - self._numbers
+            self._rooms[rows] = Room(rows, embedded, self.layers, self.grads)
+        return self._rooms[rows]
+
+    def _spread(self) -> Spread:
+        """On a CPU a thread for each slice, as far as there are threads, and then none of torch's own."""
+        if self._slicing is None:
+            on_cpu = self.owner.device.type == "cpu"
+            self._slicing = Spread(torch.get_num_threads() if on_cpu else 1)
+            if on_cpu:
+                torch.set_num_threads(1)  # until ``threads_for`` sets it back
+        return self._slicing
 
 
 def _layer(
@@ -97,4 +190,4 @@ def _layer(
     reach = 1 / math.sqrt(inputs)  # as torch's own Linear starts
     matrix = (torch.rand(outputs, inputs, generator=generator) * 2 - 1) * reach
     bias = (torch.rand(outputs, generator=generator) * 2 - 1) * reach
-    return matrix.to(device).requires_grad_(), bias.to(device).requires_grad_()
+    return matrix.to(device), bias.to(device)

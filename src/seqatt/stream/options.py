@@ -17,6 +17,7 @@ class Reading:
     """How files are read and what their columns are.
 
     ``sample_weight`` names a column; ``negatives_kept`` is the share of negatives that a sampled log kept.
+    ``shards`` left at None is the number of ranks.
     """
 
     kinds: Mapping[str, str] = field(default_factory=dict)
@@ -29,6 +30,8 @@ class Reading:
     task: str | None = None
     look: int = 1 << 16
     buffer: int = 1 << 17
+    shards: int | None = None
+    on_bad_file: str = "stop"
 
     def __post_init__(self) -> None:
         if not isinstance(self.kinds, Mapping):
@@ -46,6 +49,8 @@ class Reading:
             one_of("task", self.task, [task for task in TASKS if task != "multilabel"])
         check_whole(self, "look", least=2)
         check_whole(self, "buffer", least=2)
+        check_whole(self, "shards", least=1, optional=True)
+        one_of("on_bad_file", self.on_bad_file, ["stop", "skip"])
 
     def record(self) -> dict[str, Any]:
         """For ``Selection.settings``: plain values."""
@@ -150,6 +155,8 @@ class LinearOnFiles(Reading):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.on_bad_file == "skip":
+            raise ValueError("on_bad_file: methods that train can skip; this one stops, so use 'stop'")
         check_whole(self, "max_categories", least=2)
 
 

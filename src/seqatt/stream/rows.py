@@ -24,7 +24,20 @@ class Rows:
         return len(self.weights)
 
     def take(self, which: slice | NDArray[np.int64]) -> Rows:
-        return Rows(self.numbers[which], self.places[which], self.target[which], self.weights[which])
+        """A slice of them is a look at the same memory, a list of numbers a copy."""
+        if isinstance(which, slice):
+            return Rows(self.numbers[which], self.places[which], self.target[which], self.weights[which])
+        return Rows(
+            _pick(self.numbers, which),
+            _pick(self.places, which),
+            _pick(self.target, which),
+            _pick(self.weights, which),
+        )
+
+
+def _pick(values: NDArray[Any], which: NDArray[np.int64]) -> NDArray[Any]:
+    """Numbers are taken as good, for they come from a permutation: NumPy is then three times as fast."""
+    return values.take(which, axis=0, mode="clip")
 
 
 def join(some: Sequence[Rows]) -> Rows:

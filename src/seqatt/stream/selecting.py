@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import fields
 from typing import Any
 
 import torch
@@ -13,11 +14,15 @@ from seqatt.progress import progress_bar
 from seqatt.selection import Selection, Trace, TrainingDiverged, describe_environment, make_selection
 from seqatt.source import resolve_k
 from seqatt.stream import cmim, least_squares, walk
+from seqatt.stream.keeping import Keeper, Keeping
 from seqatt.stream.options import CMIMOnFiles, LinearOnFiles, TrainingOnFiles, make_options
+from seqatt.stream.ranks import Team, own_device
 from seqatt.stream.source import Stream, read_stream
+from seqatt.stream.training import Training, share_out
 from seqatt.stream.walks import WALKS
 
 KNOWN = 1 << 12  # categories that a linear method counts before it keeps the most frequent
+SHARED = ("sequential_attention",)  # methods that several ranks can run together
 
 
 def select_files(
@@ -32,13 +37,20 @@ def select_files(
     options: dict[str, Any],
 ) -> list[Selection]:
     """A selection for each seed; every seed reads the files once a pass."""
+    about_run = {f.name: options.pop(f.name) for f in fields(Keeping) if f.name in options}
+    keeping = Keeping(**about_run)
     made = make_options(method, options)
     stream = read_stream(where, target, made, made.buckets if isinstance(made, TrainingOnFiles) else KNOWN)
     count = resolve_k(k, stream.features)
+    team = Team(own_device(device), keeping.rank_timeout)
+    if method not in SHARED and team.size > 1:
+        raise ValueError(f"method: {method!r} runs in one process; start it without torchrun")
     if isinstance(made, LinearOnFiles):
+        if about_run.get("checkpoint") is not None:
+            raise ValueError(f"checkpoint: {method!r} reads the files once and keeps none; leave it out")
         return _count(stream, count, method, made, seeds, device, progress)
     assert isinstance(made, TrainingOnFiles)
-    return [_train(stream, count, method, made, seed, device, progress) for seed in seeds]
+    return _train(stream, count, method, made, seeds, own_device(device), progress, team, keeping)
 
 
 def _train(
@@ -46,27 +58,40 @@ def _train(
     k: int,
     method: str,
     options: TrainingOnFiles,
-    seed: int,
+    seeds: Sequence[int],
     device: torch.device,
     progress: bool,
-) -> Selection:
+    team: Team,
+    keeping: Keeping,
+) -> list[Selection]:
     its = WALKS[method]
     schedule = its.schedule(k, options)
     resolved = walk.settings(stream, schedule, options)
-    started = time.perf_counter()
+    resolved |= {"shards": share_out(options, resolved["batch_size"], team.size)}
     rows = round(options.passes * stream.expected)
-    coming = walk.batches_of(stream, options, resolved["batch_size"], seed)
 
-    def selection(trace: Trace) -> Selection:
-        seconds = time.perf_counter() - started
+    def selection(seed: int, trace: Trace, seconds: float) -> Selection:
         return _selection(stream, trace, k, method, seed, resolved, device, seconds)
 
-    with progress_bar(its.title, rows, shown=progress) as advance:
-        try:
-            trace = walk.choose(stream, seed, options, device, schedule, its.make_gate, coming, advance)
-        except Diverged as error:
-            raise TrainingDiverged(str(error), [selection(trace) for trace in error.traces]) from None
-    return selection(trace)
+    keeper = Keeper(keeping, team.rank == 0)
+    training = Training(stream, options, its, schedule, resolved, device, team, keeper)
+    try:
+        training.begin(method, k, seeds)
+        for seed in seeds:
+            if seed in training.finished:
+                continue
+            started = time.perf_counter()
+            with progress_bar(its.title, rows, shown=progress and team.rank == 0) as advance:
+                try:
+                    trace = training.trial(seed, advance)
+                except Diverged as error:
+                    seconds = time.perf_counter() - started
+                    found = [selection(seed, trace, seconds) for trace in error.traces]
+                    raise TrainingDiverged(str(error), found) from None
+            training.finish(seed, trace, time.perf_counter() - started, last=seed == seeds[-1])
+    finally:
+        training.end()
+    return [selection(seed, *training.finished[seed]) for seed in seeds]
 
 
 def _count(

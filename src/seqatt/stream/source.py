@@ -17,6 +17,7 @@ from seqatt.stream.files import Files, Part, open_files, read_part
 from seqatt.stream.kinds import decide_kinds, kind_of
 from seqatt.stream.labels import Labels, fit_labels, read_weights
 from seqatt.stream.options import Reading
+from seqatt.stream.pieces import Piece
 from seqatt.stream.rows import Rows
 from seqatt.table import Kind
 from seqatt.target import Target
@@ -65,12 +66,34 @@ class Stream:
         return np.array([self.names.index(c.name) for c in self.categories], dtype=np.int64)
 
     def read(self, part: Part) -> Iterator[tuple[Rows, float]]:
-        """A part, decoded; what is wrong with its values is said with its name."""
-        for batch, share in read_part(part, self.types, self.kinds):
-            try:
-                yield self.decode(batch), share
-            except ValueError as error:
-                raise ValueError(f"{part.path}: {error}") from None
+        """A part, decoded, and how much of it has been read by then."""
+        return self.read_piece(Piece(part), 0)
+
+    def read_piece(self, piece: Piece, skip: int) -> Iterator[tuple[Rows, float]]:
+        """The same for some of its rows, without the first ``skip``; wrong values are told with the file."""
+        first = 0
+        for batch, share in read_part(piece.part, self.types, self.kinds):
+            own = piece.cut(batch, first)
+            first += batch.num_rows
+            passed = min(skip, own.num_rows)
+            skip -= passed
+            if own.num_rows > passed:
+                try:
+                    yield self.decode(own.slice(passed)), share
+                except ValueError as error:
+                    raise ValueError(f"{piece.part.path}: {error}") from None
+            if piece.ends_before(first):
+                return
+
+    def no_rows(self) -> Rows:
+        """A batch of none, in the shapes of all others."""
+        kind = np.int64 if self.target.task == "multiclass" else np.float32
+        return Rows(
+            np.empty((0, sum(n.width for n in self.numbers)), dtype=np.float32),
+            np.empty((0, len(self.categories)), dtype=np.int32),
+            np.empty(0, dtype=kind),
+            np.empty(0, dtype=np.float32),
+        )
 
     def decode(self, batch: Any) -> Rows:
         # A line for each column, written whole, then turned: single cells of rows are far apart.
@@ -89,7 +112,8 @@ class Stream:
 
 def read_stream(where: Any, target: Any, options: Reading, most_places: int) -> Stream:
     """Check all that can be checked before any work: names, types, and what the first look shows."""
-    files = open_files(where)
+    skip = options.on_bad_file == "skip"
+    files = open_files(where, skip=skip)
     inputs = _features(files, target, options)
     kinds = decide_kinds(files.types, inputs, options.kinds)
     if options.log1p and not isinstance(options.log1p, bool):
@@ -98,7 +122,7 @@ def read_stream(where: Any, target: Any, options: Reading, most_places: int) -> 
                 raise ValueError(f"log1p: {name!r} is not a numeric feature")
     apart = [target, *([options.sample_weight] if options.sample_weight else [])]
     types = {name: files.types[name] for name in [*inputs, *apart]}
-    table, expected = _look(files, types, kinds, options.look)
+    table, expected = _look(files, types, kinds, options.look, skip)
     names = sorted(inputs)
     numbers = tuple(
         fit_number(
@@ -157,7 +181,9 @@ def _features(files: Files, target: Any, options: Reading) -> list[str]:
     return inputs
 
 
-def _look(files: Files, types: dict[str, Any], kinds: dict[str, Kind], rows: int) -> tuple[Any, float]:
+def _look(
+    files: Files, types: dict[str, Any], kinds: dict[str, Kind], rows: int, skip: bool = False
+) -> tuple[Any, float]:
     """A table of the first rows of some parts, and how many rows there seem to be in all."""
     parts = files.parts
     spread = dict.fromkeys(parts[i * len(parts) // LOOKED_AT] for i in range(LOOKED_AT))
@@ -167,14 +193,18 @@ def _look(files: Files, types: dict[str, Any], kinds: dict[str, Kind], rows: int
         wanted, share = min(each, rows - taken), 1.0
         if wanted <= 0:
             break
-        for batch, share in read_part(part, types, kinds):  # noqa: B007
-            some = batch.slice(0, wanted)
-            tables.append(_plain(some, kinds))
-            wanted -= some.num_rows
-            taken += some.num_rows
-            seen += batch.num_rows
-            if wanted <= 0:
-                break
+        try:
+            for batch, share in read_part(part, types, kinds):  # noqa: B007
+                some = batch.slice(0, wanted)
+                tables.append(_plain(some, kinds))
+                wanted -= some.num_rows
+                taken += some.num_rows
+                seen += batch.num_rows
+                if wanted <= 0:
+                    break
+        except UnreadableFile:
+            if not skip:
+                raise  # else it is told of when its turn comes
         size += share * part.size
     if not seen:
         raise UnreadableFile(f"{parts[0].path}: there are no rows")

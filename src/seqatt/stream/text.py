@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv as plain_csv
 import io
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -13,12 +12,13 @@ from pyarrow import csv
 
 from seqatt.files import UnreadableFile
 from seqatt.stream.kinds import reading_type
+from seqatt.stream.remote import Url, Where
 
 BLOCK = 1 << 22  # bytes of text parsed at a time
 LONGEST = 1 << 26  # of a single line: beyond it a quote was not closed
 
 
-def describe(path: Path, delimiter: str, compression: str | None, first: dict[str, Any]) -> dict[str, Any]:
+def describe(path: Where, delimiter: str, compression: str | None, first: dict[str, Any]) -> dict[str, Any]:
     """Columns and types, guessed from the first block; later files only need the same names."""
     block = next(_blocks(path, compression), (b"", 0.0))[0]
     names = _header(block, delimiter)
@@ -36,7 +36,7 @@ def describe(path: Path, delimiter: str, compression: str | None, first: dict[st
 
 
 def read(
-    path: Path, delimiter: str, compression: str | None, types: dict[str, Any], rows: int
+    path: Where, delimiter: str, compression: str | None, types: dict[str, Any], rows: int
 ) -> Iterator[tuple[Any, float]]:
     """The columns in ``types``, as those types."""
     names: list[str] | None = None
@@ -67,10 +67,10 @@ def _parse(block: bytes, delimiter: str, names: list[str] | None, types: dict[st
     )
 
 
-def _blocks(path: Path, compression: str | None) -> Iterator[tuple[bytes, float]]:
+def _blocks(path: Where, compression: str | None) -> Iterator[tuple[bytes, float]]:
     """Whole lines, and the share of the file that has been read by then."""
     left = b""
-    with pa.OSFile(str(path)) as raw:
+    with path.open() if isinstance(path, Url) else pa.OSFile(str(path)) as raw:
         size = raw.size()
         with pa.CompressedInputStream(raw, compression) if compression else raw as stream:
             while more := stream.read(BLOCK):

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import accumulate
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from seqatt.neural.capture import Recorder
 from seqatt.neural.engine import Diverged
 from seqatt.neural.gates.gate import Gate
 from seqatt.neural.rows import Batch as Seen
@@ -19,12 +21,15 @@ from seqatt.neural.schedule import Phase, Schedule
 from seqatt.neural.state import State
 from seqatt.neural.threads import threads_for
 from seqatt.selection import Step, Trace
-from seqatt.stream import batches
-from seqatt.stream.batches import Batch
+from seqatt.stream.batches import Batch, Batches, Mixing, Reader
+from seqatt.stream.carrier import Arrived, Carrier
+from seqatt.stream.exchange import train_together
 from seqatt.stream.network import Network
 from seqatt.stream.options import TrainingOnFiles
-from seqatt.stream.rows import Rows
+from seqatt.stream.ranks import ALONE, Team
+from seqatt.stream.snapshot import Arrays, Held, lasting, restore
 from seqatt.stream.source import Stream
+from seqatt.stream.traces import plain_step, read_step
 
 STEPS_A_CHOICE, STEPS = 32, 400  # that a batch size is chosen for, and for all choices together
 FEW_STEPS = 20  # a choice from fewer is told of
@@ -58,6 +63,17 @@ def settings(stream: Stream, schedule: Schedule, options: TrainingOnFiles) -> di
     return options.record() | {"batch_size": size, "phases": len(schedule)}
 
 
+class Course(NamedTuple):
+    """Where a trial is in its schedule."""
+
+    phase: int
+    seen: int
+
+
+Keep = Callable[["Walk", Course, bool], None]  # at this place, and whether it is to end here
+Start = Callable[["Walk"], Course | None]  # where an earlier run stopped
+
+
 def choose(
     stream: Stream,
     seed: int,
@@ -67,6 +83,10 @@ def choose(
     make_gate: MakeGate,
     coming: Iterable[Batch],
     advance: Callable[[int], None],
+    *,
+    team: Team = ALONE,
+    start: Start = lambda walk: None,
+    keep: Keep = lambda walk, course, end: None,
 ) -> Trace:
     """One trial, on the batches that are coming; ``advance`` hears of rows done.
 
@@ -75,34 +95,45 @@ def choose(
     coming = iter(coming)
     total = sum(phase.steps for phase in schedule)
     ends = [end / total for end in accumulate(phase.steps for phase in schedule)]
-    seen = 0
-    work = batch_size_for(stream, schedule, options) * stream.features * options.hidden[0]
-    with threads_for(work, device):
-        walk = Walk(stream, seed, options, device, make_gate)
-        for phase, end in zip(schedule, ends, strict=True):
-            walk.enter()
+    size = batch_size_for(stream, schedule, options)
+    with threads_for(size * stream.features * options.hidden[0], device):
+        walk = Walk(stream, seed, options, device, make_gate, team, -(-size // team.size))
+        before = start(walk)
+        first, seen = before or Course(0, 0)
+        advance(seen)
+        for number in range(first, len(schedule)):
+            phase, end = schedule[number], ends[number]
+            if before is None or number > first:
+                walk.enter()
             for batch in coming:
-                walk.step(phase, batch.rows)
-                seen += batch.rows.count
-                advance(batch.rows.count)
+                walk.step(phase, batch)
+                seen += batch.total
+                advance(batch.total)
                 if seen >= end * options.passes * batch.expected and end < 1:
                     break
+                if batch.save or batch.stop:
+                    keep(walk, Course(number, seen), batch.stop)
             walk.leave(phase)
     trace = walk.trace()
     trace.settings["rows"] = seen // options.passes
     return trace
 
 
-def batches_of(stream: Stream, options: TrainingOnFiles, size: int, seed: int) -> Iterator[Batch]:
-    """All passes, each in an order of its own; once one is over, the number of rows is known."""
-    known: int | None = None
-    for number in range(options.passes):
-        mixing = int(np.random.SeedSequence([seed, number]).generate_state(1)[0])
-        count = 0
-        for batch in batches.one_pass(stream.files.parts, stream.read, size, options.buffer, mixing):
-            count += batch.rows.count
-            yield batch if known is None else Batch(batch.rows, known)
-        known = count
+def batches_of(
+    stream: Stream,
+    options: TrainingOnFiles,
+    size: int,
+    seed: int,
+    *,
+    mine: Sequence[int] = (0,),
+    shards: int = 1,
+    **others: Any,
+) -> Batches:
+    """All passes, each in an order of its own."""
+    reader = Reader(stream.files.parts, stream.read_piece, stream.no_rows())
+    skip = options.on_bad_file == "skip"
+    mixing = Mixing(size, options.buffer, seed, options.passes, shards, tuple(mine), skip)
+    return Batches(reader, mixing, **others)
 
 
 class Walk:
@@ -115,13 +146,20 @@ class Walk:
         options: TrainingOnFiles,
         device: torch.device,
         make_gate: MakeGate,
+        team: Team,
+        most: int,
     ) -> None:
+        """``most`` rows are a rank's in a step."""
         self.device = device
+        self._team, self._most = team, most
         self.state = State(1, stream.constant, device)
         self.network = Network(
             stream, options.hidden, options.activation, options.learning_rate, options.embedding, seed, device
         )
         self.gate = make_gate(stream, self.network, options, torch.Generator().manual_seed(seed + 1))
+        self._carrier = Carrier(device)
+        # Ranks talk to each other within a step, which no recording holds.
+        self._recorder = Recorder(device, enabled=self.gate.captured and team.size == 1)
         self.everything = torch.ones(stream.features, device=device)
         self.loss = torch.zeros((), device=device)
         self.steps = 0
@@ -136,24 +174,36 @@ class Walk:
         self.steps = 0
         self._started = time.perf_counter()
 
-    def step(self, phase: Phase, rows: Rows) -> None:
+    def step(self, phase: Phase, batch: Batch) -> None:
+        """One step; an accelerator replays it, but for batches of another size than the first."""
         attended = phase.sees == "attended"
-        numbers, places, target, row_weights = (
-            send(values, self.device) for values in (rows.numbers, rows.places, rows.target, rows.weights)
-        )
-        x = self.network.open(numbers, places)
-        if attended:
-            self.gate.look(Seen(x.detach().unsqueeze(0), target, row_weights), self.state)
-        weights = self.gate.weights[0] if attended else self.everything
-        loss, grad = self.network.train(x, target, row_weights, weights)
-        self.loss += loss
+        work = partial(self._train, self._carrier.bring(batch.rows), batch.total, attended)
+        if self._carrier.recorded == batch.rows.count:
+            self._recorder.run(attended, batch.rows.count, work)
+        else:
+            work()
         self.steps += 1
+
+    @torch.no_grad()
+    def _train(self, rows: Arrived, total: int, attended: bool) -> None:
+        x = self.network.open(rows.numbers, rows.places)
+        if attended:
+            self.gate.look(Seen(x.unsqueeze(0), rows.target, rows.weights), self.state)
+        weights = self.gate.weights[0] if attended else self.everything
+        if self._team.size == 1:
+            loss, grad = self.network.train(x, rows.target, rows.weights, weights)
+        else:
+            step = x, rows.target, rows.weights, weights
+            loss, grad = train_together(self._team, self.network, step, total, self._most)
+        self.loss += loss
         if attended:
             self.gate.learn(grad.unsqueeze(0), self.state)
 
     def leave(self, phase: Phase) -> None:
         loss = float(self.loss) / max(1, self.steps)
-        scores = self.gate.scores().double().cpu().numpy()
+        judged = self.gate.scores().clone()
+        self._team.add_up([judged])
+        scores = judged.double().div_(self._team.size).cpu().numpy()
         if not (np.isfinite(loss) and np.isfinite(scores).all()):
             raise Diverged([self.trace()])
         if phase.take and not self.steps:
@@ -166,6 +216,31 @@ class Walk:
             step.taken = self.state.take(scores, phase.take)[0]
             step.scores = self._last = scores[0]
         self.records.append(step)
+
+    def about(self) -> dict[str, Any]:
+        """What ``arrays`` does not say, as JSON has it."""
+        return {
+            "steps": self.steps,
+            "records": [plain_step(step) for step in self.records],
+            "order": self.state.order[0],
+            "last": self._last.tolist(),
+            "seconds": time.perf_counter() - self._started,
+        }
+
+    def held(self) -> Iterator[tuple[str, Held]]:
+        yield "loss", self.loss
+        yield "kept", self.state.kept
+        yield "closed", self.state.closed
+        yield from lasting(self.network, self.gate)
+
+    def take_up(self, about: dict[str, Any], arrays: Arrays) -> None:
+        """Be as the walk was that said so."""
+        restore(self.held(), arrays)
+        self.steps = about["steps"]
+        self.records = [read_step(step) for step in about["records"]]
+        self.state.order[0][:] = about["order"]
+        self._last = np.array(about["last"])
+        self._started = time.perf_counter() - about["seconds"]
 
     def trace(self) -> Trace:
         return Trace(list(self.state.order[0]), self.state.rest(0, self._last), self.records)

@@ -1,0 +1,50 @@
+"""What a run is: two runs of one description give one answer, so one may go on where the other stopped."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+from seqatt.stream.source import Stream
+
+WORDS = {
+    "files": "the files have changed (names, sizes, times or numbers of rows)",
+    "look": "the first look at the files found something else",
+}
+
+
+def describe(
+    stream: Stream, method: str, k: int, seeds: list[int], resolved: dict[str, Any]
+) -> dict[str, Any]:
+    """Plain values, as JSON gives them back."""
+    about = {"method": method, "k": k, "target": stream.labels.column, "seeds": seeds}
+    return dict(json.loads(json.dumps(about | resolved | {"files": _files(stream), "look": _look(stream)})))
+
+
+def insist_on_same(saved: dict[str, Any], ours: dict[str, Any], path: Path) -> None:
+    """One sentence says what is different."""
+    for name in ours:
+        if name not in saved or saved[name] != ours[name]:
+            was = WORDS.get(name, f"{name} was {saved.get(name)!r} and is {ours[name]!r}")
+            raise ValueError(
+                f"checkpoint: {path} is of another run: {was}; say what was said then, or use another folder"
+            )
+
+
+def _files(stream: Stream) -> str:
+    times = {part.path: part.path.stat().st_mtime_ns for part in stream.files.parts}
+    return _digest([[p.path.name, p.group, p.rows, p.size, times[p.path]] for p in stream.files.parts])
+
+
+def _look(stream: Stream) -> str:
+    """What is counted in it, not what is measured: another machine may round a mean otherwise."""
+    columns: list[Any] = [[n.name, n.log1p, n.indicator, n.constant] for n in stream.numbers]
+    columns += [[c.name, c.known.tolist(), c.shared, c.constant] for c in stream.categories]
+    classes = stream.target.classes
+    return _digest([columns, stream.target.task, None if classes is None else [str(c) for c in classes]])
+
+
+def _digest(values: Any) -> str:
+    return hashlib.sha256(json.dumps(values).encode()).hexdigest()[:32]

@@ -1,0 +1,160 @@
+"""Trials that train over files: one after another, by all ranks together, each kept as it goes."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Sequence
+from contextlib import ExitStack
+from typing import Any
+
+import torch
+
+from seqatt.neural.schedule import Schedule
+from seqatt.progress import Advance
+from seqatt.selection import Trace
+from seqatt.stream import walk
+from seqatt.stream.batches import Batches, Position, Vote
+from seqatt.stream.checkpoint import Saved
+from seqatt.stream.description import describe, insist_on_same
+from seqatt.stream.keeping import Keeper, Terminated
+from seqatt.stream.options import TrainingOnFiles
+from seqatt.stream.ranks import RankGone, Team
+from seqatt.stream.snapshot import copy
+from seqatt.stream.source import Stream
+from seqatt.stream.traces import plain_trace, read_trace
+from seqatt.stream.walk import Course, Walk
+from seqatt.stream.walks import Method
+
+
+class Training:
+    """What all trials of a run share."""
+
+    def __init__(
+        self,
+        stream: Stream,
+        options: TrainingOnFiles,
+        its: Method,
+        schedule: Schedule,
+        resolved: dict[str, Any],
+        device: torch.device,
+        team: Team,
+        keeper: Keeper,
+    ) -> None:
+        self._stream, self._options, self._its, self._schedule = stream, options, its, schedule
+        self._resolved, self._device, self._team, self._keeper = resolved, device, team, keeper
+        self._stack = ExitStack()
+        self._saved: Saved | None = None
+        self._about: dict[str, Any] = {}
+        self._run: dict[str, Any] = {}
+        self.finished: dict[int, tuple[Trace, float]] = {}  # and the seconds it took
+
+    def begin(self, method: str, k: int, seeds: Sequence[int]) -> None:
+        """Find out, all ranks alike, whether there is something to go on from."""
+        self._run = describe(self._stream, method, k, list(seeds), self._resolved)
+        said = {}
+        try:
+            self._saved = self._stack.enter_context(self._keeper.open())
+            if self._saved is not None:
+                insist_on_same(self._saved.about["run"], self._run, self._saved.path)
+                said = self._saved.about
+        except ValueError as error:
+            self._team.tell(json.dumps({"error": str(error)}))
+            raise
+        self._about = json.loads(self._team.tell(json.dumps(said)))
+        if "error" in self._about:
+            raise RankGone(self._about["error"])
+        if len(set(self._team.gather_texts(json.dumps(self._run, sort_keys=True)))) > 1:
+            raise ValueError("ranks: not all ranks see the same files and options; give them the same")
+        plain = self._about.get("finished", {})
+        self.finished = {int(seed): (read_trace(trace), took) for seed, (trace, took) in plain.items()}
+
+    def end(self) -> None:
+        self._stack.close()
+
+    def trial(self, seed: int, advance: Advance) -> Trace:
+        """Train, from the start or from where an earlier run was."""
+        about = self._about if self._about.get("seed") == seed else {}
+        coming = self._batches(seed, about.get("position"))
+
+        def start(walk: Walk) -> Course | None:
+            if not about:
+                return None
+            arrays = copy(walk.held()) if self._saved is None else self._saved.arrays
+            walk.take_up(about["walk"], self._team.share(arrays))
+            return Course(about["phase"], about["seen"])
+
+        def keep(walk: Walk, course: Course, end: bool) -> None:
+            position = self._position(coming)
+            now = {"seed": seed, "position": position, "walk": walk.about(), **course._asdict()}
+            if self._team.rank == 0:
+                self._keeper.keep(self._all_of(now), copy(walk.held()), wait=end)
+            if end:
+                self._team.tell("kept")  # nobody leaves before it is written
+                warnings.warn(f"told to end; go on with resume from {self._keeper.folder}", stacklevel=2)
+                raise Terminated(self._keeper.folder)
+
+        trace = walk.choose(
+            self._stream,
+            seed,
+            self._options,
+            self._device,
+            self._schedule,
+            self._its.make_gate,
+            coming,
+            advance,
+            team=self._team,
+            start=start,
+            keep=keep,
+        )
+        if self._options.on_bad_file == "skip":
+            known = [{"file": str(path), "why": why, "rows": None} for path, why in self._stream.files.bad]
+            trace.settings["skipped"] = known + self._position(coming)["skips"]
+        return trace
+
+    def finish(self, seed: int, trace: Trace, seconds: float, last: bool) -> None:
+        """What is finished is small, and kept at once."""
+        self.finished[seed] = trace, seconds
+        self._keeper.keep(self._all_of({"over": last}), {}, wait=True)
+
+    def _all_of(self, now: dict[str, Any]) -> dict[str, Any]:
+        finished = {str(seed): (plain_trace(trace), took) for seed, (trace, took) in self.finished.items()}
+        return {"run": self._run, "finished": finished, **now}
+
+    def _batches(self, seed: int, position: Position | None) -> Batches:
+        shards = self._resolved["shards"]
+        each = shards // self._team.size
+
+        def agree(rows: int, expected: float, failed: bool) -> Vote:
+            keeper = self._keeper
+            return self._team.vote(rows, expected, keeper.due(), keeper.ending(), failed)
+
+        return walk.batches_of(
+            self._stream,
+            self._options,
+            self._resolved["batch_size"],
+            seed,
+            shards=shards,
+            mine=range(self._team.rank * each, (self._team.rank + 1) * each),
+            agree=agree,
+            position=position,
+        )
+
+    def _position(self, coming: Batches) -> Position:
+        """Where all ranks are together."""
+        said = self._team.gather_texts(json.dumps(coming.position()))
+        first, *others = (json.loads(text) for text in said)
+        for other in others:
+            first["shards"] |= other["shards"]
+            first["skips"] += other["skips"]
+        return dict(first)
+
+
+def share_out(options: TrainingOnFiles, size: int, ranks: int) -> int:
+    """How many shards there are: what the user says, else one a rank."""
+    shards = options.shards or ranks
+    if shards % ranks:
+        raise ValueError(f"shards: {shards} cannot be shared by {ranks} ranks; use a multiple of {ranks}")
+    if size < shards:
+        raise ValueError(f"batch_size: {size} rows do not go round {shards} shards; use a larger one")
+    return shards

@@ -1,0 +1,144 @@
+"""A shard's rows in windows that are mixed whole, each from a seed of its own.
+
+A window depends on nothing but where it begins, so a pass can be taken up again at any of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from seqatt.stream.ahead import AHEAD, abreast, read_ahead, readers
+from seqatt.stream.pieces import Piece
+from seqatt.stream.rows import Rows, join
+
+Read = Callable[[Piece, int], Iterator[tuple[Rows, float]]]  # a piece, without so many of its rows
+
+
+class Mark(NamedTuple):
+    """Where a window begins: at a row of a piece, after ``seen`` rows in all, of which ``lost`` were planned
+    but could not be read."""
+
+    window: int = 0
+    piece: int = 0
+    row: int = 0
+    seen: int = 0
+    lost: int = 0
+
+
+class Skip(NamedTuple):
+    """A piece that could not be read to its end. ``rows`` are those lost, where that is known."""
+
+    piece: int
+    row: int
+    rows: int | None
+    why: str
+
+
+class Window(NamedTuple):
+    mark: Mark
+    rows: Rows | None
+    expected: float
+    skips: tuple[Skip, ...]
+
+
+class _Block(NamedTuple):
+    piece: int
+    row: int
+    rows: Rows | None
+    expected: float
+    lost: int
+    skip: Skip | None
+
+
+def windows(
+    pieces: Sequence[Piece],
+    read: Read,
+    size: int,
+    seed: Sequence[int],
+    *,
+    mark: Mark,
+    ended: Mapping[int, int] | None = None,
+    skip: bool = False,
+) -> Iterator[Window]:
+    """Windows of ``size`` rows from ``mark`` on; the last one may be smaller.
+
+    ``ended`` are pieces known to end early, and where. With ``skip`` a piece that cannot be read ends there,
+    and the window says so; without, that is an error.
+    """
+    blocks = read_ahead(_blocks(pieces, read, mark, dict(ended or {}), skip), AHEAD)
+    held: list[Rows] = []
+    skips: list[Skip] = []
+    count, expected = 0, 0.0
+    for block in blocks:
+        expected = block.expected
+        if block.skip:
+            skips.append(block.skip)
+        rows, row = block.rows, block.row
+        while rows is not None and rows.count:
+            some = rows.take(slice(size - count))
+            rows = rows.take(slice(size - count, None))
+            held.append(some)
+            count += some.count
+            row += some.count
+            if count == size:
+                yield Window(mark, _mix(held, [*seed, mark.window]), expected, tuple(skips))
+                mark = Mark(mark.window + 1, block.piece, row, mark.seen + size, block.lost)
+                held, skips, count = [], [], 0
+    if count or skips:
+        mixed = _mix(held, [*seed, mark.window]) if held else None
+        yield Window(mark, mixed, expected, tuple(skips))
+
+
+def _mix(held: list[Rows], seed: list[int]) -> Rows:
+    rows = join(held)
+    return rows.take(np.random.default_rng(seed).permutation(rows.count))
+
+
+def _blocks(
+    pieces: Sequence[Piece], read: Read, mark: Mark, ended: dict[int, int], skip: bool
+) -> Iterator[_Block]:
+    """Decoded blocks, each with the number of rows to expect, which gets surer as files end."""
+    counts = [piece.rows for piece in pieces]
+    planned = None if None in counts else sum(count or 0 for count in counts)
+    whole = sum(piece.size for piece in pieces)
+    before = sum(piece.size for piece in pieces[: mark.piece])
+    given, lost = mark.seen - mark.row, mark.lost  # rows of the pieces before
+
+    def expect(seen: int, share: float, size: float) -> float:
+        if planned is not None:
+            return float(planned - lost)
+        return max(seen, seen * whole / max(1.0, before + share * size))
+
+    def reading(number: int) -> Callable[[], Iterator[tuple[Rows, float]]]:
+        row = mark.row if number == mark.piece else 0
+        left = ended.get(number, pieces[number].rows)
+        return partial(iter, ()) if left is not None and row >= left else partial(read, pieces[number], row)
+
+    numbers = range(mark.piece, len(pieces))
+    # Several pieces are read at once and given out in their order.
+    for number, found in zip(numbers, abreast(map(reading, numbers), readers()), strict=True):
+        piece, last = pieces[number], ended.get(number)
+        row = mark.row if number == mark.piece else 0
+        failure: Skip | None = None
+        try:
+            for rows, share in found:
+                if last is not None:
+                    rows = rows.take(slice(last - row))
+                expected = expect(given + row + rows.count, share, piece.size)
+                yield _Block(number, row, rows, expected, lost, None)
+                row += rows.count
+                if row == last:
+                    break
+        except ValueError as error:
+            if not skip:
+                raise
+            failure = Skip(number, row, None if piece.rows is None else piece.rows - row, str(error))
+        if failure or last is not None:
+            lost += 0 if piece.rows is None else piece.rows - row
+            yield _Block(number, row, None, expect(given + row, 1.0, piece.size), lost, failure)
+        given += row
+        before += piece.size

@@ -1,0 +1,224 @@
+"""Checkpoints: a run that was killed ends as if it had not been; what cannot be gone on from is refused."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+from filelock import FileLock
+
+import seqatt
+from seqatt.data.synthetic import click_log
+from seqatt.stream import checkpoint, training
+from seqatt.stream.keeping import Keeper
+
+QUICK = {"k": 3, "hidden": [8], "batch_size": 32, "log1p": True, "look": 500, "checkpoint_every": 0.03}
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory):
+    return click_log(tmp_path_factory.mktemp("clicks"), 3_000, rows_per_file=1_000)
+
+
+def kill(log, scratch: Path, **case) -> dict:
+    told = {
+        "files": [str(p) for p in log.files],
+        "scratch": str(scratch),
+        "ranks": 1,
+        "options": QUICK,
+    } | case
+    script = Path(__file__).parent / "mortal.py"
+    done = subprocess.run(
+        [sys.executable, script, json.dumps(told)], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return dict(json.loads(done.stdout))
+
+
+def test_a_run_killed_at_any_moment_and_resumed_gives_the_same_answer_to_the_last_bit(log, tmp_path):
+    found = kill(log, tmp_path, kills=4, options=QUICK | {"passes": 2, "batch_size": 64, "buffer": 512})
+    assert all(answer == found["whole"] for answer in found["killed"])
+
+
+@contextmanager
+def ending_when_kept(count: int = 1) -> Iterator[None]:
+    """SIGTERM to ourselves, once so many checkpoints have been begun."""
+    real, begun = Keeper.keep, []
+
+    def keep(self, *about, **others) -> None:
+        real(self, *about, **others)
+        begun.append(about)
+        if len(begun) == count:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Keeper, "keep", keep)
+        with pytest.warns(UserWarning, match="told to end; go on with resume"):
+            yield
+    assert len(begun) > count
+
+
+def choose(log, folder, **options):
+    told = QUICK | {"checkpoint": folder} | options
+    return seqatt.select_trials(log.files, target="click", seeds=told.pop("seeds", [0]), **told)
+
+
+@pytest.fixture
+def kept(log, tmp_path):
+    """The folder of a run that was told to end."""
+    folder = tmp_path / "kept"
+    with ending_when_kept(), pytest.raises(SystemExit) as ending:
+        choose(log, folder)
+    assert ending.value.code == 143
+    return folder
+
+
+def test_sigterm_saves_and_the_run_goes_on_from_there(log, kept, tmp_path):
+    assert len(checkpoint.found(kept)) <= 2
+    before = signal.getsignal(signal.SIGTERM)
+    place = checkpoint.read(checkpoint.found(kept)[-1]).about["position"]
+    assert 0 < place["rows"] < 3_000
+    [resumed] = choose(log, kept, resume=True)
+    [whole] = choose(log, tmp_path / "other")
+    assert resumed.scores.tolist() == whole.scores.tolist()
+    assert resumed.features == whole.features
+    assert signal.getsignal(signal.SIGTERM) == before
+    again = choose(log, kept, resume=True)[0]  # over: nothing is read again
+    assert again.scores.tolist() == whole.scores.tolist()
+    assert [path.suffix for path in kept.iterdir() if path.name != ".lock"] == [".npz"]
+
+
+def test_seeds_that_were_finished_are_not_trained_again(log, tmp_path):
+    both = choose(log, tmp_path / "whole", seeds=[3, 4])
+    folder = tmp_path / "kept"
+
+    started: list[int] = []
+    real = training.Training.trial
+
+    def trial(self, seed, advance):
+        started.append(seed)
+        if len(started) == 2:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return real(self, seed, advance)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(training.Training, "trial", trial)
+        with pytest.warns(UserWarning, match="told to end"), pytest.raises(SystemExit):
+            choose(log, folder, seeds=[3, 4])
+        resumed = choose(log, folder, seeds=[3, 4], resume=True)
+    assert started == [3, 4, 4]
+    assert [s.scores.tolist() for s in resumed] == [s.scores.tolist() for s in both]
+
+
+def test_an_unfinished_run_is_not_written_over(log, kept):
+    files = checkpoint.found(kept)
+    with pytest.raises(ValueError, match="holds a run that was not finished; go on with it with resume"):
+        choose(log, kept)
+    assert checkpoint.found(kept) == files
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"hidden": [9]}, r"hidden was \[8\] and is \[9\]"),
+        ({"k": 2}, "k was 3 and is 2"),
+        ({"seeds": [1]}, r"seeds was \[0\] and is \[1\]"),
+        ({"method": "group_lasso"}, "method was 'sequential_attention'"),
+    ],
+)
+def test_a_checkpoint_of_another_run_is_refused(log, kept, options, message):
+    with pytest.raises(ValueError, match=rf"is of another run: {message}"):
+        choose(log, kept, resume=True, **options)
+
+
+def test_files_that_have_changed_are_noticed(log, kept):
+    times = log.files[1].stat()
+    os.utime(log.files[1], ns=(times.st_atime_ns, times.st_mtime_ns + 1))
+    with pytest.raises(ValueError, match="another run: the files have changed"):
+        choose(log, kept, resume=True)
+
+
+def test_a_damaged_checkpoint_is_refused_and_the_one_before_it_serves(log, tmp_path):
+    folder = tmp_path / "kept"
+    [whole] = choose(log, tmp_path / "whole")
+    with ending_when_kept(2), pytest.raises(SystemExit):
+        choose(log, folder, checkpoint_every=0)
+    *_, last = checkpoint.found(folder)
+    content = bytearray(last.read_bytes())
+    for damage in (content[: len(content) // 2], b"", _flipped(content)):
+        last.write_bytes(damage)
+        with pytest.raises(ValueError, match=rf"{last.name} is damaged"):
+            choose(log, folder, resume=True)
+    last.unlink()
+    [resumed] = choose(log, folder, resume=True)
+    assert resumed.scores.tolist() == whole.scores.tolist()
+
+
+def _flipped(content: bytearray) -> bytes:
+    """One bit in the middle of the numbers."""
+    content = bytearray(content)
+    content[len(content) // 2] ^= 1
+    return bytes(content)
+
+
+def test_nothing_in_a_checkpoint_can_run(log, kept):
+    last = checkpoint.found(kept)[-1]
+    held = checkpoint.read(last)
+    evil = np.empty(1, dtype=object)
+    evil[0] = _Evil()
+    np.savez(last, about=np.frombuffer(json.dumps(held.about).encode(), dtype=np.uint8), evil=evil)
+    with pytest.raises(ValueError, match="is damaged"):
+        choose(log, kept, resume=True)
+
+
+class _Evil:
+    def __reduce__(self):
+        return pytest.fail, ("code from a checkpoint was run",)
+
+
+@pytest.mark.parametrize("choice", ["warn", "stop"])
+def test_a_disk_that_takes_no_more_ends_the_run_only_if_asked_to(log, tmp_path, choice):
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, before[1]))  # a real error of the system, in write
+    try:
+        if choice == "stop":
+            with pytest.raises(RuntimeError, match=r"could not be written to .*make room"):
+                choose(log, tmp_path, on_full_disk=choice)
+        else:
+            with pytest.warns(UserWarning, match=r"could not be written to .*training goes on"):
+                [found] = choose(log, tmp_path, on_full_disk=choice)
+            assert len(found.features) == 3
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert not [path for path in tmp_path.iterdir() if path.suffix == ".part"]
+
+
+def test_a_folder_serves_one_run_at_a_time(log, tmp_path):
+    with FileLock(tmp_path / ".lock"), pytest.raises(ValueError, match="another run is at work in"):
+        choose(log, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"checkpoint": None, "resume": True}, "resume: needs the folder"),
+        ({"checkpoint": 7}, "checkpoint: must be a folder"),
+        ({"checkpoint_every": -1}, "checkpoint_every: must be"),
+        ({"on_full_disk": "pray"}, "on_full_disk: unknown 'pray'"),
+        ({"method": "linear_omp", "hidden": None}, "linear_omp"),
+    ],
+)
+def test_what_cannot_be_is_refused(log, tmp_path, options, message):
+    told = {"checkpoint": tmp_path} | QUICK | options
+    told = {name: value for name, value in told.items() if name != "hidden" or value}
+    with pytest.raises((ValueError, TypeError), match=message):
+        choose(log, **told | {"folder": told.pop("checkpoint")})

@@ -1,0 +1,125 @@
+"""Files by URL: found and read as those of the disk are."""
+
+from __future__ import annotations
+
+import sys
+import uuid
+
+import fsspec
+import pandas as pd
+import pyarrow as pa
+import pytest
+from pyarrow import csv, feather
+from pyarrow import parquet as pq
+from typer.testing import CliRunner
+
+import seqatt
+from seqatt.cli import app
+from seqatt.data.synthetic import click_log
+from seqatt.files import UnreadableFile
+from seqatt.stream.files import find_files, open_files, read_part
+
+QUICK = {"k": 2, "hidden": (8,), "batch_size": 64, "log1p": True}
+
+
+@pytest.fixture
+def folder() -> str:
+    """Of its own in fsspec's memory, which all tests of a process share."""
+    return f"memory://{uuid.uuid4().hex}"
+
+
+@pytest.fixture
+def table() -> pa.Table:
+    return pa.table({"x": [float(i) for i in range(500)], "word": ["a", "b", None, "c", "d"] * 100})
+
+
+def put(url: str, table: pa.Table) -> None:
+    write = {"parquet": pq.write_table, "feather": feather.write_feather, "csv": csv.write_csv}
+    sink = pa.BufferOutputStream()
+    write[url.rpartition(".")[2]](table, sink)
+    with fsspec.open(url, "wb") as out:
+        out.write(sink.getvalue().to_pybytes())
+
+
+def names(where) -> list[str]:
+    return [str(path) for path in find_files(where)]
+
+
+def test_a_url_a_pattern_a_folder_and_a_list_find_each_file_once(folder, table):
+    for name in ("a", "b", "year=1/c", "_SUCCESS"):
+        put(f"{folder}/{name}.parquet", table)
+    with fsspec.open(f"{folder}/notes.md", "w") as notes:
+        notes.write("not a table")
+    top = [f"{folder}/a.parquet", f"{folder}/b.parquet"]
+    deep = f"{folder}/year=1/c.parquet"
+    assert names(top[0]) == top[:1]
+    assert names(f"{folder}/[ab].parquet") == top
+    assert names(f"{folder}/?.parquet") == top
+    assert names(f"{folder}/**/*.parquet") == sorted([*top, deep, f"{folder}/_SUCCESS.parquet"])
+    assert names(f"{folder}/year=*/*.parquet") == [deep]
+    assert names(folder) == sorted([*top, deep])  # what engines leave is not a table
+    assert names([top[1], folder]) == [top[1], top[0], deep]
+
+
+@pytest.mark.parametrize("ending", ["parquet", "feather", "csv"])
+def test_every_format_is_read_from_elsewhere(folder, table, ending):
+    put(f"{folder}/a.{ending}", table)
+    files = open_files(f"{folder}/*.{ending}")
+    batches = [batch for part in files.parts for batch, _ in read_part(part, files.types, {})]
+    found = pa.Table.from_batches(batches).to_pandas().astype({"word": object})
+    pd.testing.assert_frame_equal(
+        found[["x", "word"]], table.to_pandas().astype({"word": object}), check_dtype=False
+    )
+    assert files.rows == (None if ending == "csv" else 500)
+
+
+def test_a_selection_by_url_is_that_of_the_same_files_here(folder, tmp_path):
+    log = click_log(tmp_path, 4_000, rows_per_file=2_000)
+    for path in log.files:
+        put(f"{folder}/{path.name}", pq.read_table(path))
+    here = seqatt.select(log.files, target="click", **QUICK)
+    there = seqatt.select(f"{folder}/*.parquet", target="click", **QUICK)
+    by_file_url = seqatt.select(f"file://{tmp_path}/*.parquet", target="click", **QUICK)
+    assert there.features == here.features == by_file_url.features
+    assert there.scores.tolist() == here.scores.tolist() == by_file_url.scores.tolist()
+
+
+def test_the_command_takes_a_url(folder, table):
+    put(f"{folder}/a.parquet", table.append_column("y", pa.array([0, 1] * 250)))
+    arguments = ["select", f"{folder}/a.parquet", "--target", "y", "-k", "1", "--method", "linear_omp"]
+    done = CliRunner().invoke(app, arguments)
+    assert done.exit_code == 0, done.output
+
+
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        ("memory://nowhere/a.parquet", "no such file or folder"),
+        ("memory://nowhere/*.parquet", "no file matches the pattern"),
+        ("nonsense://bucket/a.parquet", "cannot be reached"),
+        ("s4.x://bucket/a.parquet", "cannot be reached"),
+    ],
+)
+def test_what_is_not_there_is_told_with_its_url(url, message):
+    with pytest.raises(UnreadableFile) as error:
+        find_files(url)
+    assert message in str(error.value)
+    assert url in str(error.value)
+
+
+def test_a_missing_package_is_named_with_the_remedy(monkeypatch):
+    monkeypatch.setitem(sys.modules, "fsspec", None)
+    with pytest.raises(UnreadableFile, match=r"fsspec.*pip install 'seqatt\[remote\]'"):
+        find_files("memory://a/b.parquet")
+    monkeypatch.undo()
+    monkeypatch.setitem(sys.modules, "gcsfs", None)
+    with pytest.raises(UnreadableFile, match=r"gcsfs.*pip install 'seqatt\[remote\]'"):
+        find_files("simplecache::gs://bucket/b.parquet")
+
+
+def test_a_file_that_vanishes_elsewhere_is_named(folder, table):
+    put(f"{folder}/a.parquet", table)
+    files = open_files(folder)
+    fsspec.filesystem("memory").rm(f"{folder}/a.parquet")
+    with pytest.raises(UnreadableFile, match=r"a\.parquet: the file is no longer there"):
+        list(read_part(files.parts[0], files.types, {}))

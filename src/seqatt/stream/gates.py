@@ -13,16 +13,18 @@ from seqatt.neural.state import State
 
 
 class EmbeddedLasso(Lasso):
-    """``penalty * sum_f ||W_f|| s_f`` over the features not chosen, s_f the size of what W_f multiplies.
+    """``penalty * sum_f sqrt(size_f) ||W_f|| s_f`` over the features not chosen, size_f the columns of f.
 
-    A network could make up for small weights by large embeddings, so their size counts: the root of the mean
-    square of a feature's columns together, which is 1 for numbers and for embeddings as they start.
+    A network could make up for small weights by large embeddings, so what W_f multiplies counts: s_f is the
+    root of the mean square of f's columns together, but at least 1, which is what numbers have. Features are
+    compared by the length of W_f times that root itself.
     """
 
     def __init__(self, network: Layered, owner: Owner, penalty: float, rate: float) -> None:
-        device = network.first_layer().device
-        one = torch.ones(owner.features, device=device)
-        super().__init__(network, owner, torch.tensor([penalty], device=device), one, rate)
+        first = network.first_layer()
+        columns = owner.narrow(torch.ones(1, owner.columns, device=first.device))[0]
+        told = torch.tensor([penalty], device=first.device)
+        super().__init__(network, owner, told, columns.sqrt(), rate)
         self._squares = torch.ones_like(self.weights)
 
     def look(self, batch: Batch, state: State) -> None:
@@ -31,7 +33,7 @@ class EmbeddedLasso(Lasso):
     def learn(self, grad: Tensor, state: State) -> None:
         size = self._squares.sqrt()
         lengths = self.lengths()
-        bite = self._bite * size * (1 - state.kept)
+        bite = self._bite * size.clamp_min(1) * (1 - state.kept)
         left = (1 - bite / lengths.clamp_min(SMALLEST)).clamp_min_(0)
         self._body.shrink(self._owner.widen(left))
         self._lately.lerp_(lengths.mul_(left).mul_(size), LATELY)

@@ -13,9 +13,9 @@ from seqatt.neural.engine import Diverged
 from seqatt.progress import progress_bar
 from seqatt.selection import Selection, Trace, TrainingDiverged, describe_environment, make_selection
 from seqatt.source import resolve_k
-from seqatt.stream import cmim, pursuit, walk
+from seqatt.stream import cmim, least_squares, walk
 from seqatt.stream.keeping import Keeper, Keeping
-from seqatt.stream.options import CMIMOnFiles, PursuitOnFiles, TrainingOnFiles, make_options
+from seqatt.stream.options import CMIMOnFiles, LinearOnFiles, TrainingOnFiles, make_options
 from seqatt.stream.ranks import Team, own_device
 from seqatt.stream.source import Stream, read_stream
 from seqatt.stream.training import Training, share_out
@@ -45,7 +45,7 @@ def select_files(
     team = Team(own_device(device), keeping.rank_timeout)
     if method not in SHARED and team.size > 1:
         raise ValueError(f"method: {method!r} runs in one process; start it without torchrun")
-    if isinstance(made, PursuitOnFiles):
+    if isinstance(made, LinearOnFiles):
         if about_run.get("checkpoint") is not None:
             raise ValueError(f"checkpoint: {method!r} reads the files once and keeps none; leave it out")
         return _count(stream, count, method, made, seeds, device, progress)
@@ -98,7 +98,7 @@ def _count(
     stream: Stream,
     k: int,
     method: str,
-    options: PursuitOnFiles,
+    options: LinearOnFiles,
     seeds: Sequence[int],
     device: torch.device,
     progress: bool,
@@ -111,7 +111,7 @@ def _count(
         if isinstance(options, CMIMOnFiles):
             trace, resolved = cmim.choose(stream, k, options, advance)
         else:
-            trace, resolved = pursuit.choose(stream, k, options, advance)
+            trace, resolved = least_squares.choose(stream, k, method, options, advance)
     seconds = time.perf_counter() - started
     return [  # nothing is drawn: one answer for all seeds
         _selection(stream, trace, k, method, seed, resolved, device, seconds) for seed in seeds

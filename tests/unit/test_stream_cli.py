@@ -61,8 +61,6 @@ def test_several_files_or_a_folder_are_streamed_with_any_method_that_can(folder)
         (["{}/clicks-00000.parquet", "--passes", "2"], 2, "--passes"),
         (["{}", "--method", "forest"], 1, "does not run on files"),
         (["{}", "--surplus", "2"], 1, "has no option 'surplus'"),
-        (["{}", "--resume"], 1, "resume: needs the folder"),
-        (["{}/clicks-00000.parquet", "--resume"], 2, "--resume"),
     ],
 )
 def test_what_cannot_be_ends_with_one_line(folder, arguments, code, message):
@@ -75,7 +73,7 @@ def test_what_cannot_be_ends_with_one_line(folder, arguments, code, message):
 
 def test_sigterm_ends_with_143_and_resume_goes_on(folder, tmp_path):
     out = tmp_path / "run"
-    words = ["select", folder, "-t", "click", "-k", 2, "--hidden", 8, "--batch-size", 16, "--out", out]
+    words = ["select", folder, "-t", "click", "-k", 2, "--hidden", 8, "--batch-size", 64, "--out", out]
     command = [sys.executable, "-m", "seqatt", *map(str, words), "--checkpoint-every", "0.01"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as running:
         while not list((out / "checkpoint").glob("*.npz")) and running.poll() is None:
@@ -84,7 +82,7 @@ def test_sigterm_ends_with_143_and_resume_goes_on(folder, tmp_path):
         _, said = running.communicate(timeout=60)
     assert running.returncode == 143
     assert said.strip() == f"note: told to end; go on with resume from {out / 'checkpoint'}"
-    options = {"hidden": 8, "batch_size": 16}
+    options = {"hidden": 8, "batch_size": 64}
     whole = seqatt.select(folder, target="click", k=2, **options)
     kept = {"checkpoint": out / "checkpoint", "resume": True}
     resumed = seqatt.select([str(folder)], target="click", k=2, **options, **kept)

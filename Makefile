@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.ready
-PAPER := accuracy methods masks adaptivity efficiency speed budget pixels marginal wide spurious
+PAPER := accuracy methods masks adaptivity efficiency speed budget pixels marginal wide spurious criteo
 
 .PHONY: setup demo test check format bench paper $(PAPER:%=paper-%) clean
 

@@ -15,6 +15,7 @@ Series = tuple[str, str, Sequence[Figure | None]]  # name, colour, a figure a la
 
 OURS, PLAIN, THIRD, PAPER, REST = "#1f6fb4", "#e08214", "#2a9d4e", "#222222", "#999999"
 COLOURS = (OURS, PLAIN, THIRD, REST)
+OTHERS = (PLAIN, "#b2182b", "#ef8a8a", "#5e3c99", "#b2abd2", THIRD)
 
 
 def panels(count: int, *, columns: int = 4, size: tuple[float, float] = (2.6, 2.2)) -> tuple[Any, list[Any]]:

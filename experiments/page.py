@@ -11,6 +11,7 @@ from experiments import (
     accuracy,
     adaptivity,
     budget,
+    criteo,
     efficiency,
     marginal,
     masks,
@@ -26,7 +27,7 @@ from experiments.running import ROOT
 
 IN_ORDER = (
     *(accuracy, methods, masks, adaptivity, efficiency, speed),
-    *(budget, pixels, marginal, wide, spurious),
+    *(budget, pixels, marginal, wide, spurious, criteo),
 )
 EXPERIMENTS = {e.NAME: e for e in IN_ORDER}
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from seqatt.neural.marginal_gains import marginal_gains
     from seqatt.registry import methods
     from seqatt.selection import Selection
+    from seqatt.stream.judging import evaluate_files
 
 _ROOMS = {
     "Comparison": "comparison.result",
@@ -38,6 +39,7 @@ _ROOMS = {
     "TrainingDiverged": "choosing",
     "compare": "comparison.running",
     "evaluate": "neural.evaluate",
+    "evaluate_files": "stream.judging",
     "marginal_gains": "neural.marginal_gains",
     "methods": "registry",
     "select": "choosing",
@@ -59,6 +61,7 @@ __all__ = [
     "compare",
     "data",
     "evaluate",
+    "evaluate_files",
     "linear",
     "marginal_gains",
     "methods",

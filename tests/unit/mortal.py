@@ -1,6 +1,6 @@
 """Runs that are killed: a process that starts others, one for each rank, and ends them by SIGKILL.
 
-    python mortal.py '{"files": ..., "scratch": ..., "ranks": 1, "lives": 10, "options": {...}}'
+    python mortal.py '{"files": ..., "scratch": ..., "ranks": 1, "kills": 10, "options": {...}}'
 
 Children are forked from here, where everything is imported and nothing has run yet, so that a life costs a
 fraction of a second. Prints one line of JSON: the answer of an undisturbed run, and of each that was killed
@@ -15,6 +15,7 @@ import random
 import signal
 import sys
 import time
+from datetime import timedelta
 from pathlib import Path
 
 import torch
@@ -22,6 +23,8 @@ import torch.distributed as dist
 
 import seqatt
 import seqatt.stream.selecting
+
+PATIENCE = 5  # seconds that a rank waits for one that was killed before they met
 
 
 def answer(selection: seqatt.Selection) -> dict:
@@ -35,9 +38,14 @@ def live(case: dict, checkpoint: Path | None, out: Path, rank: int, store: Path)
     """One rank's life, in a child."""
     torch.set_num_threads(1)
     if case["ranks"] > 1:
-        dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=case["ranks"])
+        wait = timedelta(seconds=PATIENCE)
+        dist.init_process_group(
+            "gloo", init_method=f"file://{store}", rank=rank, world_size=case["ranks"], timeout=wait
+        )
     about = {} if checkpoint is None else {"checkpoint": checkpoint, "resume": True}
-    selection = seqatt.select(case["files"], target="click", device="cpu", **case["options"], **about)
+    selection = seqatt.select(
+        case["files"], target="click", device="cpu", rank_timeout=PATIENCE, **case["options"], **about
+    )
     (out / f"{rank}.json").write_text(json.dumps(answer(selection)))
 
 
@@ -75,22 +83,22 @@ def main() -> None:
     undisturbed = codes(start(case, None, scratch / "whole"))
     whole = time.monotonic() - started
     assert undisturbed == [0] * case["ranks"], undisturbed
-    kills, found = 0, []
-    for number in range(case["lives"]):
+    ends, found = [], []
+    while ends.count(-signal.SIGKILL) < case["kills"]:
+        number = len(found)
         out, checkpoint = scratch / f"out{number}", scratch / f"kept{number}"
-        for _ in range(30):
+        ended = [-1]
+        while any(ended):
             children = start(case, checkpoint, out)
             time.sleep(random.uniform(0.2, 1.0) * whole)
-            victims = children if random.random() < 0.5 else [random.choice(children)]
-            for child in victims:
-                os.kill(child, signal.SIGKILL)
+            how = random.choice([signal.SIGKILL, signal.SIGKILL, signal.SIGTERM])
+            for child in children if random.random() < 0.5 else [random.choice(children)]:
+                os.kill(child, how)
             ended = codes(children)
-            kills += -signal.SIGKILL in ended
-            if ended == [0] * case["ranks"]:
-                break
+            ends += ended
         found.append(answers(case, out))
-    report = {"seconds": whole, "kills": kills}
-    print(json.dumps(report | {"whole": answers(case, scratch / "whole"), "killed": found}))
+    report = {"seconds": whole, "ends": ends, "killed": found}
+    print(json.dumps(report | {"whole": answers(case, scratch / "whole")}))
 
 
 if __name__ == "__main__":

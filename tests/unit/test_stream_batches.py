@@ -51,10 +51,10 @@ def reader(sizes: list[int], block: int):
 
 
 def passes(
-    sizes: list[int], *, block: int = 50, known: bool = True, place: Any = None, **mixing: Any
+    sizes: list[int], *, block: int = 50, known: bool = True, position: Any = None, **mixing: Any
 ) -> Batches:
     source = Reader(parts(sizes, known), reader(sizes, block), rows(0, 0))
-    return Batches(source, Mixing(**{"seed": 0} | mixing), place=place)
+    return Batches(source, Mixing(**{"seed": 0} | mixing), position=position)
 
 
 def ids(batches: Iterable[Batch]) -> list[int]:
@@ -113,8 +113,8 @@ def test_where_no_file_says_how_many_rows_it_has_the_guess_ends_exact(block):
 
 @pytest.mark.parametrize("known", [True, False])
 @pytest.mark.parametrize("shards", [1, 3])
-def test_every_place_can_be_taken_up_again(known, shards):
-    def start(place: dict[str, Any] | None = None) -> Batches:
+def test_every_position_can_be_taken_up_again(known, shards):
+    def start(position: dict[str, Any] | None = None) -> Batches:
         mine = tuple(range(shards))
         return passes(
             SIZES,
@@ -125,21 +125,21 @@ def test_every_place_can_be_taken_up_again(known, shards):
             passes=2,
             shards=shards,
             mine=mine,
-            place=place,
+            position=position,
         )
 
     whole = start()
-    places, given = [whole.place()], []
+    positions, given = [whole.position()], []
     for batch in whole:
         given.append(batch)
-        places.append(json.loads(json.dumps(whole.place())))
-    for number, place in enumerate(places):
-        later = list(start(place))
+        positions.append(json.loads(json.dumps(whole.position())))
+    for number, position in enumerate(positions):
+        later = list(start(position))
         assert ids(later) == ids(given[number:])
         assert [b.expected for b in later] == [b.expected for b in given[number:]]
 
 
-def test_a_place_deep_in_a_pass_is_reached_by_reading_little():
+def test_a_position_deep_in_a_pass_is_reached_by_reading_little():
     sizes = [1_000] * 50
     started: list[int] = []
 
@@ -152,10 +152,10 @@ def test_a_place_deep_in_a_pass_is_reached_by_reading_little():
     going = iter(whole)
     for _ in range(400):
         next(going)
-    place = whole.place()
+    position = whole.position()
     going.close()
     started.clear()
-    rest = list(Batches(source, Mixing(100, 1_000, seed=0), place=place))
+    rest = list(Batches(source, Mixing(100, 1_000, seed=0), position=position))
     assert sum(batch.total for batch in rest) == 10_000
     assert len(started) <= 12
 

@@ -8,8 +8,8 @@ import resource
 import signal
 import subprocess
 import sys
-import threading
-import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -20,8 +20,9 @@ import seqatt
 from seqatt.data.synthetic import click_log
 from seqatt.stream import checkpoint, training
 from seqatt.stream.keeping import Keeper
+from seqatt.stream.walks import WALKS
 
-QUICK = {"k": 3, "hidden": [8], "batch_size": 32, "log1p": True, "look": 500, "checkpoint_every": 0.01}
+QUICK = {"k": 3, "hidden": [8], "batch_size": 32, "log1p": True, "look": 500, "checkpoint_every": 0.03}
 
 
 @pytest.fixture(scope="module")
@@ -45,23 +46,26 @@ def kill(log, scratch: Path, **case) -> dict:
 
 
 def test_a_run_killed_at_any_moment_and_resumed_gives_the_same_answer_to_the_last_bit(log, tmp_path):
-    found = kill(log, tmp_path, lives=3, options=QUICK | {"passes": 2, "buffer": 512})
-    print(found["seconds"], found["kills"])
-    assert found["kills"] >= 8
+    found = kill(log, tmp_path, kills=4, options=QUICK | {"passes": 2, "batch_size": 64, "buffer": 512})
     assert all(answer == found["whole"] for answer in found["killed"])
 
 
-def end_when_kept(folder: Path) -> threading.Thread:
-    """SIGTERM to ourselves, as soon as there is a checkpoint."""
+@contextmanager
+def ending_when_kept(count: int = 1) -> Iterator[None]:
+    """SIGTERM to ourselves, once so many checkpoints have been begun."""
+    real, begun = Keeper.keep, []
 
-    def work() -> None:
-        while not checkpoint.found(folder):
-            time.sleep(0.001)
-        os.kill(os.getpid(), signal.SIGTERM)
+    def keep(self, *about, **others) -> None:
+        real(self, *about, **others)
+        begun.append(about)
+        if len(begun) == count:
+            os.kill(os.getpid(), signal.SIGTERM)
 
-    thread = threading.Thread(target=work)
-    thread.start()
-    return thread
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Keeper, "keep", keep)
+        with pytest.warns(UserWarning, match="told to end; go on with resume"):
+            yield
+    assert len(begun) > count
 
 
 def choose(log, folder, **options):
@@ -73,13 +77,8 @@ def choose(log, folder, **options):
 def kept(log, tmp_path):
     """The folder of a run that was told to end."""
     folder = tmp_path / "kept"
-    thread = end_when_kept(folder)
-    with (
-        pytest.warns(UserWarning, match="told to end; go on with resume"),
-        pytest.raises(SystemExit) as ending,
-    ):
+    with ending_when_kept(), pytest.raises(SystemExit) as ending:
         choose(log, folder)
-    thread.join()
     assert ending.value.code == 143
     return folder
 
@@ -87,7 +86,7 @@ def kept(log, tmp_path):
 def test_sigterm_saves_and_the_run_goes_on_from_there(log, kept, tmp_path):
     assert len(checkpoint.found(kept)) <= 2
     before = signal.getsignal(signal.SIGTERM)
-    place = checkpoint.read(checkpoint.found(kept)[-1]).about["place"]
+    place = checkpoint.read(checkpoint.found(kept)[-1]).about["position"]
     assert 0 < place["rows"] < 3_000
     [resumed] = choose(log, kept, resume=True)
     [whole] = choose(log, tmp_path / "other")
@@ -152,11 +151,8 @@ def test_files_that_have_changed_are_noticed(log, kept):
 def test_a_damaged_checkpoint_is_refused_and_the_one_before_it_serves(log, tmp_path):
     folder = tmp_path / "kept"
     [whole] = choose(log, tmp_path / "whole")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Keeper, "due", lambda self: True)  # at every batch, so that there are two
-        end_when_kept(folder)
-        with pytest.warns(UserWarning, match="told to end"), pytest.raises(SystemExit):
-            choose(log, folder)
+    with ending_when_kept(2), pytest.raises(SystemExit):
+        choose(log, folder, checkpoint_every=0)
     *_, last = checkpoint.found(folder)
     content = bytearray(last.read_bytes())
     for damage in (content[: len(content) // 2], b"", _flipped(content)):
@@ -227,3 +223,14 @@ def test_what_cannot_be_is_refused(log, tmp_path, options, message):
     told = {name: value for name, value in told.items() if name != "hidden" or value}
     with pytest.raises((ValueError, TypeError), match=message):
         choose(log, **told | {"folder": told.pop("checkpoint")})
+
+
+@pytest.mark.parametrize("method", [name for name in WALKS if name != "sequential_attention"])
+def test_every_method_that_trains_can_be_resumed(log, tmp_path, method):
+    options = {"method": method, "passes": 2}
+    [whole] = choose(log, tmp_path / "whole", **options)
+    with ending_when_kept(2), pytest.raises(SystemExit):
+        choose(log, tmp_path / "kept", checkpoint_every=0, **options)
+    [resumed] = choose(log, tmp_path / "kept", resume=True, **options)
+    assert resumed.scores.tolist() == whole.scores.tolist()
+    assert resumed.ranking.tolist() == whole.ranking.tolist()

@@ -138,7 +138,7 @@ def test_a_run_that_skipped_goes_on_as_if_it_had_not_been_stopped(folder, tmp_pa
         patch.setattr(Batches, "_skipped", skipped)
         with pytest.warns(SkippedPart), told, pytest.raises(SystemExit):
             seqatt.select(folder, target="y", checkpoint=kept, **options)
-    assert checkpoint.read(checkpoint.found(kept)[-1]).about["place"]["skips"]
+    assert checkpoint.read(checkpoint.found(kept)[-1]).about["position"]["skips"]
     resumed = seqatt.select(folder, target="y", checkpoint=kept, resume=True, **options)
     assert resumed.scores.tolist() == whole.scores.tolist()
     assert resumed.settings["skipped"] == whole.settings["skipped"]

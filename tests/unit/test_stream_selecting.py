@@ -100,10 +100,11 @@ def test_a_click_log_is_the_same_every_time_and_its_beginning_at_any_length(tmp_
         click_log(tmp_path, 0)
 
 
-def test_least_squares_on_files_chooses_what_it_chooses_in_memory(frame, parquet):
+@pytest.mark.parametrize("method", ["linear_omp", "linear_sequential_lasso", "linear_attention"])
+def test_least_squares_on_files_chooses_what_it_chooses_in_memory(frame, parquet, method):
     X, y = frame.drop(columns=["click", "odds"]), frame["click"]
-    here = seqatt.select(X, y, k=4, method="linear_omp")
-    there = seqatt.select(parquet, target="click", k=4, method="linear_omp", look=8_000)
+    here = seqatt.select(X, y, k=4, method=method)
+    there = seqatt.select(parquet, target="click", k=4, method=method, look=8_000)
     assert there.features == here.features
     assert there.scores == pytest.approx(here.scores, rel=1e-4)
     assert there.ranking.tolist() == here.ranking.tolist()
@@ -189,7 +190,7 @@ def test_numbers_can_be_read_as_categories(frame, tmp_path):
         ({"k": 9}, "k: 9 features asked for"),
         ({"ignore": ["gone"]}, "ignore: no column 'gone'"),
         ({"sample_weight": "good"}, "sample_weight: column 'good' must hold numbers"),
-        ({"method": "cmim"}, "method: 'cmim' does not run on files"),
+        ({"method": "forest"}, "method: 'forest' does not run on files"),
         ({"surplus": 2}, "sequential_attention on files has no option 'surplus'"),
         ({"pases": 2}, "did you mean 'passes'"),
         ({"passes": 0}, "passes: must be"),

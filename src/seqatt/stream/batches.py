@@ -19,7 +19,7 @@ from seqatt.stream.pieces import Piece, divide
 from seqatt.stream.rows import Rows, join
 from seqatt.stream.windows import Mark, Read, Skip, Window, windows
 
-Place = dict[str, Any]  # where a pass is, as JSON has it
+Position = dict[str, Any]  # where a pass is, as JSON has it
 
 
 class Batch(NamedTuple):
@@ -81,17 +81,17 @@ class Batches:
         mixing: Mixing,
         *,
         agree: Agree = alone,
-        place: Place | None = None,
+        position: Position | None = None,
     ) -> None:
         self._reader, self._mixing = reader, mixing
         self._agree = agree
         self._pass, self._rows, self._known = 0, 0, 0
         self.skips: list[dict[str, Any]] = []
         self._from: dict[str, list[int]] = {}
-        if place is not None:
-            self._pass, self._rows, self._known = place["pass"], place["rows"], place["known"]
-            self.skips = [skip for skip in place["skips"] if skip["shard"] in mixing.mine]
-            self._from = place["shards"]
+        if position is not None:
+            self._pass, self._rows, self._known = position["pass"], position["rows"], position["known"]
+            self.skips = [skip for skip in position["skips"] if skip["shard"] in mixing.mine]
+            self._from = position["shards"]
         self._shards: list[_Shard] = []
 
     def __iter__(self) -> Iterator[Batch]:
@@ -107,13 +107,13 @@ class Batches:
         finally:
             self._close()
 
-    def place(self) -> Place:
+    def position(self) -> Position:
         """Behind the last batch given; each rank knows of its own shards alone."""
         return {
             "pass": self._pass,
             "rows": self._rows,
             "known": self._known,
-            "shards": {str(shard.number): shard.place() for shard in self._shards},
+            "shards": {str(shard.number): shard.position() for shard in self._shards},
             "skips": self.skips,
         }
 
@@ -196,7 +196,7 @@ class _Shard:
         self._taken += 1
         return self._window.rows.take(slice(start, start + self._size))
 
-    def place(self) -> list[int]:
+    def position(self) -> list[int]:
         return [*self._mark, self._taken]
 
     def close(self) -> None:

@@ -127,9 +127,9 @@ class AttentionOnFiles(TrainingOnFiles):
 
 @dataclass(frozen=True)
 class PenaltyOnFiles(TrainingOnFiles):
-    """A LASSO on a stream. No rows are kept aside to choose the strength of its penalty: 1 by default."""
+    """A LASSO on a stream. Rows come once, so none are kept aside to choose the strength of its penalty."""
 
-    penalty: float = 1.0
+    penalty: float = 0.3
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -148,8 +148,8 @@ class BatchAttentionOnFiles(TrainingOnFiles):
 
 
 @dataclass(frozen=True)
-class PursuitOnFiles(Reading):
-    """OMP on a stream. The most frequent ``max_categories`` of a category have a column each."""
+class LinearOnFiles(Reading):
+    """Least squares on a stream. The most frequent ``max_categories`` of a category have a column each."""
 
     max_categories: int = 64
 
@@ -161,7 +161,18 @@ class PursuitOnFiles(Reading):
 
 
 @dataclass(frozen=True)
-class CMIMOnFiles(PursuitOnFiles):
+class LinearAttentionOnFiles(LinearOnFiles):
+    """``parameterisation`` as in memory."""
+
+    parameterisation: str = "linear"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        one_of("parameterisation", self.parameterisation, ["linear", "softmax"])
+
+
+@dataclass(frozen=True)
+class CMIMOnFiles(LinearOnFiles):
     """CMIM on a stream, ``bins`` and ``lazy`` as in memory."""
 
     bins: int | None = None
@@ -178,7 +189,9 @@ ON_FILES: dict[str, type[Reading]] = {
     "sequential_lasso": PenaltyOnFiles,
     "group_lasso": PenaltyOnFiles,
     "batch_attention": BatchAttentionOnFiles,
-    "linear_omp": PursuitOnFiles,
+    "linear_omp": LinearOnFiles,
+    "linear_sequential_lasso": LinearOnFiles,
+    "linear_attention": LinearAttentionOnFiles,
     "cmim": CMIMOnFiles,
 }
 

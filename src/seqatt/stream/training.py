@@ -14,7 +14,7 @@ from seqatt.neural.schedule import Schedule
 from seqatt.progress import Advance
 from seqatt.selection import Trace
 from seqatt.stream import walk
-from seqatt.stream.batches import Batches, Place, Vote
+from seqatt.stream.batches import Batches, Position, Vote
 from seqatt.stream.checkpoint import Saved
 from seqatt.stream.description import describe, insist_on_same
 from seqatt.stream.keeping import Keeper, Terminated
@@ -51,6 +51,8 @@ class Training:
 
     def begin(self, method: str, k: int, seeds: Sequence[int]) -> None:
         """Find out, all ranks alike, whether there is something to go on from."""
+        if not self._keeper.active and self._team.size == 1:
+            return
         self._run = describe(self._stream, method, k, list(seeds), self._resolved)
         said = {}
         try:
@@ -75,18 +77,19 @@ class Training:
     def trial(self, seed: int, advance: Advance) -> Trace:
         """Train, from the start or from where an earlier run was."""
         about = self._about if self._about.get("seed") == seed else {}
-        coming = self._batches(seed, about.get("place"))
+        coming = self._batches(seed, about.get("position"))
 
         def start(walk: Walk) -> Course | None:
             if not about:
                 return None
             arrays = copy(walk.held()) if self._saved is None else self._saved.arrays
             walk.take_up(about["walk"], self._team.share(arrays))
+            self._saved = None
             return Course(about["phase"], about["seen"])
 
         def keep(walk: Walk, course: Course, end: bool) -> None:
-            place = self._place(coming)
-            now = {"seed": seed, "place": place, "walk": walk.about(), **course._asdict()}
+            position = self._position(coming)
+            now = {"seed": seed, "position": position, "walk": walk.about(), **course._asdict()}
             if self._team.rank == 0:
                 self._keeper.keep(self._all_of(now), copy(walk.held()), wait=end)
             if end:
@@ -109,7 +112,7 @@ class Training:
         )
         if self._options.on_bad_file == "skip":
             known = [{"file": str(path), "why": why, "rows": None} for path, why in self._stream.files.bad]
-            trace.settings["skipped"] = known + self._place(coming)["skips"]
+            trace.settings["skipped"] = known + self._position(coming)["skips"]
         return trace
 
     def finish(self, seed: int, trace: Trace, seconds: float, last: bool) -> None:
@@ -121,7 +124,7 @@ class Training:
         finished = {str(seed): (plain_trace(trace), took) for seed, (trace, took) in self.finished.items()}
         return {"run": self._run, "finished": finished, **now}
 
-    def _batches(self, seed: int, place: Place | None) -> Batches:
+    def _batches(self, seed: int, position: Position | None) -> Batches:
         shards = self._resolved["shards"]
         each = shards // self._team.size
 
@@ -137,12 +140,13 @@ class Training:
             shards=shards,
             mine=range(self._team.rank * each, (self._team.rank + 1) * each),
             agree=agree,
-            place=place,
+            position=position,
         )
 
-    def _place(self, coming: Batches) -> Place:
+    def _position(self, coming: Batches) -> Position:
         """Where all ranks are together."""
-        first, *others = (json.loads(text) for text in self._team.gather_texts(json.dumps(coming.place())))
+        said = self._team.gather_texts(json.dumps(coming.position()))
+        first, *others = (json.loads(text) for text in said)
         for other in others:
             first["shards"] |= other["shards"]
             first["skips"] += other["skips"]

@@ -31,7 +31,7 @@ from seqatt.stream.snapshot import Arrays, Held, lasting, restore
 from seqatt.stream.source import Stream
 from seqatt.stream.traces import plain_step, read_step
 
-STEPS_A_CHOICE = 200  # that a batch size is chosen for
+STEPS_A_CHOICE, STEPS = 32, 400  # that a batch size is chosen for, and for all choices together
 FEW_STEPS = 20  # a choice from fewer is told of
 SMALLEST, LARGEST = 64, 4096  # rows in a batch
 
@@ -39,10 +39,10 @@ MakeGate = Callable[[Stream, Network, Any, torch.Generator], Gate]  # of a strea
 
 
 def batch_size_for(stream: Stream, schedule: Schedule, options: TrainingOnFiles) -> int:
-    """What the user says, else the power of two that gives every phase some two hundred steps."""
+    """What the user says, else the power of two that gives every phase and the whole enough steps."""
     if options.batch_size is not None:
         return options.batch_size
-    rows = options.passes * stream.expected / (STEPS_A_CHOICE * len(schedule))
+    rows = options.passes * stream.expected / max(STEPS_A_CHOICE * len(schedule), STEPS)
     return int(min(max(SMALLEST, 1 << max(0, int(rows)).bit_length() >> 1), LARGEST))
 
 

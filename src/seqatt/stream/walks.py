@@ -9,16 +9,18 @@ import torch
 
 from seqatt.neural.gates.attention import Attention
 from seqatt.neural.gates.gate import Gate
+from seqatt.neural.masks import Softmax
 from seqatt.neural.owner import Owner
 from seqatt.neural.schedule import Schedule, at_once, one_by_one, one_pass
-from seqatt.stream.gates import EmbeddedLasso, SteadyBatchAttention
+from seqatt.stream.gates import EmbeddedLasso, EvenAttention, SteadyBatchAttention
 from seqatt.stream.network import Network
 from seqatt.stream.options import AttentionOnFiles, BatchAttentionOnFiles, PenaltyOnFiles
 from seqatt.stream.source import Stream
 from seqatt.stream.walk import MakeGate
 
 GRAIN = 1 << 20  # phases are shares of the rows, as parts of this
-GATE_RATE = 3e-3  # the logits' own pace, whatever the network's
+EVEN_RATE = 3e-4  # the logits' own pace where they share a scale, whatever the network's
+GATE_RATE = 3e-3  # and where each has its own
 
 
 class Method(NamedTuple):
@@ -37,7 +39,10 @@ def _plan(k: int, options: AttentionOnFiles) -> Schedule:
 
 
 def _attention(stream: Stream, network: Network, options: AttentionOnFiles, draws: torch.Generator) -> Gate:
-    return Attention(1, stream.features, options.make_mask(), GATE_RATE, network.owner.device)
+    mask, device = options.make_mask(), network.owner.device
+    if isinstance(mask, Softmax):  # to which only differences of logits matter
+        return EvenAttention(stream.features, mask, EVEN_RATE, device)
+    return Attention(1, stream.features, mask, GATE_RATE, device)
 
 
 def _lasso(stream: Stream, network: Network, options: PenaltyOnFiles, draws: torch.Generator) -> Gate:

@@ -1,4 +1,4 @@
-"""Orthogonal Matching Pursuit from files: one pass gathers a Gram matrix, which is all it needs.
+"""Least squares from files: one pass gathers a Gram matrix, which is all these methods need.
 
 A category's most frequent values have a column each; the others share the row of zeros.
 """
@@ -12,37 +12,40 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from seqatt.linear.gram import Gram
-from seqatt.linear.inputs import read_blocks
-from seqatt.linear.methods import make_trace
+from seqatt.linear.gram import Gram, Normal
+from seqatt.linear.inputs import Blocks, read_blocks
+from seqatt.linear.methods import RULES, make_trace
+from seqatt.linear.path import Path
 from seqatt.linear.pursuit import Pursuit
+from seqatt.linear.remainder import FromGram
+from seqatt.linear.steps import choose_in_steps
 from seqatt.linear.threads import Floats, calm
 from seqatt.selection import Trace
 from seqatt.stream.ahead import AHEAD, read_ahead
-from seqatt.stream.options import PursuitOnFiles
+from seqatt.stream.options import LinearOnFiles
 from seqatt.stream.rows import Rows
 from seqatt.stream.source import Stream
 
+_RULE_OF = {"linear_sequential_lasso": "sequential_lasso", "linear_attention": "linear_attention"}
+
 
 def choose(
-    stream: Stream, k: int, options: PursuitOnFiles, advance: Callable[[int], None]
+    stream: Stream, k: int, method: str, options: LinearOnFiles, advance: Callable[[int], None]
 ) -> tuple[Trace, dict[str, Any]]:
     started = time.perf_counter()
     gram = gather(stream, options, advance)
     owner = _owner(stream, options)
     blocks = read_blocks(owner, len(owner))
-    normal, column = gram.columns(centre=True)
-    # A feature's columns together have variance 1, as in memory.
-    total = np.bincount(owner, normal.square / gram.weight, blocks.count)
-    unit = np.sqrt(np.where(stream.constant | (total <= 0), 1.0, total))[owner]
+    most = min(k, int((~stream.constant).sum()))
     seen: list[Floats] = []
-    pursuit = Pursuit(
-        normal.cross / unit[:, None], normal.energy, blocks, exact=normal.square / unit**2, seen=seen
-    )
     with calm():
-        path = pursuit.run(
-            min(k, int((~stream.constant).sum())), lambda j: (column(j) / (unit * unit[j]), 0)
-        ).path(flat=False)
+        if method == "linear_omp":
+            path = _pursue(gram, blocks, stream.constant, most, seen)
+        else:
+            softmax = getattr(options, "parameterisation", None) == "softmax"
+            rule = RULES["softmax" if softmax else _RULE_OF[method]]
+            problem = _problem(gram, blocks, stream.constant)
+            path = choose_in_steps(problem, blocks, most, rule, False, seen)
     size = np.sqrt(path.null_loss * gram.weight)
     trace = make_trace(stream.constant, path, [s / size for s in seen], k, time.perf_counter() - started)
     trace.settings["rows"] = gram.rows
@@ -50,7 +53,29 @@ def choose(
     return trace, options.record() | {"stopped": path.stopped, "explained": explained}
 
 
-def gather(stream: Stream, options: PursuitOnFiles, advance: Callable[[int], None]) -> Gram:
+def _pursue(gram: Gram, blocks: Blocks, constant: NDArray[np.bool_], most: int, seen: list[Floats]) -> Path:
+    normal, column = gram.columns(centre=True)
+    unit = _units(normal.square, gram, blocks, constant)
+    pursuit = Pursuit(
+        normal.cross / unit[:, None], normal.energy, blocks, exact=normal.square / unit**2, seen=seen
+    )
+    return pursuit.run(most, lambda j: (column(j) / (unit * unit[j]), 0)).path(flat=False)
+
+
+def _problem(gram: Gram, blocks: Blocks, constant: NDArray[np.bool_]) -> FromGram:
+    normal = gram.normal(centre=True)
+    unit = _units(np.diag(normal.square), gram, blocks, constant)
+    square = normal.square / unit / unit[:, None]
+    return FromGram(Normal(square, normal.cross / unit[:, None], normal.energy))
+
+
+def _units(norms: Floats, gram: Gram, blocks: Blocks, constant: NDArray[np.bool_]) -> Floats:
+    """For every column its divisor: a feature's columns together have variance 1, as in memory."""
+    total = np.bincount(blocks.owner, norms / gram.weight, blocks.count)
+    return np.asarray(np.sqrt(np.where(constant | (total <= 0), 1.0, total))[blocks.owner])
+
+
+def gather(stream: Stream, options: LinearOnFiles, advance: Callable[[int], None]) -> Gram:
     """Sums over all rows, read ahead; their order does not matter."""
     gram = Gram()
     columns = [category.frequent(options.max_categories) for category in stream.categories]
@@ -61,7 +86,7 @@ def gather(stream: Stream, options: PursuitOnFiles, advance: Callable[[int], Non
     return gram
 
 
-def _owner(stream: Stream, options: PursuitOnFiles) -> NDArray[np.int64]:
+def _owner(stream: Stream, options: LinearOnFiles) -> NDArray[np.int64]:
     widths = [int(category.frequent(options.max_categories).max()) + 1 for category in stream.categories]
     return np.concatenate([stream.number_owner, np.repeat(stream.category_owner, widths)])
 

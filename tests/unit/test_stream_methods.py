@@ -1,0 +1,247 @@
+"""Methods on files beside Sequential Attention: what matters is found, once each, and the same every time."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+import seqatt
+from seqatt.classic.bins import bin_values
+from seqatt.data.synthetic import click_log
+from seqatt.neural.masks import Softmax
+from seqatt.neural.owner import Owner
+from seqatt.neural.rows import Batch
+from seqatt.neural.state import State
+from seqatt.stream import cmim
+from seqatt.stream.gates import EmbeddedLasso, EvenAttention
+from seqatt.stream.options import ON_FILES
+
+TRAINED = ("sequential_attention", "sequential_lasso", "group_lasso", "batch_attention")
+
+
+@pytest.fixture(scope="module")
+def frame() -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    n = 6_000
+    frame = pd.DataFrame({f"n{i}": rng.normal(size=n).round(3) for i in range(4)})
+    frame["good"] = np.array(list("abcd"))[rng.integers(4, size=n)]
+    frame["noise"] = np.char.add("v", rng.integers(40, size=n).astype(str))
+    frame["still"] = 1.0
+    effect = frame["good"].map(dict(zip("abcd", [2.5, -2.0, 2.0, -2.5], strict=True)))
+    odds = 2.0 * frame["n3"] + effect + 1.5 * frame["n1"]
+    frame["click"] = (odds + rng.logistic(size=n) > 0).astype(int)
+    frame.loc[rng.random(n) < 0.2, "n0"] = np.nan
+    frame.loc[rng.random(n) < 0.05, "good"] = None
+    return frame
+
+
+@pytest.fixture(scope="module")
+def path(frame, tmp_path_factory):
+    path = tmp_path_factory.mktemp("files") / "a.parquet"
+    frame.to_parquet(path, index=False, row_group_size=1_500)
+    return path
+
+
+@pytest.mark.parametrize("method", list(ON_FILES))
+def test_every_method_finds_what_matters_once_each_and_the_same_again(method, path):
+    options = {"hidden": (32,), "batch_size": 32} if method in TRAINED else {}
+    one, again = (
+        seqatt.select(path, target="click", k=4, method=method, seed=1, **options) for _ in range(2)
+    )
+    assert set(one.features[:3]) == {"n1", "n3", "good"}
+    assert len(set(one.features)) == 4
+    assert sorted(one.ranking) == list(range(1, 8))
+    assert one.ranking[one.names.index("still")] == 7
+    assert one.method == method
+    assert one.settings["rows"] == 6_000
+    assert one.features == again.features
+    assert one.scores.tolist() == again.scores.tolist()
+
+
+def test_cmim_on_files_chooses_what_it_chooses_in_memory(frame, path):
+    X, y = frame.drop(columns="click"), frame["click"]
+    for told in ({}, {"missing_indicator": True, "bins": 5}, {"lazy": False, "max_categories": 3}):
+        here = seqatt.select(X, y, k=4, method="cmim", **told)
+        there = seqatt.select(path, target="click", k=4, method="cmim", look=6_000, **told)
+        assert there.features == here.features
+        assert there.scores == pytest.approx(here.scores, rel=1e-9)
+
+
+def test_cmim_on_files_weighs_rows_as_in_memory(frame, tmp_path):
+    weights = np.random.default_rng(3).integers(0, 4, size=len(frame)).astype(float)
+    frame.assign(w=weights).to_parquet(tmp_path / "a.parquet")
+    X, y = frame.drop(columns="click"), frame["click"]
+    here = seqatt.select(X, y, k=4, method="cmim", sample_weight=weights)
+    there = seqatt.select(
+        tmp_path / "a.parquet", target="click", k=4, method="cmim", sample_weight="w", look=6_000
+    )
+    assert there.features == here.features
+    assert there.scores == pytest.approx(here.scores, rel=1e-3)
+
+
+def test_joint_tables_give_the_information_that_brute_force_gives():
+    """``I(Y; X | Z)`` summed over every triple of values, with blocks and weights in between."""
+    rng = np.random.default_rng(0)
+    widths, classes, n = [3, 4, 2], 3, 900
+    codes = np.stack([rng.integers(w, size=n) for w in widths])
+    labels = (codes[0] + codes[1] + (rng.random(n) < 0.3)) % classes
+    weights = rng.integers(1, 4, size=n).astype(np.float32)
+    joint = cmim.Joint(widths, classes)
+    for some in np.array_split(np.arange(n), 4):
+        joint.add(codes[:, some], labels[some], weights[some])
+    assert joint.rows == n
+
+    def share(*given):
+        return np.sum(weights[np.logical_and.reduce(given)], dtype=float) / weights.sum(dtype=float)
+
+    for x, z in [*combinations(range(3), 2), *((b, a) for a, b in combinations(range(3), 2))]:
+        expected = 0.0
+        for i in range(widths[x]):
+            for j in range(widths[z]):
+                for c in range(classes):
+                    X, Z, Y = codes[x] == i, codes[z] == j, labels == c
+                    if p := share(X, Y, Z):
+                        expected += p * np.log(p * share(Z) / (share(X, Z) * share(Y, Z)))
+        assert joint.information(x, z)[0] == pytest.approx(expected, abs=1e-12)
+
+
+def test_a_target_of_numbers_is_binned_by_the_first_look(frame, path):
+    selection = seqatt.select(path, target="n3", k=1, method="cmim", bins=4)
+    codes = bin_values(frame["n3"].to_numpy(), 4)
+    assert selection.features == ["click"]
+    assert selection.settings["task"] == "regression"
+    assert selection.settings["bins"] == 4
+    told = np.histogram2d(codes, frame["click"], bins=(4, 2))[0] / len(frame)
+    apart = told.sum(1, keepdims=True) * told.sum(0)
+    assert selection.scores[0] == pytest.approx((told * np.log(told / apart)).sum(), rel=0.01)
+
+
+def test_more_pairs_of_values_than_memory_is_set_aside_for_are_refused(path, monkeypatch):
+    monkeypatch.setattr(cmim, "MOST_CELLS", 100)
+    with pytest.raises(ValueError, match="use fewer bins, a smaller max_categories, or ignore some columns"):
+        seqatt.select(path, target="click", k=2, method="cmim")
+
+
+@pytest.mark.parametrize(
+    ("method", "options", "message"),
+    [
+        ("group_lasso", {"penalty": -1}, "penalty: must be a number at least 0"),
+        ("group_lasso", {"warmup": 0.5}, "group_lasso on files has no option 'warmup'"),
+        ("batch_attention", {"attention_width": 0}, "attention_width: must be a whole number"),
+        ("cmim", {"bins": 1}, "bins: must be a whole number of at least 2"),
+        ("cmim", {"lazy": 1}, "lazy: must be True or False"),
+        ("linear_attention", {"parameterisation": "odd"}, "parameterisation: unknown 'odd'"),
+        ("greedy", {}, "method: 'greedy' does not run on files"),
+    ],
+)
+def test_what_a_method_cannot_be_told_is_refused(path, method, options, message):
+    with pytest.raises((ValueError, TypeError)) as error:
+        seqatt.select(path, target="click", k=2, method=method, **options)
+    assert message in str(error.value)
+
+
+class _Layer:
+    """Two inputs of equal weights."""
+
+    def __init__(self) -> None:
+        self.weights = torch.ones(1, 8, 2)
+
+    def first_layer(self):
+        return self.weights
+
+    def shrink(self, factors):
+        self.weights *= factors.unsqueeze(1)
+
+
+def test_logits_rise_as_their_gradients_are_large_and_half_of_them_outlasts_a_choice():
+    """Adam would lift both alike; what it had gathered is forgotten with the choice."""
+    gate = EvenAttention(3, Softmax(), 1e-3, torch.device("cpu"))
+    state = State(1, np.zeros(3, dtype=bool), torch.device("cpu"))
+    gate.refresh(state)
+    grad = torch.tensor([[-1.0, -3.0, 4.0]])
+    gate.learn(grad, state)
+    rises = gate.logits[0].clone()
+    pulled = Softmax().pull(grad, torch.full((1, 3), 1 / 3), gate.logits)[0]
+    expected = -1e-3 * pulled / pulled.square().mean().sqrt()
+    torch.testing.assert_close(rises, expected)
+    assert rises[1] > 2 * rises[0] > 0 > rises[2]
+    for _ in range(5):
+        gate.learn(grad, state)
+    before = gate.logits.clone()
+    gate.reset()
+    torch.testing.assert_close(gate.logits, before / 2)
+    gate.refresh(state)
+    shares = gate.weights.clone()
+    gate.learn(grad, state)
+    pulled = Softmax().pull(grad, shares, before / 2)
+    torch.testing.assert_close(
+        gate.logits - before / 2, -1e-3 * pulled / pulled.square().mean().sqrt(), rtol=1e-4, atol=1e-8
+    )
+
+
+def test_large_embeddings_do_not_escape_the_penalty():
+    """Inputs ten times as large are shrunk ten times as fast, and count ten times as much."""
+    gate = EmbeddedLasso(_Layer(), Owner(torch.arange(2), 2), penalty=1.0, rate=1e-3)
+    state = State(1, np.zeros(2, dtype=bool), torch.device("cpu"))
+    x = torch.tensor([1.0, 10.0]) * torch.ones(1, 16, 2)
+    for _ in range(400):
+        gate.look(Batch(x, torch.zeros(16), None), state)
+    before = gate.lengths()[0]
+    gate.learn(torch.zeros(1, 2), state)
+    bites = before - gate.lengths()[0]
+    assert (bites[1] / bites[0]).item() == pytest.approx(10, rel=1e-3)
+    assert (gate.scores()[0, 1] / gate.scores()[0, 0]).item() == pytest.approx(10, rel=0.05)
+
+
+def test_chosen_features_are_judged_on_other_files(tmp_path):
+    log = click_log(tmp_path, 12_000, rows_per_file=9_000)
+    train, test = log.files
+    others = [f"category{i:02d}" for i in range(19, 27)]
+    told = {"seeds": [0, 1], "hidden": (32,), "log1p": True}
+    good = seqatt.evaluate_files(train, test, "click", log.planted, **told)
+    bad = seqatt.evaluate_files(train, test, "click", others, **told)
+    assert list(good) == ["accuracy", "auc", "log_loss"]
+    assert good["auc"].shape == (2,)
+    assert (good["auc"] > 0.75).all()
+    assert (bad["auc"] < 0.55).all()
+    assert good.mean["log_loss"] < bad.mean["log_loss"]
+    again = seqatt.evaluate_files(train, test, "click", log.planted, **told)
+    assert again["auc"].tolist() == good["auc"].tolist()
+    turned = seqatt.evaluate_files(train, test, "click", log.planted[::-1], **told)
+    assert turned["auc"].tolist() == good["auc"].tolist()
+
+
+@pytest.mark.parametrize("task", ["regression", "multiclass"])
+def test_judging_knows_every_task(frame, tmp_path, task):
+    table = frame.copy()
+    table["y"] = 3.0 * table["n3"] + 7.0
+    if task == "multiclass":
+        table["y"] = pd.cut(table["n3"], 3, labels=["low", "middle", "high"]).astype(str)
+    for name, part in {"train": table[:5_000], "test": table[5_000:]}.items():
+        part.to_parquet(tmp_path / f"{name}.parquet")
+    files = (tmp_path / "train.parquet", tmp_path / "test.parquet")
+    judged = seqatt.evaluate_files(*files, "y", ["n3"], seeds=[0], hidden=(16,), passes=3, batch_size=32)
+    assert judged[judged.metric][0] > 0.9
+    if task == "regression":
+        assert judged["rmse"][0] < 1.0
+
+
+def test_what_cannot_be_judged_is_refused_before_any_work(frame, path, tmp_path):
+    frame.drop(columns="good").to_parquet(tmp_path / "narrow.parquet")
+    frame.assign(n1="text").to_parquet(tmp_path / "text.parquet")
+    for arguments, options, message in [
+        ((path, path, "click", ["gone"]), {}, "features: 'gone' is not a feature of the training files"),
+        ((path, path, "click", []), {}, "features: at least one is needed"),
+        ((path, tmp_path / "narrow.parquet", "click"), {}, "test: column 'good' is missing"),
+        ((path, tmp_path / "text.parquet", "click"), {}, "test: column 'n1' holds text, but numbers"),
+        ((path, path, "gone"), {}, "target: no column 'gone'"),
+        ((path, path, "click"), {"k": 3}, "evaluate_files has no option 'k'"),
+        ((path, path, "click"), {"seeds": []}, "seeds: at least one seed"),
+    ]:
+        with pytest.raises((ValueError, TypeError)) as error:
+            seqatt.evaluate_files(*arguments, **options)
+        assert message in str(error.value)

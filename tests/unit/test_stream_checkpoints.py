@@ -20,6 +20,7 @@ import seqatt
 from seqatt.data.synthetic import click_log
 from seqatt.stream import checkpoint, training
 from seqatt.stream.keeping import Keeper
+from seqatt.stream.walks import WALKS
 
 QUICK = {"k": 3, "hidden": [8], "batch_size": 32, "log1p": True, "look": 500, "checkpoint_every": 0.03}
 
@@ -222,3 +223,14 @@ def test_what_cannot_be_is_refused(log, tmp_path, options, message):
     told = {name: value for name, value in told.items() if name != "hidden" or value}
     with pytest.raises((ValueError, TypeError), match=message):
         choose(log, **told | {"folder": told.pop("checkpoint")})
+
+
+@pytest.mark.parametrize("method", [name for name in WALKS if name != "sequential_attention"])
+def test_every_method_that_trains_can_be_resumed(log, tmp_path, method):
+    options = {"method": method, "passes": 2}
+    [whole] = choose(log, tmp_path / "whole", **options)
+    with ending_when_kept(2), pytest.raises(SystemExit):
+        choose(log, tmp_path / "kept", checkpoint_every=0, **options)
+    [resumed] = choose(log, tmp_path / "kept", resume=True, **options)
+    assert resumed.scores.tolist() == whole.scores.tolist()
+    assert resumed.ranking.tolist() == whole.ranking.tolist()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -58,7 +59,7 @@ def test_several_files_or_a_folder_are_streamed_with_any_method_that_can(folder)
         (["{}/none-*.parquet"], 1, "no file matches the pattern"),
         (["{}", "--holdout", "0.2"], 2, "--holdout"),
         (["{}/clicks-00000.parquet", "--passes", "2"], 2, "--passes"),
-        (["{}", "--method", "cmim"], 1, "does not run on files"),
+        (["{}", "--method", "forest"], 1, "does not run on files"),
         (["{}", "--surplus", "2"], 1, "has no option 'surplus'"),
     ],
 )
@@ -68,3 +69,21 @@ def test_what_cannot_be_ends_with_one_line(folder, arguments, code, message):
     assert done.returncode == code
     assert message in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_sigterm_ends_with_143_and_resume_goes_on(folder, tmp_path):
+    out = tmp_path / "run"
+    words = ["select", folder, "-t", "click", "-k", 2, "--hidden", 8, "--batch-size", 64, "--out", out]
+    command = [sys.executable, "-m", "seqatt", *map(str, words), "--checkpoint-every", "0.01"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as running:
+        while not list((out / "checkpoint").glob("*.npz")) and running.poll() is None:
+            time.sleep(0.01)
+        running.terminate()
+        _, said = running.communicate(timeout=60)
+    assert running.returncode == 143
+    assert said.strip() == f"note: told to end; go on with resume from {out / 'checkpoint'}"
+    options = {"hidden": 8, "batch_size": 64}
+    whole = seqatt.select(folder, target="click", k=2, **options)
+    kept = {"checkpoint": out / "checkpoint", "resume": True}
+    resumed = seqatt.select([str(folder)], target="click", k=2, **options, **kept)
+    assert resumed.scores.tolist() == whole.scores.tolist()

@@ -68,6 +68,7 @@ class _Lane:
         self._next = 0
         self._stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
         self._place = torch.empty(words, dtype=torch.int32, device=device)
+        self._stream.wait_stream(torch.cuda.current_stream())  # who may still use what this memory was before
         parts = torch.split(self._place, [v.size for v in values])
         self._arrived = Arrived(
             *(p.view(torch.from_numpy(v).dtype).view(v.shape) for p, v in zip(parts, values, strict=True))

@@ -59,7 +59,7 @@ class Keeper:
         self.folder = Path(keeping.checkpoint or ".")
         self._last = time.monotonic()
         self._thread: threading.Thread | None = None
-        self._error: OSError | None = None
+        self._error: Exception | None = None
         self._ending = False
 
     @contextmanager
@@ -82,8 +82,15 @@ class Keeper:
             with self._heeding_signals():
                 yield saved
         finally:
-            self._wait()
-            lock.release()
+            try:
+                self._wait()
+            finally:
+                lock.release()
+
+    @property
+    def active(self) -> bool:
+        """Whether this run, on any rank, keeps something."""
+        return self._keeping.checkpoint is not None
 
     def due(self) -> bool:
         """Whether it is time, and the one before is written."""
@@ -108,7 +115,7 @@ class Keeper:
     def _write(self, about: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:
         try:
             checkpoint.write(self.folder, about, arrays)
-        except OSError as error:
+        except Exception as error:  # raised where someone waits, not lost with the thread
             self._error = error
 
     def _wait(self) -> None:
@@ -117,6 +124,8 @@ class Keeper:
             self._thread = None
         if self._error is not None:
             error, self._error = self._error, None
+            if not isinstance(error, OSError):
+                raise error
             message = f"checkpoint: could not be written to {self.folder} ({error.strerror or error})"
             if self._keeping.on_full_disk == "stop" or self._ending:
                 raise RuntimeError(f"{message}; make room, and go on from the one before with resume")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 from datetime import timedelta
 from typing import Any
 
@@ -24,13 +24,17 @@ class RankGone(RuntimeError):
     """Another rank has ended, failed or does not answer."""
 
 
+def ranks() -> int:
+    """How many processes there are in the group that this one is in."""
+    return dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1
+
+
 class Team:
     """The ranks of a run. Alone, everything is as if nobody had been asked."""
 
     def __init__(self, device: torch.device, timeout: float, *, alone: bool = False) -> None:
-        ready = not alone and dist.is_available() and dist.is_initialized()
-        self.size = dist.get_world_size() if ready else 1
-        self.rank = dist.get_rank() if ready else 0
+        self.size = 1 if alone else ranks()
+        self.rank = dist.get_rank() if self.size > 1 else 0
         if self.size > 1:
             wait = timedelta(seconds=timeout)
             with self._told():
@@ -44,9 +48,9 @@ class Team:
         if self.size == 1:
             return Vote(rows, expected, save, stop)
         said = torch.tensor([rows, expected, save, stop, failed], dtype=torch.float64)
-        with self._told():
+        with suppress(RankGone) if failed else nullcontext(), self._told():  # who failed has more to say
             dist.all_reduce(said, group=self._small)
-        if said[4] > failed:
+        if said[4] and not failed:
             raise RankGone("ranks: another rank could not go on; it says why")
         return Vote(int(said[0]), float(said[1]), bool(said[2]), bool(said[3]))
 
@@ -101,6 +105,13 @@ class Team:
             bytes(some[: int(length)].numpy()).decode()
             for some, length in zip(all_of_them, lengths, strict=True)
         ]
+
+    def close(self) -> None:
+        """Leave the groups; the default one is the caller's."""
+        if self.size > 1:
+            for group in {id(g): g for g in (self._small, self._large)}.values():
+                with suppress(RuntimeError, ValueError):
+                    dist.destroy_process_group(group)
 
     @contextmanager
     def _told(self) -> Iterator[None]:

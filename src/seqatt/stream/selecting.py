@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import fields
 from typing import Any
 
@@ -16,7 +17,7 @@ from seqatt.source import resolve_k
 from seqatt.stream import cmim, least_squares, walk
 from seqatt.stream.keeping import Keeper, Keeping
 from seqatt.stream.options import CMIMOnFiles, LinearOnFiles, TrainingOnFiles, make_options
-from seqatt.stream.ranks import Team, own_device
+from seqatt.stream.ranks import Team, own_device, ranks
 from seqatt.stream.source import Stream, read_stream
 from seqatt.stream.training import Training, share_out
 from seqatt.stream.walks import WALKS
@@ -42,15 +43,16 @@ def select_files(
     made = make_options(method, options)
     stream = read_stream(where, target, made, made.buckets if isinstance(made, TrainingOnFiles) else KNOWN)
     count = resolve_k(k, stream.features)
-    team = Team(own_device(device), keeping.rank_timeout)
-    if method not in SHARED and team.size > 1:
+    if method not in SHARED and ranks() > 1:
         raise ValueError(f"method: {method!r} runs in one process; start it without torchrun")
     if isinstance(made, LinearOnFiles):
         if about_run.get("checkpoint") is not None:
             raise ValueError(f"checkpoint: {method!r} reads the files once and keeps none; leave it out")
         return _count(stream, count, method, made, seeds, device, progress)
     assert isinstance(made, TrainingOnFiles)
-    return _train(stream, count, method, made, seeds, own_device(device), progress, team, keeping)
+    device = own_device(device)
+    with closing(Team(device, keeping.rank_timeout)) as team:
+        return _train(stream, count, method, made, seeds, device, progress, team, keeping)
 
 
 def _train(

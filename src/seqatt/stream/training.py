@@ -51,6 +51,8 @@ class Training:
 
     def begin(self, method: str, k: int, seeds: Sequence[int]) -> None:
         """Find out, all ranks alike, whether there is something to go on from."""
+        if not self._keeper.active and self._team.size == 1:
+            return
         self._run = describe(self._stream, method, k, list(seeds), self._resolved)
         said = {}
         try:
@@ -82,6 +84,7 @@ class Training:
                 return None
             arrays = copy(walk.held()) if self._saved is None else self._saved.arrays
             walk.take_up(about["walk"], self._team.share(arrays))
+            self._saved = None
             return Course(about["phase"], about["seen"])
 
         def keep(walk: Walk, course: Course, end: bool) -> None:

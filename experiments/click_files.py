@@ -15,7 +15,7 @@ from seqatt.data import synthetic
 
 DATA = ("criteo", "click_log")
 SAMPLE = "criteo_sample.parquet"
-ROWS = 150_000  # of the log with planted importances, in all
+ROWS = 75_000  # of the log with planted importances, in all
 TESTED = 0.2  # share of the rows: the last of the Criteo sample, which is in the order of time
 GROUP = 1 << 14  # rows in a row group
 

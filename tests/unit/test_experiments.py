@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from experiments.__main__ import main
 from experiments.page import EXPERIMENTS, page, page_path
@@ -19,6 +20,8 @@ from experiments.rendering import MISSING, shown
 from experiments.results_file import COMMITTED, Results
 from experiments.running import ROOT, Cell, Slice, run_cells
 from experiments.variation import jaccard
+
+from seqatt.data import synthetic
 
 
 def run_slice(folder: Path, *words: str) -> str:
@@ -80,6 +83,31 @@ def test_every_experiment_runs_and_draws(name, data, setting, tmp_path, capsys):
     assert sorted(seed for cell in cells for seed in cell["seeds"]) == [0, 1]
     assert (tmp_path / "results" / f"{name}.svg").stat().st_size > 1000
     assert f"| {data} |" in (tmp_path / "results.md").read_text(encoding="utf-8")
+
+
+def test_click_logs_are_chosen_from_and_judged_as_files(tmp_path, monkeypatch):
+    """A synthetic log with the sample's columns stands in for it."""
+    log = pq.read_table(synthetic.click_log(tmp_path, 1_600).files[0])
+    names = ["label", *(f"I{i}" for i in range(1, 14)), *(f"C{i}" for i in range(1, 27))]
+    pq.write_table(log.rename_columns(names), tmp_path / "criteo_sample.parquet")
+    monkeypatch.setenv("SEQATT_DATA_DIR", str(tmp_path))
+    words = ["criteo", "--setting", "CMIM", "--seeds", "1", "--results", str(tmp_path / "found")]
+    assert main([*words, "--data", "criteo"]) == 0
+    assert main([*words, "--data", "click_log", "--epochs", "0.05"]) == 0
+    results = Results("criteo", tmp_path / "found")
+    real = results.cells["criteo | CMIM | seed 0"]
+    assert [len(set(chosen)) for chosen in real["features"][0]] == [5, 10, 15, 20, 25, 30, 35]
+    assert all(0.4 < auc < 1 for auc in real["auc"][0])
+    (found,) = results.cells["click_log | CMIM | seed 0"]["found"]
+    assert all(number <= k for k, number in enumerate(found, 1))
+    assert found[-1] >= 4
+    text = (tmp_path / "found" / "results.md").read_text(encoding="utf-8")
+    assert f"| 5 | – | **{real['auc'][0][0]:.4f} (1 trial)** | – |" in text
+    assert "| paper | 0.6723 ± 0.0001 | 0.6395 ± 0.0008 |" in text
+    assert (tmp_path / "found" / "results" / "criteo.svg").stat().st_size > 1000
+    monkeypatch.delenv("SEQATT_DATA_DIR")
+    with pytest.raises(ValueError, match=r"criteo_sample\.parquet"):
+        EXPERIMENTS["criteo"].cells(Slice(data=("criteo",)))
 
 
 def test_a_stopped_run_keeps_what_was_done(tmp_path):
@@ -176,6 +204,7 @@ def test_wrong_usage_is_told(words, says, capsys, monkeypatch):
         ("pixels", "wine", "no images"),
         ("marginal", "wine", "no images"),
         ("spurious", "mnits", "did you mean"),
+        ("criteo", "mnist", "no click log 'mnist'"),
     ],
 )
 def test_wrong_data_are_told_before_any_work(name, data, says):

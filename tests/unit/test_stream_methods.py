@@ -12,11 +12,12 @@ import torch
 import seqatt
 from seqatt.classic.bins import bin_values
 from seqatt.data.synthetic import click_log
+from seqatt.neural.masks import Softmax
 from seqatt.neural.owner import Owner
 from seqatt.neural.rows import Batch
 from seqatt.neural.state import State
 from seqatt.stream import cmim
-from seqatt.stream.gates import EmbeddedLasso
+from seqatt.stream.gates import EmbeddedLasso, EvenAttention
 from seqatt.stream.options import ON_FILES
 
 TRAINED = ("sequential_attention", "sequential_lasso", "group_lasso", "batch_attention")
@@ -154,6 +155,32 @@ class _Layer:
 
     def shrink(self, factors):
         self.weights *= factors.unsqueeze(1)
+
+
+def test_logits_rise_as_their_gradients_are_large_and_half_of_them_outlasts_a_choice():
+    """Adam would lift both alike; what it had gathered is forgotten with the choice."""
+    gate = EvenAttention(3, Softmax(), 1e-3, torch.device("cpu"))
+    state = State(1, np.zeros(3, dtype=bool), torch.device("cpu"))
+    gate.refresh(state)
+    grad = torch.tensor([[-1.0, -3.0, 4.0]])
+    gate.learn(grad, state)
+    rises = gate.logits[0].clone()
+    pulled = Softmax().pull(grad, torch.full((1, 3), 1 / 3), gate.logits)[0]
+    expected = -1e-3 * pulled / pulled.square().mean().sqrt()
+    torch.testing.assert_close(rises, expected)
+    assert rises[1] > 2 * rises[0] > 0 > rises[2]
+    for _ in range(5):
+        gate.learn(grad, state)
+    before = gate.logits.clone()
+    gate.reset()
+    torch.testing.assert_close(gate.logits, before / 2)
+    gate.refresh(state)
+    shares = gate.weights.clone()
+    gate.learn(grad, state)
+    pulled = Softmax().pull(grad, shares, before / 2)
+    torch.testing.assert_close(
+        gate.logits - before / 2, -1e-3 * pulled / pulled.square().mean().sqrt(), rtol=1e-4, atol=1e-8
+    )
 
 
 def test_large_embeddings_do_not_escape_the_penalty():

@@ -91,7 +91,7 @@ def select(
         (Definition 3.1's penalty), in the built-in network and in modules that start with a Linear
         layer; by default 3 / rows, 0.1 at most.
     evidence : loudness, beside the logits, of what a feature says about the target by itself, tested against
-        chance; by default the square root of columns / rows, 1 at most, and 0 where that is below 0.15 and
+        chance; by default ``2.5 sqrt(2 log(columns) / rows)``, 1 at most, and 0 where that is below 0.15 and
         for ``one_pass=False``. 0 is the paper's.
     one_pass : False is Algorithm 1 as printed, a fresh model in full for every choice.
     reset_model : in one pass, start each phase from fresh model weights too.

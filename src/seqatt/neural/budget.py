@@ -11,6 +11,7 @@ PASSES = 10  # over the rows, within those limits
 JUDGED_LEAST, JUDGED_MOST, JUDGED_PASSES = 3_000, 12_000, 50  # the same, for a network that judges a choice
 JUDGED_ROWS = 10_000  # beyond which it learns faster, with less noise
 MEMBERS = 4  # of a trial's committee
+LOUD = 0.4  # correlation by chance from which a feature's own evidence is heard in full
 FEWEST = 32  # rows below which nothing is dealt to members or dropped
 
 
@@ -77,15 +78,14 @@ def rows_learnt(rows: int, members: int) -> int:
     return rows if members == 1 else rows - rows // (members + 1)
 
 
-def crowding(rows: int, columns: int) -> float:
-    """How crowded a table is, the square root of columns / rows; below 0.15 it is not worth a remedy."""
-    rate = math.sqrt(columns / rows)
-    return rate if rate >= 0.15 else 0.0
-
-
 def default_evidence(rows: int, columns: int) -> float:
-    """How loudly a feature's own evidence speaks: the more, the more columns there are for the rows."""
-    return min(1.0, crowding(rows, columns))
+    """How loudly a feature's own evidence speaks: the more, the further chance gets in such a table.
+
+    The best of so many columns of noise has about this correlation with any target.
+    """
+    by_chance = math.sqrt(2 * math.log(max(2, columns)) / rows)
+    loudness = min(1.0, by_chance / LOUD)
+    return loudness if loudness >= 0.15 else 0.0
 
 
 def default_input_dropout(rows: int, columns: int) -> float:
@@ -94,7 +94,8 @@ def default_input_dropout(rows: int, columns: int) -> float:
     A network with many inputs and few rows knows the rows by heart; what it has then no use for looks
     useless. Large tables need none of it, and a little is not worth its cost.
     """
-    return min(0.6, crowding(rows, columns)) if rows >= FEWEST else 0.0
+    rate = math.sqrt(columns / rows)
+    return min(0.6, rate) if rate >= 0.15 and rows >= FEWEST else 0.0
 
 
 def default_decay(rows: int) -> float:

@@ -30,9 +30,9 @@ def planted(seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 PROBLEMS = {
     "digits": (lambda seed: load_digits(return_X_y=True), (8,)),
-    "breast_cancer": (lambda seed: load_breast_cancer(return_X_y=True), (2, 5)),
-    "wine": (lambda seed: load_wine(return_X_y=True), (2, 3, 5)),
-    "planted": (planted, (4, 8)),
+    "breast_cancer": (lambda seed: load_breast_cancer(return_X_y=True), (5,)),
+    "wine": (lambda seed: load_wine(return_X_y=True), (3,)),
+    "planted": (planted, (8,)),
 }
 SPLITS = 3
 

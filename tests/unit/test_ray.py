@@ -36,6 +36,7 @@ def cluster(tmp_path_factory):
         patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, paths)))
         patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
         patch.setenv("RAY_TRAIN_HEALTH_CHECK_INTERVAL_S", "0.2")
+        patch.setenv("RAY_TRAIN_ENABLE_PREEMPTION_WATCHER", "0")  # a process less, of many
         ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
         yield
         ray.shutdown()
@@ -69,7 +70,7 @@ def ancestors(entry: Path) -> list[int]:
 
 
 def test_two_workers_of_which_one_is_killed_choose_what_one_process_chooses(cluster, tmp_path, monkeypatch):
-    log = click_log(tmp_path / "clicks", 30_000, rows_per_file=10_000)
+    log = click_log(tmp_path / "clicks", 12_000, rows_per_file=4_000)
     monkeypatch.chdir(tmp_path)
     killed: list[int] = []
     killer = threading.Thread(target=kill_a_worker, args=(tmp_path / "kept", killed))
@@ -90,7 +91,7 @@ def test_two_workers_of_which_one_is_killed_choose_what_one_process_chooses(clus
     assert found.features == alone.features
     assert found.scores == pytest.approx(alone.scores, rel=1e-3)
     assert found.ranking.tolist() == alone.ranking.tolist()
-    assert found.settings["rows"] == 30_000
+    assert found.settings["rows"] == 12_000
     assert [entry["steps"] for entry in found.history] == [entry["steps"] for entry in alone.history]
     assert len(list((tmp_path / "kept").glob("*.npz"))) == 1
     assert list((tmp_path / "storage").iterdir())

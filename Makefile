@@ -3,7 +3,7 @@ BIN := .venv/bin
 STAMP := .venv/.ready
 PAPER := accuracy methods masks adaptivity efficiency speed budget pixels marginal wide spurious criteo
 
-.PHONY: setup demo test check format bench paper $(PAPER:%=paper-%) clean
+.PHONY: setup demo test test-ray check format bench paper $(PAPER:%=paper-%) clean
 
 setup: $(STAMP)
 
@@ -19,6 +19,11 @@ demo: $(STAMP)
 # A process for each core, one thread in each: threads that wait for each other take the cores from the rest.
 test: $(STAMP)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal
+
+# Apart: Ray is a large download, and starting its processes takes longer than all that they do.
+test-ray: $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[ray]'
+	$(BIN)/python -m pytest tests/unit/test_ray.py
 
 check: $(STAMP)
 	$(BIN)/ruff check .

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from seqatt.version import __version__
 
 if TYPE_CHECKING:
-    from seqatt import data, linear
+    from seqatt import data, linear, ray
     from seqatt.choosing import TrainingDiverged, select, select_trials
     from seqatt.comparison.result import Comparison
     from seqatt.comparison.running import compare
@@ -65,6 +65,7 @@ __all__ = [
     "linear",
     "marginal_gains",
     "methods",
+    "ray",
     "select",
     "select_trials",
 ]
@@ -72,7 +73,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Public names load what they need when they are first used, so that ``--help`` is quick."""
-    if name in ("data", "linear"):
+    if name in ("data", "linear", "ray"):
         return import_module(f"seqatt.{name}")
     if name not in _ROOMS:
         raise AttributeError(f"module 'seqatt' has no attribute {name!r}")

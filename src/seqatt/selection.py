@@ -132,6 +132,9 @@ class TrainingDiverged(RuntimeError):
         super().__init__(message)
         self.selections = selections
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return TrainingDiverged, (str(self), self.selections)
+
 
 def make_selection(
     source: Layout,

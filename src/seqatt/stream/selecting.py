@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import fields
 from typing import Any
@@ -16,7 +16,7 @@ from seqatt.selection import Selection, Trace, TrainingDiverged, describe_enviro
 from seqatt.source import resolve_k
 from seqatt.stream import cmim, least_squares, walk
 from seqatt.stream.keeping import Keeper, Keeping
-from seqatt.stream.options import CMIMOnFiles, LinearOnFiles, TrainingOnFiles, make_options
+from seqatt.stream.options import CMIMOnFiles, LinearOnFiles, Reading, TrainingOnFiles, make_options
 from seqatt.stream.ranks import Team, own_device, ranks
 from seqatt.stream.source import Stream, read_stream
 from seqatt.stream.training import Training, share_out
@@ -38,21 +38,27 @@ def select_files(
     options: dict[str, Any],
 ) -> list[Selection]:
     """A selection for each seed; every seed reads the files once a pass."""
-    about_run = {f.name: options.pop(f.name) for f in fields(Keeping) if f.name in options}
-    keeping = Keeping(**about_run)
-    made = make_options(method, options)
+    keeping, made = read_options(method, options, ranks())
     stream = read_stream(where, target, made, made.buckets if isinstance(made, TrainingOnFiles) else KNOWN)
     count = resolve_k(k, stream.features)
-    if method not in SHARED and ranks() > 1:
-        raise ValueError(f"method: {method!r} runs in one process; start it without torchrun")
     if isinstance(made, LinearOnFiles):
-        if about_run.get("checkpoint") is not None:
-            raise ValueError(f"checkpoint: {method!r} reads the files once and keeps none; leave it out")
         return _count(stream, count, method, made, seeds, device, progress)
     assert isinstance(made, TrainingOnFiles)
     device = own_device(device)
     with closing(Team(device, keeping.rank_timeout)) as team:
         return _train(stream, count, method, made, seeds, device, progress, team, keeping)
+
+
+def read_options(method: str, options: Mapping[str, Any], size: int) -> tuple[Keeping, Reading]:
+    """What was said about the run and about the method, checked for so many ranks."""
+    about_run = {f.name for f in fields(Keeping)} & set(options)
+    keeping = Keeping(**{name: options[name] for name in about_run})
+    made = make_options(method, {name: options[name] for name in options if name not in about_run})
+    if method not in SHARED and size > 1:
+        raise ValueError(f"method: {method!r} runs in one process, not in {size}; start a single one")
+    if isinstance(made, LinearOnFiles) and keeping.checkpoint is not None:
+        raise ValueError(f"checkpoint: {method!r} reads the files once and keeps none; leave it out")
+    return keeping, made
 
 
 def _train(

@@ -1,0 +1,161 @@
+"""On Ray: two workers choose what one process chooses, are started again, and say what went wrong."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import parquet as pq
+
+import seqatt
+from seqatt.data.synthetic import click_log
+from seqatt.notes import Note, portable, reason
+from seqatt.ray import Resources, _warn_if_short
+from seqatt.stream.ranks import RankGone
+
+QUICK = {"k": 2, "hidden": (8,), "batch_size": 32, "look": 500}
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:ray", "ignore::FutureWarning:ray")
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    """A local one of two cores, which leaves nothing in the user's home."""
+    ray = pytest.importorskip("ray", reason="needs Ray: pip install 'seqatt[ray]'")
+    paths = [str(Path(seqatt.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HOME", str(tmp_path_factory.mktemp("home")))
+        patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, paths)))
+        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        patch.setenv("RAY_TRAIN_HEALTH_CHECK_INTERVAL_S", "0.2")
+        patch.setenv("RAY_TRAIN_ENABLE_PREEMPTION_WATCHER", "0")  # a process less, of many
+        ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+        yield
+        ray.shutdown()
+
+
+def kill_a_worker(kept: Path, killed: list[int]) -> None:
+    """One that Ray started for this process, once there is something to go on from."""
+    while not list(kept.glob("*.npz")):
+        time.sleep(0.01)
+    workers = [int(entry.name) for entry in Path("/proc").iterdir() if is_worker(entry)]
+    os.kill(max(workers), signal.SIGKILL)
+    killed.append(max(workers))
+
+
+def is_worker(entry: Path) -> bool:
+    try:
+        if not entry.name.isdigit() or b"ray::RayTrainWorker" not in (entry / "cmdline").read_bytes():
+            return False
+        return os.getpid() in ancestors(entry)
+    except OSError:  # it has ended meanwhile
+        return False
+
+
+def ancestors(entry: Path) -> list[int]:
+    found = []
+    while entry.name != "0":
+        parent = (entry / "stat").read_text().rpartition(")")[2].split()[1]
+        found.append(int(parent))
+        entry = Path("/proc") / parent
+    return found
+
+
+def test_two_workers_of_which_one_is_killed_choose_what_one_process_chooses(cluster, tmp_path, monkeypatch):
+    log = click_log(tmp_path / "clicks", 12_000, rows_per_file=4_000)
+    monkeypatch.chdir(tmp_path)
+    killed: list[int] = []
+    killer = threading.Thread(target=kill_a_worker, args=(tmp_path / "kept", killed))
+    killer.start()
+    found = seqatt.ray.select(
+        "clicks/*.parquet",
+        target="click",
+        log1p=True,
+        storage=tmp_path / "storage",
+        checkpoint="kept",
+        checkpoint_every=0.05,
+        max_failures=1,
+        **QUICK,
+    )
+    killer.join()
+    alone = seqatt.select(log.files, target="click", log1p=True, shards=2, **QUICK)
+    assert len(killed) == 1
+    assert found.features == alone.features
+    assert found.scores == pytest.approx(alone.scores, rel=1e-3)
+    assert found.ranking.tolist() == alone.ranking.tolist()
+    assert found.settings["rows"] == 12_000
+    assert [entry["steps"] for entry in found.history] == [entry["steps"] for entry in alone.history]
+    assert len(list((tmp_path / "kept").glob("*.npz"))) == 1
+    assert list((tmp_path / "storage").iterdir())
+
+
+def test_the_worker_that_knows_why_is_heard(cluster, tmp_path):
+    x = np.random.default_rng(0).normal(size=(4_000, 3))
+    y = (x[:, 0] > 0).astype(int)
+    x[3_990, 1] = np.inf  # beyond the first look, and on one of the two workers
+    table = pa.table({"a": x[:, 0], "b": x[:, 1], "c": x[:, 2], "y": y})
+    pq.write_table(table, tmp_path / "table.parquet", row_group_size=500)
+    with pytest.raises(ValueError, match=r"table\.parquet.*'b' contains infinity"):
+        seqatt.ray.select(tmp_path / "table.parquet", target="y", storage=tmp_path, **QUICK)
+
+
+def test_without_ray_the_error_says_how_to_get_it(monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(ImportError, match=r"pip install 'seqatt\[ray\]'"):
+        seqatt.ray.select(tmp_path, target="click", k=2)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"workers": 0}, "workers: must be a whole number of at least 1"),
+        ({"cpus_per_worker": -1}, "cpus_per_worker: must be"),
+        ({"use_gpu": "yes"}, "use_gpu: must be True or False"),
+        ({"max_failures": 0.5}, "max_failures: must be a whole number"),
+        ({"k": None}, "k: say how many"),
+        ({"X": np.eye(3)}, "X: on Ray it must be files"),
+        ({"method": "cmim"}, "method: 'cmim' runs in one process, not in 2"),
+        ({"hiden": 8}, "no option 'hiden'; did you mean 'hidden'"),
+        ({"device": "cuda"}, "device: on Ray use_gpu says where"),
+        ({"resume": True}, "resume: needs the folder"),
+        ({"seed": -1}, "seed: must be"),
+    ],
+)
+def test_bad_input_is_refused_before_ray_is_asked_for(monkeypatch, given, said):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises((TypeError, ValueError), match=said):
+        seqatt.ray.select(**{"X": "clicks", "target": "click", "k": 2} | given)
+
+
+def test_who_waits_for_a_larger_cluster_is_told():
+    with pytest.warns(UserWarning, match="8 of them need 16 CPUs and the cluster has 2"):
+        _warn_if_short({"CPU": 2.0}, Resources(8, 2, False, 0))
+    with pytest.warns(UserWarning, match="1 of them need 1 GPUs and the cluster has 0"):
+        _warn_if_short({"CPU": 2.0}, Resources(1, 1, True, 0))
+
+
+def test_an_error_arrives_from_another_process_with_all_it_has():
+    diverged = seqatt.TrainingDiverged("the loss is no number", [])
+    arrived = pickle.loads(pickle.dumps(portable(diverged)))
+    assert type(arrived) is seqatt.TrainingDiverged
+    assert (str(arrived), arrived.selections) == ("the loss is no number", [])
+
+    class Here(Exception):
+        pass
+
+    assert str(portable(Here("lost on the way"))) == "Here: lost on the way"
+
+
+def test_of_several_reasons_the_one_that_is_none_of_another_rank_counts():
+    gone, full = RankGone("another rank could not go on"), OSError("no room")
+    assert reason([Note(0, error=gone), Note(1, error=full), Note(-1, error=gone)]) is full
+    assert reason([Note(0, error=gone), Note(1)]) is gone
+    assert reason([Note(0)]) is None

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -67,7 +69,10 @@ def _network(stream: Stream, options: AttentionOnFiles, device: torch.device) ->
 
 
 def _products(stream: Stream, options: AttentionOnFiles, size: int, device: torch.device) -> float:
-    """Seconds a row of a step's matrix products and nothing else: no step can be faster."""
+    """Seconds a row of a step's matrix products and nothing else: no step can be faster.
+
+    On a CPU one thread's, over the number of threads: theirs together would wait for each other.
+    """
     network = _network(stream, options, device)
     pairs = []
     for matrix, _ in network.layers:
@@ -80,7 +85,20 @@ def _products(stream: Stream, options: AttentionOnFiles, size: int, device: torc
         for (a, b), out in zip(pairs, outs, strict=True):
             torch.mm(a, b, out=out)
 
-    return min(in_turns([work], 5, 3)[0]) / size
+    with _one_thread() as threads:
+        share = threads if device.type == "cpu" else 1
+        return min(in_turns([work], 5, 3)[0]) / size / share
+
+
+@contextmanager
+def _one_thread() -> Iterator[int]:
+    """Gives the number of threads there were, and gives them back."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield before
+    finally:
+        torch.set_num_threads(before)
 
 
 def sizes(stream: Stream, options: AttentionOnFiles, device: torch.device) -> dict[str, float]:
@@ -103,20 +121,21 @@ def sizes(stream: Stream, options: AttentionOnFiles, device: torch.device) -> di
 def parts_of_a_step(
     stream: Stream, options: AttentionOnFiles, held: list[Batch], device: torch.device
 ) -> list[dict[str, Any]]:
-    """Microseconds a step of each kernel (or operation, on a CPU), the longest first."""
+    """Microseconds a step of each kernel (or operation, on one thread of a CPU), the longest first."""
     method = WALKS["sequential_attention"]
     walk = Walk(stream, 0, options, device, method.make_gate, ALONE, held[0].rows.count)
     phase = method.schedule(2, options)[-1]
     walk.enter()
-    for batch in held[:4]:
-        walk.step(phase, batch)
     on_gpu = device.type == "cuda"
     steps = held[: min(SOME_STEPS, len(held) - 1)]
-    wait()
-    with profile(activities=[ProfilerActivity.CUDA if on_gpu else ProfilerActivity.CPU]) as seen:
-        for batch in steps:
+    with _one_thread():  # the profiler sees no others
+        for batch in steps[:4]:
             walk.step(phase, batch)
         wait()
+        with profile(activities=[ProfilerActivity.CUDA if on_gpu else ProfilerActivity.CPU]) as seen:
+            for batch in steps:
+                walk.step(phase, batch)
+            wait()
     spent = []
     for event in seen.key_averages():
         micro = event.self_device_time_total if on_gpu else event.self_cpu_time_total

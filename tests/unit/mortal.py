@@ -90,7 +90,7 @@ def main() -> None:
         ended = [-1]
         while any(ended):
             children = start(case, checkpoint, out)
-            time.sleep(random.uniform(0.2, 1.0) * whole)
+            time.sleep(random.uniform(0.3, 1.0) * whole)
             how = random.choice([signal.SIGKILL, signal.SIGKILL, signal.SIGTERM])
             for child in children if random.random() < 0.5 else [random.choice(children)]:
                 os.kill(child, how)

@@ -16,7 +16,7 @@ from seqatt.neural.losses import Loss
 from seqatt.neural.stacked import Activation
 
 LEAST, ROWS = 128, 512  # rows of a slice: at least, and those with which products are as fast as they get
-SLICES = 4  # as long as they are not longer than that
+SLICES = 2  # as long as they are not longer than that
 
 
 def cut(rows: int, device: torch.device) -> list[slice]:

@@ -198,21 +198,19 @@ def test_large_embeddings_do_not_escape_the_penalty():
 
 
 def test_chosen_features_are_judged_on_other_files(tmp_path):
-    log = click_log(tmp_path, 12_000, rows_per_file=9_000)
+    log = click_log(tmp_path, 9_000, rows_per_file=7_000)
     train, test = log.files
     others = [f"category{i:02d}" for i in range(19, 27)]
-    told = {"seeds": [0, 1], "hidden": (32,), "log1p": True}
-    good = seqatt.evaluate_files(train, test, "click", log.planted, **told)
-    bad = seqatt.evaluate_files(train, test, "click", others, **told)
+    told = {"hidden": (16,), "log1p": True}
+    good = seqatt.evaluate_files(train, test, "click", log.planted, seeds=[0, 1], **told)
+    bad = seqatt.evaluate_files(train, test, "click", others, seeds=[0], **told)
     assert list(good) == ["accuracy", "auc", "log_loss"]
     assert good["auc"].shape == (2,)
-    assert (good["auc"] > 0.75).all()
-    assert (bad["auc"] < 0.55).all()
+    assert (good["auc"] > 0.7).all()
+    assert bad["auc"][0] < 0.56
     assert good.mean["log_loss"] < bad.mean["log_loss"]
-    again = seqatt.evaluate_files(train, test, "click", log.planted, **told)
-    assert again["auc"].tolist() == good["auc"].tolist()
-    turned = seqatt.evaluate_files(train, test, "click", log.planted[::-1], **told)
-    assert turned["auc"].tolist() == good["auc"].tolist()
+    turned = seqatt.evaluate_files(train, test, "click", log.planted[::-1], seeds=[0], **told)
+    assert turned["auc"][0] == good["auc"][0]
 
 
 @pytest.mark.parametrize("task", ["regression", "multiclass"])

@@ -132,6 +132,7 @@ def test_an_unfinished_run_is_not_written_over(log, kept):
     [
         ({"hidden": [9]}, r"hidden was \[8\] and is \[9\]"),
         ({"k": 2}, "k was 3 and is 2"),
+        ({"look": 400}, "look was 500 and is 400"),
         ({"seeds": [1]}, r"seeds was \[0\] and is \[1\]"),
         ({"method": "group_lasso"}, "method was 'sequential_attention'"),
     ],

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-FORMAT = 1
+FORMAT = 2
 KEPT = 2  # files: a damaged last one is not the end
 ABOUT = "about"
 

@@ -12,7 +12,7 @@ from seqatt.stream.source import Stream
 
 WORDS = {
     "files": "the files have changed (names, sizes, times or numbers of rows)",
-    "look": "the first look at the files found something else",
+    "first_look": "the first look at the files found something else",
 }
 
 
@@ -21,7 +21,8 @@ def describe(
 ) -> dict[str, Any]:
     """Plain values, as JSON gives them back."""
     about = {"method": method, "k": k, "target": stream.labels.column, "seeds": seeds}
-    return dict(json.loads(json.dumps(about | resolved | {"files": _files(stream), "look": _look(stream)})))
+    found = {"files": _files(stream), "first_look": _look(stream)}
+    return dict(json.loads(json.dumps(about | resolved | found)))
 
 
 def insist_on_same(saved: dict[str, Any], ours: dict[str, Any], path: Path) -> None:

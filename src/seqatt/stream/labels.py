@@ -45,7 +45,7 @@ class Labels:
         if self.target.task == "regression":
             assert self.target.shift is not None
             assert self.target.scale is not None
-            values = column.cast(pa.float64()).to_numpy(zero_copy_only=False)
+            values = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
             if not np.isfinite(values).all():
                 raise ValueError(f"target: column {self.column!r} holds NaN or infinity; drop those rows")
             return (
@@ -104,7 +104,7 @@ def fit_labels(
 
 def read_weights(column: Any, name: str) -> Floats:
     try:
-        weights = column.cast(pa.float64()).to_numpy(zero_copy_only=False)
+        weights = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
     except pa.ArrowException:
         raise ValueError(f"sample_weight: column {name!r} must hold numbers") from None
     if not np.isfinite(weights).all() or (weights < 0).any():

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from seqatt.files import UnreadableFile
 from seqatt.source import weight_of_class
-from seqatt.stream.columns import Category, Number, fit_category, fit_number, without_nan
+from seqatt.stream.columns import Category, Number, comparable, fit_category, fit_number, read_numbers
 from seqatt.stream.files import Files, Part, open_files, read_part
 from seqatt.stream.kinds import decide_kinds, kind_of
 from seqatt.stream.labels import Labels, fit_labels, read_weights
@@ -214,10 +214,14 @@ def _look(
 
 
 def _plain(batch: Any, kinds: dict[str, Kind]) -> Any:
-    """Categories as texts: dictionaries of different batches do not join."""
+    """Categories as texts and numbers as floats: dictionaries, dates and times of several files do not join."""
     columns = {}
     for name in batch.schema.names:
         column = batch.column(name)
-        words = kinds.get(name) == "categorical" or kind_of(column.type) == "categorical"
-        columns[name] = without_nan(column).cast(pa.string()) if words else column
+        if kinds.get(name, "categorical") != "categorical":
+            columns[name] = pa.array(read_numbers(column, name))
+        elif name in kinds or kind_of(column.type) == "categorical":
+            columns[name] = comparable(column).cast(pa.string())
+        else:
+            columns[name] = comparable(column)
     return pa.table(columns)

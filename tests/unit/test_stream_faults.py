@@ -33,13 +33,15 @@ def folder(tmp_path):
 
 
 def spoil(path, group: int) -> None:
-    """Turn bits in the middle of a row group's numbers; the file's own description stays whole."""
+    """Turn bits in the middle of a row group's numbers; the file's own description stays whole, and its time."""
+    times = path.stat()
     column = pq.ParquetFile(path).metadata.row_group(group).column(2)
     middle = column.data_page_offset + column.total_compressed_size // 2
     content = bytearray(path.read_bytes())
     for place in range(middle, middle + 40):
         content[place] ^= 0xFF
     path.write_bytes(bytes(content))
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
 
 
 def vanish(folder) -> None:
@@ -56,7 +58,7 @@ def corrupt(folder) -> None:
     spoil(folder / "2.parquet", 1)
 
 
-FAULTS = [(vanish, 1_000, "no longer there"), (change, 1_000, "of another type"), (corrupt, 500, "2.parquet")]
+FAULTS = [(vanish, 1_000, "no longer there"), (change, 1_000, "has changed"), (corrupt, 500, "2.parquet")]
 
 
 def happen(monkeypatch, folder, fault) -> None:

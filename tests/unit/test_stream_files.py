@@ -151,5 +151,17 @@ def test_a_file_that_vanishes_or_changes_meanwhile_is_named(table, tmp_path):
     with pytest.raises(UnreadableFile, match=r"a\.parquet: the file is no longer there"):
         list(read_part(files.parts[0], {"id": files.types["id"]}, {}))
     write(table.slice(0, 20), path)
-    with pytest.raises(UnreadableFile, match=r"a\.parquet: has 20 rows where it had 7,000"):
+    with pytest.raises(UnreadableFile, match=r"a\.parquet: has changed since the start"):
         list(read_part(files.parts[0], {"id": files.types["id"]}, {}))
+
+
+@pytest.mark.parametrize("name", ["a.parquet", "a.csv", "a.feather"])
+def test_a_file_that_is_replaced_is_noticed_before_a_row_of_it_is_read(table, tmp_path, name):
+    path = write(table.slice(0, 1_000), tmp_path / name)
+    files = open_files(path)
+    times = path.stat()
+    for rows in (1_500, 1_000):  # more rows; and as many, at another time
+        write(table.slice(0, rows), path)
+        os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns + (rows == 1_000)))
+        with pytest.raises(UnreadableFile, match=rf"{name}: has changed"):
+            next(read_part(files.parts[0], {"id": files.types["id"]}, {}))

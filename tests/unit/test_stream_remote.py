@@ -117,6 +117,15 @@ def test_a_missing_package_is_named_with_the_remedy(monkeypatch):
         find_files("simplecache::gs://bucket/b.parquet")
 
 
+@pytest.mark.parametrize("rows", [600, 400])
+def test_a_row_group_that_is_replaced_elsewhere_is_noticed(folder, table, rows):
+    put(f"{folder}/a.parquet", table)
+    files = open_files(folder)
+    put(f"{folder}/a.parquet", pa.concat_tables([table, table]).slice(0, rows))
+    with pytest.raises(UnreadableFile, match=rf"a\.parquet: has {rows} rows where it had 500"):
+        next(read_part(files.parts[0], files.types, {}))
+
+
 def test_a_file_that_vanishes_elsewhere_is_named(folder, table):
     put(f"{folder}/a.parquet", table)
     files = open_files(folder)

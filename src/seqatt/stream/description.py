@@ -7,7 +7,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-from seqatt.stream.remote import Where
 from seqatt.stream.source import Stream
 
 WORDS = {
@@ -36,16 +35,7 @@ def insist_on_same(saved: dict[str, Any], ours: dict[str, Any], path: Path) -> N
 
 
 def _files(stream: Stream) -> str:
-    times = {path: _time(path) for path in {part.path for part in stream.files.parts}}
-    return _digest([[p.path.name, p.group, p.rows, p.size, times[p.path]] for p in stream.files.parts])
-
-
-def _time(path: Where) -> int | None:
-    """None for one that is gone already: it is told of when its turn comes."""
-    try:
-        return path.stat().st_mtime_ns
-    except OSError:
-        return None
+    return _digest([[p.path.name, p.group, p.rows, p.size, *p.stamp] for p in stream.files.parts])
 
 
 def _look(stream: Stream) -> str:

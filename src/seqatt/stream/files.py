@@ -27,13 +27,15 @@ CELLS, FEWEST, MOST = 1 << 22, 1 << 12, 1 << 16  # values, and rows at least and
 class Part:
     """What is read in one go and in order: a row group of a Parquet file, or a whole other file.
 
-    ``rows`` is None where the file does not say; ``size`` is in bytes, as they lie on the disk.
+    ``rows`` is None where the file does not say; ``size`` is in bytes, as they lie on the disk. ``stamp`` is
+    the size and the time of the whole file, by which one that was replaced is noticed.
     """
 
     path: Where
     group: int | None
     rows: int | None
     size: int
+    stamp: tuple[int, int] = (0, 0)
 
 
 @dataclass(frozen=True)
@@ -124,11 +126,12 @@ def open_files(where: Any, argument: str = "X", *, skip: bool = False) -> Files:
 
 def _describe(path: Where, first: dict[str, Any]) -> tuple[dict[str, Any], list[Part]]:
     ending, compression = _ending(path)
-    size = path.stat().st_size
+    now = path.stat()
+    size, stamp = now.st_size, (now.st_size, now.st_mtime_ns)
     if size == 0:
         raise UnreadableFile(f"{path}: the file is empty")
     if ending in TEXT:
-        return text.describe(path, TEXT[ending], compression, first), [Part(path, None, None, size)]
+        return text.describe(path, TEXT[ending], compression, first), [Part(path, None, None, size, stamp)]
     if ending not in (*PARQUET, *ARROW) or compression:
         known = ", ".join([*PARQUET, *ARROW, *TEXT])
         raise UnreadableFile(
@@ -136,12 +139,12 @@ def _describe(path: Where, first: dict[str, Any]) -> tuple[dict[str, Any], list[
         )
     if ending in ARROW:
         schema, rows = ipc.describe(path)
-        return _types(path, schema), [Part(path, None, rows, size)]
+        return _types(path, schema), [Part(path, None, rows, size, stamp)]
     with _parquet(path) as file:
         groups = [file.metadata.row_group(g) for g in range(file.metadata.num_row_groups)]
         sizes = [group.total_byte_size for group in groups]
         return _types(path, file.schema_arrow), [
-            Part(path, g, group.num_rows, sizes[g]) for g, group in enumerate(groups)
+            Part(path, g, group.num_rows, sizes[g], stamp) for g, group in enumerate(groups)
         ]
 
 
@@ -174,6 +177,7 @@ def read_part(part: Part, types: dict[str, Any], kinds: dict[str, Kind]) -> Iter
     ending, compression = _ending(part.path)
     rows = min(max(CELLS // len(types), FEWEST), MOST)
     with naming(part.path):
+        _insist_on_unchanged(part)
         if ending in TEXT:
             types = {name: reading_type(type_, kinds.get(name)) for name, type_ in types.items()}
             batches = text.read(part.path, TEXT[ending], compression, types, rows)
@@ -188,15 +192,26 @@ def read_part(part: Part, types: dict[str, Any], kinds: dict[str, Kind]) -> Iter
             yield batch, share
 
 
+def _insist_on_unchanged(part: Part) -> None:
+    """Where the system says so at once; of a file elsewhere that would be one more request a part."""
+    if isinstance(part.path, Url):
+        return
+    now = part.path.stat()
+    if (now.st_size, now.st_mtime_ns) != part.stamp:
+        raise UnreadableFile(f"{part.path}: has changed since the start; leave files alone while they are read")
+
+
 def _row_group(part: Part, types: dict[str, Any], at_once: int) -> Iterator[tuple[Any, float]]:
-    rows = 0
+    rows, group = 0, part.group or 0
     # Text comes as the file has it, codes and a list of the words: each word is then looked at once.
     words = [name for name, type_ in types.items() if of.is_string(type_) or of.is_large_string(type_)]
     with _parquet(part.path, read_dictionary=words, page_checksum_verification=True) as file:
+        about = file.metadata
+        now = about.row_group(group).num_rows if group < about.num_row_groups else 0
+        if now != part.rows:
+            raise UnreadableFile(f"{part.path}: has {now:,} rows where it had {part.rows:,}: it has changed")
         for batch in file.iter_batches(
-            batch_size=at_once, row_groups=[part.group], columns=list(types), use_threads=False
+            batch_size=at_once, row_groups=[group], columns=list(types), use_threads=False
         ):
             rows += batch.num_rows
-            yield batch, rows / max(1, part.rows or 0)
-    if rows != part.rows:
-        raise UnreadableFile(f"{part.path}: has {rows:,} rows where it had {part.rows:,}: it has changed")
+            yield batch, rows / max(1, now)

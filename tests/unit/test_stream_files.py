@@ -16,6 +16,7 @@ from seqatt.choosing import are_files
 from seqatt.files import UnreadableFile
 from seqatt.stream import text
 from seqatt.stream.files import find_files, open_files, read_part
+from seqatt.stream.kinds import kind_of
 
 ROWS = 40_000
 
@@ -86,6 +87,12 @@ def test_a_path_a_pattern_a_folder_and_a_list_find_each_file_once(table, tmp_pat
     assert find_files(str(tmp_path / "part-*.parquet")) == paths[:2]
     assert find_files([paths[1], tmp_path / "part-*.parquet"]) == [paths[1], paths[0]]
     assert open_files(tmp_path).rows == 30
+    (tmp_path / "link.parquet").symlink_to(paths[0])
+    twice = [paths[0], os.path.relpath(paths[0]), tmp_path / "deep/../part-1.parquet", tmp_path / "link.parquet"]
+    assert find_files(twice) == [paths[0]]
+    for empty in ("", [paths[0], ""]):
+        with pytest.raises(ValueError, match="X: an empty name is no file"):
+            find_files(empty)
     assert all(map(are_files, ["a.csv", Path("a"), ["a", Path("b")]]))
     assert not any(map(are_files, [[], [[1.0]], np.zeros((2, 2)), table]))
 
@@ -116,6 +123,21 @@ def test_a_later_file_with_text_for_numbers_is_named(table, tmp_path, ending):
     words = table.slice(0, 9).set_column(1, "x", pa.array(["word"] * 9))
     write(words, tmp_path / f"b.{ending}")
     refused(tmp_path, f"b.{ending}", "x" if ending == "parquet" else "kinds")
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv", "feather"])
+def test_a_column_that_is_empty_in_the_first_file_has_the_type_of_a_later_one(table, tmp_path, ending):
+    full = table.slice(0, 9)
+    empty = full.set_column(2, "word", pa.nulls(9))
+    write(empty, tmp_path / f"a.{ending}")
+    write(full, tmp_path / f"b.{ending}")
+    write(empty.slice(0, 0) if ending == "csv" else empty, tmp_path / f"c.{ending}")
+    for order in ("abc", "cba", "bac", "cab"):
+        files = open_files([tmp_path / f"{name}.{ending}" for name in order])
+        assert kind_of(files.types["word"]) == "categorical"
+        assert kind_of(files.types["x"]) == "numeric"
+        found = [batch["word"].cast(pa.string()).to_pylist() for part in files.parts for batch, _ in read_part(part, files.types, {"word": "categorical"})]
+        assert [word for words in found for word in words if word] == full["word"].drop_null().to_pylist()
 
 
 def test_a_corrupt_file_is_named(table, tmp_path):

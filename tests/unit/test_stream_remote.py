@@ -55,6 +55,8 @@ def test_a_url_a_pattern_a_folder_and_a_list_find_each_file_once(folder, table):
     assert names(top[0]) == top[:1]
     assert names(f"{folder}/[ab].parquet") == top
     assert names(f"{folder}/?.parquet") == top
+    assert names(f"{folder}/[!b].parquet") == names(f"{folder}/[a-a^].parquet") == top[:1]
+    assert names(f"{folder}/[!a].parquet") == top[1:]
     assert names(f"{folder}/**/*.parquet") == sorted([*top, deep, f"{folder}/_SUCCESS.parquet"])
     assert names(f"{folder}/year=*/*.parquet") == [deep]
     assert names(folder) == sorted([*top, deep])  # what engines leave is not a table
@@ -96,6 +98,7 @@ def test_the_command_takes_a_url(folder, table):
     [
         ("memory://nowhere/a.parquet", "no such file or folder"),
         ("memory://nowhere/*.parquet", "no file matches the pattern"),
+        ("memory://nowhere/[z-a].parquet", "is no pattern"),
         ("nonsense://bucket/a.parquet", "cannot be reached"),
         ("s4.x://bucket/a.parquet", "cannot be reached"),
     ],

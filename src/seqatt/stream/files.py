@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import os
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -44,7 +44,7 @@ class Files:
 
     types: dict[str, Any]
     parts: tuple[Part, ...]
-    bad: tuple[tuple[Where, str], ...] = ()  # files left out, and why
+    bad: tuple[tuple[str, str], ...] = ()  # files left out, and why
 
     @property
     def rows(self) -> int | None:
@@ -59,12 +59,38 @@ class Files:
 
 def find_files(where: Any, argument: str = "X") -> list[Where]:
     """Every file that is meant, once, sorted within each thing that was named."""
-    named = where if isinstance(where, list | tuple) else [where]
-    found = dict.fromkeys(path for each in named for path in _expand(os.fspath(each), argument))
-    return list(found)
+    return _find(where, argument, None)
+
+
+def _find(where: Any, argument: str, bad: list[tuple[str, str]] | None) -> list[Where]:
+    """What cannot be found is an error, or is noted in ``bad``."""
+    found: list[Where] = []
+    for each in where if isinstance(where, list | tuple) else [where]:
+        try:
+            found += _expand(os.fspath(each), argument)
+        except UnreadableFile as error:
+            if bad is None:
+                raise
+            _leave_out(bad, each, error)
+    return _once(found)
+
+
+def _leave_out(bad: list[tuple[str, str]], path: Any, error: UnreadableFile) -> None:
+    bad.append((str(path), str(error)))
+    warnings.warn(f"{error}; the whole file was skipped", SkippedPart, stacklevel=3)
+
+
+def _once(paths: Iterable[Where]) -> list[Where]:
+    """One file may have been named by several paths; the first of them stays."""
+    found: dict[Where, Where] = {}
+    for path in paths:
+        found.setdefault(path if isinstance(path, Url) else path.resolve(), path)
+    return list(found.values())
 
 
 def _expand(named: str, argument: str) -> Sequence[Where]:
+    if not named:
+        raise ValueError(f"{argument}: an empty name is no file; name a file, a folder, a pattern or a URL")
     if is_url(named):
         here = local_path(named)
         if here is None:
@@ -102,8 +128,8 @@ def open_files(where: Any, argument: str = "X", *, skip: bool = False) -> Files:
     """Look at every file's own description; a file of another make is named and refused, or left out."""
     first: dict[str, Any] = {}
     parts: list[Part] = []
-    bad: list[tuple[Where, str]] = []
-    paths = find_files(where, argument)
+    bad: list[tuple[str, str]] = []
+    paths = _find(where, argument, bad if skip else None)
     for path in paths:
         try:
             with naming(path):
@@ -112,10 +138,10 @@ def open_files(where: Any, argument: str = "X", *, skip: bool = False) -> Files:
         except UnreadableFile as error:
             if not skip:
                 raise
-            bad.append((path, str(error)))
-            warnings.warn(f"{error}; the whole file was skipped", SkippedPart, stacklevel=2)
+            _leave_out(bad, path, error)
             continue
-        first = first or types
+        unknown = [name for name, kind in first.items() if of.is_null(kind)]  # until a file has values there
+        first = first | {name: types[name] for name in unknown} if first else types
         parts += its
     if bad and not parts:
         raise UnreadableFile(bad[0][1])

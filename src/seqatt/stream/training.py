@@ -111,7 +111,7 @@ class Training:
             keep=keep,
         )
         if self._options.on_bad_file == "skip":
-            known = [{"file": str(path), "why": why, "rows": None} for path, why in self._stream.files.bad]
+            known = [{"file": path, "why": why, "rows": None} for path, why in self._stream.files.bad]
             trace.settings["skipped"] = known + self._position(coming)["skips"]
         return trace
 

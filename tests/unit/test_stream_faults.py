@@ -33,7 +33,7 @@ def folder(tmp_path):
 
 
 def spoil(path, group: int) -> None:
-    """Turn bits in the middle of a row group's numbers; the file's own description stays whole, and its time."""
+    """Turn bits in the middle of a row group's numbers; the file's own description and time stay."""
     times = path.stat()
     column = pq.ParquetFile(path).metadata.row_group(group).column(2)
     middle = column.data_page_offset + column.total_compressed_size // 2
@@ -102,10 +102,12 @@ def test_files_that_cannot_be_opened_are_skipped_too_if_asked(folder):
         found = seqatt.select(folder, target="y", on_bad_file="skip", **QUICK)
     assert [part["file"] for part in found.settings["skipped"]] == [str(folder / "1.parquet")]
     assert found.settings["rows"] == 3_000
-    gone = [folder / "gone.parquet", *sorted(folder.iterdir())]
-    with pytest.warns(SkippedPart, match=r"gone\.parquet: no such file or folder; the whole file was skipped"):
+    gone = [folder / f"{name}.parquet" for name in ("gone", 0, 2)]
+    with pytest.warns(
+        SkippedPart, match=r"gone\.parquet: no such file or folder; the whole file was skipped"
+    ):
         found = seqatt.select(gone, target="y", on_bad_file="skip", **QUICK)
-    assert [part["file"] for part in found.settings["skipped"]] == [str(gone[0]), str(gone[2])]
+    assert [part["file"] for part in found.settings["skipped"]] == [str(gone[0])]
     for path in folder.iterdir():
         path.write_bytes(b"not a table")
     with pytest.warns(SkippedPart), pytest.raises(UnreadableFile, match=r"0\.parquet"):

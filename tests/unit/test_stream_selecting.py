@@ -214,14 +214,20 @@ def test_files_may_hold_times_in_different_units_but_not_times_and_numbers(frame
     days = pd.to_datetime("2026-01-01") + pd.to_timedelta(10 * table["click"] + table["n2"].abs(), unit="D")
     for number, unit in enumerate(["ms", "us", "ns"]):
         part = pa.Table.from_pandas(table, preserve_index=False)
-        part = part.append_column("when", pa.array(days, pa.timestamp("ns")).cast(pa.timestamp(unit), safe=False))
+        part = part.append_column(
+            "when", pa.array(days, pa.timestamp("ns")).cast(pa.timestamp(unit), safe=False)
+        )
         pq.write_table(part, tmp_path / f"{number}.parquet")
     selection = seqatt.select(tmp_path, target="click", k=1, look=500, **QUICK)
     assert selection.features == ["when"]
-    pq.write_table(part.set_column(2, "when", part["when"].cast(pa.date32(), safe=False)), tmp_path / "3.parquet")
+    pq.write_table(
+        part.set_column(2, "when", part["when"].cast(pa.date32(), safe=False)), tmp_path / "3.parquet"
+    )
     seqatt.select(tmp_path, target="click", k=1, method="linear_omp")
     pq.write_table(part.set_column(2, "when", part["when"].cast(pa.int64())), tmp_path / "4.parquet")
-    with pytest.raises(UnreadableFile, match=r"4\.parquet: column 'when' holds numbers, but times in .*0\.parq"):
+    with pytest.raises(
+        UnreadableFile, match=r"4\.parquet: column 'when' holds numbers, but times in .*0\.parq"
+    ):
         seqatt.select(tmp_path, target="click", k=1)
 
 

@@ -224,7 +224,9 @@ def _insist_on_unchanged(part: Part) -> None:
         return
     now = part.path.stat()
     if (now.st_size, now.st_mtime_ns) != part.stamp:
-        raise UnreadableFile(f"{part.path}: has changed since the start; leave files alone while they are read")
+        raise UnreadableFile(
+            f"{part.path}: has changed since the start; leave files alone while they are read"
+        )
 
 
 def _row_group(part: Part, types: dict[str, Any], at_once: int) -> Iterator[tuple[Any, float]]:

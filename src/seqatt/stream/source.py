@@ -214,7 +214,7 @@ def _look(
 
 
 def _plain(batch: Any, kinds: dict[str, Kind]) -> Any:
-    """Categories as texts and numbers as floats: dictionaries, dates and times of several files do not join."""
+    """Categories as texts, numbers as floats: dictionaries, dates and times of several files do not join."""
     columns = {}
     for name in batch.schema.names:
         column = batch.column(name)

@@ -129,12 +129,7 @@ def test_a_text_file_that_breaks_off_is_skipped_from_there(folder, tmp_path, mon
     assert 2_000 <= found.settings["rows"] < 4_000
 
 
-def test_a_run_that_skipped_goes_on_as_if_it_had_not_been_stopped(folder, tmp_path):
-    spoil(folder / "2.parquet", 1)
-    options = QUICK | {"on_bad_file": "skip", "checkpoint_every": 0, "buffer": 64}
-    with pytest.warns(SkippedPart):
-        whole = seqatt.select(folder, target="y", **options)
-    kept = tmp_path / "kept"
+def stop_when_skipped(folder, kept, options) -> None:
     real = Batches._skipped
 
     def skipped(*about) -> None:
@@ -147,9 +142,34 @@ def test_a_run_that_skipped_goes_on_as_if_it_had_not_been_stopped(folder, tmp_pa
         with pytest.warns(SkippedPart), told, pytest.raises(SystemExit):
             seqatt.select(folder, target="y", checkpoint=kept, **options)
     assert checkpoint.read(checkpoint.found(kept)[-1]).about["position"]["skips"]
+
+
+def test_a_run_that_skipped_goes_on_as_if_it_had_not_been_stopped(folder, tmp_path):
+    spoil(folder / "2.parquet", 1)
+    options = QUICK | {"on_bad_file": "skip", "checkpoint_every": 0, "buffer": 64}
+    with pytest.warns(SkippedPart):
+        whole = seqatt.select(folder, target="y", **options)
+    kept = tmp_path / "kept"
+    stop_when_skipped(folder, kept, options)
     resumed = seqatt.select(folder, target="y", checkpoint=kept, resume=True, **options)
     assert resumed.scores.tolist() == whole.scores.tolist()
     assert resumed.settings["skipped"] == whole.settings["skipped"]
+
+
+def test_a_run_that_skipped_a_file_that_vanished_goes_on_once_it_is_back(folder, tmp_path, monkeypatch):
+    options = QUICK | {"on_bad_file": "skip", "checkpoint_every": 0, "buffer": 64}
+    kept, away = tmp_path / "kept", tmp_path / "away"
+    happen(monkeypatch, folder, lambda folder: (folder / "2.parquet").rename(away))
+    stop_when_skipped(folder, kept, options)
+    monkeypatch.undo()
+    again = {"checkpoint": kept, "resume": True, **options}
+    with pytest.raises(
+        ValueError, match=r"\(2\.parquet is not there any more; put it back"
+    ):
+        seqatt.select(folder, target="y", **again)
+    away.rename(folder / "2.parquet")
+    resumed = seqatt.select(folder, target="y", **again)
+    assert {part["file"] for part in resumed.settings["skipped"]} == {str(folder / "2.parquet")}
 
 
 @pytest.mark.parametrize(

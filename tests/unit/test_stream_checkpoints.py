@@ -98,6 +98,14 @@ def test_sigterm_saves_and_the_run_goes_on_from_there(log, kept, tmp_path):
     assert [path.suffix for path in kept.iterdir() if path.name != ".lock"] == [".npz"]
 
 
+def test_numbers_of_numpy_can_be_kept(log, tmp_path):
+    told = {"embedding": np.int64(4), "class_weight": {0: np.float32(2), 1: 1}, "hidden": np.array([8])}
+    [found] = choose(
+        log, tmp_path, k=np.int64(2), batch_size=np.int64(32), shards=np.int64(2), seeds=np.arange(1), **told
+    )
+    assert json.loads(json.dumps(found.settings))["class_weight"] == {"0": 2.0, "1": 1}
+
+
 def test_seeds_that_were_finished_are_not_trained_again(log, tmp_path):
     both = choose(log, tmp_path / "whole", seeds=[3, 4])
     folder = tmp_path / "kept"
@@ -145,9 +153,7 @@ def test_a_checkpoint_of_another_run_is_refused(log, kept, options, message):
 def test_files_that_have_changed_are_noticed(log, kept):
     times = log.files[1].stat()
     os.utime(log.files[1], ns=(times.st_atime_ns, times.st_mtime_ns + 1))
-    with pytest.raises(
-        ValueError, match=rf"the files have changed \({log.files[1].name} has another"
-    ):
+    with pytest.raises(ValueError, match=rf"the files have changed \({log.files[1].name} has another"):
         choose(log, kept, resume=True)
 
 
@@ -218,14 +224,18 @@ def test_a_folder_serves_one_run_at_a_time(log, tmp_path):
         ({"checkpoint": 7}, "checkpoint: must be a folder"),
         ({"checkpoint_every": -1}, "checkpoint_every: must be"),
         ({"on_full_disk": "pray"}, "on_full_disk: unknown 'pray'"),
-        ({"method": "linear_omp", "hidden": None}, "linear_omp"),
+        ({"method": "linear_omp", "hidden": None, "batch_size": None}, "checkpoint: .* keeps none"),
+        (
+            {"method": "cmim", "hidden": None, "batch_size": None, "checkpoint": None, "resume": True},
+            "resume: .* keeps none",
+        ),
     ],
 )
 def test_what_cannot_be_is_refused(log, tmp_path, options, message):
     told = {"checkpoint": tmp_path} | QUICK | options
-    told = {name: value for name, value in told.items() if name != "hidden" or value}
+    told = {name: value for name, value in told.items() if value or name == "checkpoint"}
     with pytest.raises((ValueError, TypeError), match=message):
-        choose(log, **told | {"folder": told.pop("checkpoint")})
+        seqatt.select(log.files, target="click", **told)
 
 
 @pytest.mark.parametrize("method", [name for name in WALKS if name != "sequential_attention"])

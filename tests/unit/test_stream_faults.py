@@ -114,6 +114,33 @@ def test_files_that_cannot_be_opened_are_skipped_too_if_asked(folder):
         seqatt.select(folder, target="y", on_bad_file="skip", **QUICK)
 
 
+@pytest.mark.parametrize(("column", "message"), [("c", "infinity"), ("y", "NaN or infinity")])
+def test_a_bad_value_in_the_first_look_is_told_with_its_file_or_skipped(folder, column, message):
+    frame = pd.read_parquet(folder / "2.parquet").astype({"y": float})
+    frame.loc[700, column] = np.inf
+    frame.to_parquet(folder / "2.parquet", row_group_size=500)
+    with pytest.raises(ValueError, match=rf"2\.parquet: .*'{column}'.* {message}"):
+        seqatt.select(folder, target="y", **QUICK | {"look": 4_000})
+    with pytest.warns(SkippedPart, match=r"2\.parquet.* 500 rows were skipped"):
+        found = seqatt.select(folder, target="y", on_bad_file="skip", **QUICK | {"look": 4_000})
+    assert found.settings["rows"] == 3_500
+
+
+def test_judging_skips_too_if_asked(folder, tmp_path):
+    spoil(folder / "3.parquet", 0)
+    train, test = (
+        [folder / "gone.parquet", folder / "0.parquet"],
+        [folder / "3.parquet", tmp_path / "gone.csv"],
+    )
+    told = {"seeds": [0], "hidden": (8,), "batch_size": 32, "passes": 8}
+    with pytest.warns(SkippedPart) as said:
+        judged = seqatt.evaluate_files(train, test, "y", list("edcba"), on_bad_file="skip", **told)
+    skipped = [str(warning.message) for warning in said]
+    assert len(skipped) == 3
+    assert all(any(name in why for why in skipped) for name in ("gone.parquet", "gone.csv", "3.parquet"))
+    assert judged["auc"][0] > 0.9
+
+
 def test_a_text_file_that_breaks_off_is_skipped_from_there(folder, tmp_path, monkeypatch):
     monkeypatch.setattr(text, "BLOCK", 1 << 12)
     frame = pd.concat([pd.read_parquet(path) for path in sorted(folder.iterdir())])
@@ -163,9 +190,7 @@ def test_a_run_that_skipped_a_file_that_vanished_goes_on_once_it_is_back(folder,
     stop_when_skipped(folder, kept, options)
     monkeypatch.undo()
     again = {"checkpoint": kept, "resume": True, **options}
-    with pytest.raises(
-        ValueError, match=r"\(2\.parquet is not there any more; put it back"
-    ):
+    with pytest.raises(ValueError, match=r"\(2\.parquet is not there any more; put it back"):
         seqatt.select(folder, target="y", **again)
     away.rename(folder / "2.parquet")
     resumed = seqatt.select(folder, target="y", **again)

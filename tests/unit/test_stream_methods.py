@@ -230,6 +230,16 @@ def test_judging_knows_every_task(frame, tmp_path, task):
         assert judged["rmse"][0] < 1.0
 
 
+def test_test_files_need_no_weights_and_few_steps_are_told_of(frame, tmp_path):
+    frame[:1_000].assign(w=1.0).to_parquet(tmp_path / "train.parquet")
+    frame[1_000:1_500].to_parquet(tmp_path / "test.parquet")
+    files = (tmp_path / "train.parquet", tmp_path / "test.parquet")
+    told = {"seeds": [0], "hidden": (8,), "sample_weight": "w", "embedding": {"good": 2}}
+    with pytest.warns(UserWarning, match="trained for about 16 steps; more passes"):
+        judged = seqatt.evaluate_files(*files, "click", ["n3"], **told)
+    assert judged["auc"][0] > 0.5
+
+
 def test_what_cannot_be_judged_is_refused_before_any_work(frame, path, tmp_path):
     frame.drop(columns="good").to_parquet(tmp_path / "narrow.parquet")
     frame.assign(n1="text").to_parquet(tmp_path / "text.parquet")

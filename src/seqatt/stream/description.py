@@ -41,7 +41,7 @@ def _files(stream: Stream) -> list[list[str]]:
 
 
 def _change(saved: list[list[str]], ours: list[list[str]]) -> str:
-    was, now = dict(map(tuple, saved)), dict(map(tuple, ours))
+    was, now = ({file[0]: file[1] for file in files} for files in (saved, ours))
     for name in [*was, *now]:
         if name not in now:
             return f"{name} is not there any more; put it back as it was to go on, its time too"

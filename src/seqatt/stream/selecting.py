@@ -39,15 +39,18 @@ def select_files(
 ) -> list[Selection]:
     """A selection for each seed; every seed reads the files once a pass."""
     about_run = {f.name: options.pop(f.name) for f in fields(Keeping) if f.name in options}
-    keeping = Keeping(**about_run)
     made = make_options(method, options)
+    for name in ("resume", "checkpoint"):
+        if about_run.get(name) and isinstance(made, LinearOnFiles):
+            raise ValueError(
+                f"{name}: {method!r} has no checkpoints: it reads the files once and keeps none; leave it out"
+            )
+    keeping = Keeping(**about_run)
     stream = read_stream(where, target, made, made.buckets if isinstance(made, TrainingOnFiles) else KNOWN)
     count = resolve_k(k, stream.features)
     if method not in SHARED and ranks() > 1:
         raise ValueError(f"method: {method!r} runs in one process; start it without torchrun")
     if isinstance(made, LinearOnFiles):
-        if about_run.get("checkpoint") is not None:
-            raise ValueError(f"checkpoint: {method!r} reads the files once and keeps none; leave it out")
         return _count(stream, count, method, made, seeds, device, progress)
     assert isinstance(made, TrainingOnFiles)
     device = own_device(device)

@@ -155,7 +155,7 @@ class Training:
 
 def share_out(options: TrainingOnFiles, size: int, ranks: int) -> int:
     """How many shards there are: what the user says, else one a rank."""
-    shards = options.shards or ranks
+    shards = int(options.shards or ranks)
     if shards % ranks:
         raise ValueError(f"shards: {shards} cannot be shared by {ranks} ranks; use a multiple of {ranks}")
     if size < shards:

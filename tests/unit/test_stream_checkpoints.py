@@ -180,6 +180,41 @@ def _flipped(content: bytearray) -> bytes:
     return bytes(content)
 
 
+def test_no_bit_that_turns_goes_unnoticed(tmp_path):
+    """Wherever it is, a checkpoint is what it was or is called damaged."""
+    arrays = {"one": np.arange(3.0), "two": np.array(7)}
+    path = checkpoint.write(tmp_path, {"seen": 1}, arrays)
+    whole = checkpoint.read(path)
+    assert whole.about == {"format": checkpoint.FORMAT, "seen": 1}
+    content = path.read_bytes()
+    noticed: list[str] = []
+    for place in range(len(content)):
+        damaged = bytearray(content)
+        damaged[place] ^= 1 << place % 8
+        path.write_bytes(bytes(damaged))
+        try:
+            found = checkpoint.read(path)
+        except ValueError as error:
+            noticed.append(str(error))
+        else:
+            assert found.about == whole.about
+            assert {name: value.tolist() for name, value in found.arrays.items()} == {
+                name: value.tolist() for name, value in arrays.items()
+            }
+    assert len(noticed) > len(content) / 2
+    assert all(f"{path} is damaged" in why for why in noticed)
+
+
+def test_a_checkpoint_whose_arrays_do_not_fit_is_named(log, kept):
+    last = checkpoint.found(kept)[-1]
+    held = checkpoint.read(last)
+    path = checkpoint.write(kept, held.about, held.arrays | {"loss": np.zeros(3)})
+    with pytest.raises(
+        ValueError, match=rf"{path.name} cannot be gone on from: loss is missing or of another"
+    ):
+        choose(log, kept, resume=True)
+
+
 def test_nothing_in_a_checkpoint_can_run(log, kept):
     last = checkpoint.found(kept)[-1]
     held = checkpoint.read(last)

@@ -60,7 +60,7 @@ class Training:
             if self._saved is not None:
                 insist_on_same(self._saved.about["run"], self._run, self._saved.path)
                 said = self._saved.about
-        except ValueError as error:
+        except Exception as error:  # whatever it is, nobody must wait for rank 0
             self._team.tell(json.dumps({"error": str(error)}))
             raise
         self._about = json.loads(self._team.tell(json.dumps(said)))
@@ -83,7 +83,11 @@ class Training:
             if not about:
                 return None
             arrays = copy(walk.held()) if self._saved is None else self._saved.arrays
-            walk.take_up(about["walk"], self._team.share(arrays))
+            try:
+                walk.take_up(about["walk"], self._team.share(arrays))
+            except ValueError as error:
+                where = self._keeper.folder if self._saved is None else self._saved.path
+                raise ValueError(f"checkpoint: {where} cannot be gone on from: {error}") from None
             self._saved = None
             return Course(about["phase"], about["seen"])
 

@@ -16,7 +16,7 @@ from seqatt.neural.masks import Softmax
 from seqatt.neural.owner import Owner
 from seqatt.neural.rows import Batch
 from seqatt.neural.state import State
-from seqatt.stream import cmim
+from seqatt.stream import cmim, least_squares
 from seqatt.stream.gates import EmbeddedLasso, EvenAttention
 from seqatt.stream.options import ON_FILES
 
@@ -81,6 +81,28 @@ def test_cmim_on_files_weighs_rows_as_in_memory(frame, tmp_path):
     )
     assert there.features == here.features
     assert there.scores == pytest.approx(here.scores, rel=1e-3)
+
+
+def test_least_squares_opens_few_rows_at_a_time_and_finds_the_same(frame, tmp_path, monkeypatch):
+    frame.assign(w=np.arange(len(frame)) // 2_000).to_parquet(tmp_path / "a.parquet")
+    told = {"target": "click", "k": 4, "method": "linear_omp", "sample_weight": "w", "look": 6_000}
+    whole = seqatt.select(tmp_path, **told)
+    opened: list[int] = []
+    real = least_squares._open
+
+    def note(*about):
+        out = real(*about)
+        opened.append(out.size)
+        return out
+
+    monkeypatch.setattr(least_squares, "_open", note)
+    monkeypatch.setattr(least_squares, "CELLS", 20_000)
+    cut = seqatt.select(tmp_path, **told)
+    assert len(opened) > 10
+    assert max(opened) <= 20_000
+    assert cut.features == whole.features
+    assert cut.scores == pytest.approx(whole.scores, rel=1e-9)
+    assert cut.settings["rows"] == whole.settings["rows"] == len(frame)  # those of no weight too
 
 
 def test_joint_tables_give_the_information_that_brute_force_gives():

@@ -79,6 +79,7 @@ def test_a_time_is_the_same_in_every_unit():
         assert written(number, column).tolist() == written(number, pa.array(days, units[1])).tolist()
         assert category.places(column).tolist() == category.places(pa.array(days, units[1])).tolist()
     assert compatible(pa.timestamp("ms"), pa.date32())
+    assert compatible(pa.list_(pa.int8()), pa.binary())  # which can only be ignored
     for other in (pa.int64(), pa.duration("s"), pa.string(), pa.bool_()):
         assert not compatible(pa.timestamp("ms"), other)
 

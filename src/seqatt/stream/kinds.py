@@ -40,7 +40,10 @@ def words(type_: Any) -> str:
 
 def compatible(one: Any, other: Any) -> bool:
     """Whether two files can hold one column so. An empty column goes with anything."""
-    return of.is_null(one) or of.is_null(other) or words(one) == words(other)
+    if of.is_null(one) or of.is_null(other):
+        return True
+    kind = kind_of(one)
+    return kind == kind_of(other) and (kind is None or words(one) == words(other))
 
 
 def decide_kinds(types: Mapping[str, Any], names: list[str], told: Mapping[str, str]) -> dict[str, Kind]:

@@ -65,7 +65,13 @@ def with_folder(about_run: dict[str, Any], out: Path | None, method: str) -> dic
 
     trains = issubclass(ON_FILES.get(method, object), TrainingOnFiles)
     default = {"checkpoint": out / "checkpoint"} if out is not None and trains else {}
-    return default | about_run
+    told = default | about_run
+    if told.get("resume") and trains and "checkpoint" not in told:
+        raise typer.BadParameter(
+            "needs the folder that holds the checkpoints; add --out DIR or --checkpoint DIR",
+            param_hint="--resume",
+        )
+    return told
 
 
 @contextmanager

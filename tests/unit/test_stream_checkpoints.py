@@ -98,6 +98,14 @@ def test_sigterm_saves_and_the_run_goes_on_from_there(log, kept, tmp_path):
     assert [path.suffix for path in kept.iterdir() if path.name != ".lock"] == [".npz"]
 
 
+def test_numbers_of_numpy_can_be_kept(log, tmp_path):
+    told = {"embedding": np.int64(4), "class_weight": {0: np.float32(2), 1: 1}, "hidden": np.array([8])}
+    [found] = choose(
+        log, tmp_path, k=np.int64(2), batch_size=np.int64(32), shards=np.int64(2), seeds=np.arange(1), **told
+    )
+    assert json.loads(json.dumps(found.settings))["class_weight"] == {"0": 2.0, "1": 1}
+
+
 def test_seeds_that_were_finished_are_not_trained_again(log, tmp_path):
     both = choose(log, tmp_path / "whole", seeds=[3, 4])
     folder = tmp_path / "kept"
@@ -132,6 +140,7 @@ def test_an_unfinished_run_is_not_written_over(log, kept):
     [
         ({"hidden": [9]}, r"hidden was \[8\] and is \[9\]"),
         ({"k": 2}, "k was 3 and is 2"),
+        ({"look": 400}, "look was 500 and is 400"),
         ({"seeds": [1]}, r"seeds was \[0\] and is \[1\]"),
         ({"method": "group_lasso"}, "method was 'sequential_attention'"),
     ],
@@ -144,7 +153,7 @@ def test_a_checkpoint_of_another_run_is_refused(log, kept, options, message):
 def test_files_that_have_changed_are_noticed(log, kept):
     times = log.files[1].stat()
     os.utime(log.files[1], ns=(times.st_atime_ns, times.st_mtime_ns + 1))
-    with pytest.raises(ValueError, match="another run: the files have changed"):
+    with pytest.raises(ValueError, match=rf"the files have changed \({log.files[1].name} has another"):
         choose(log, kept, resume=True)
 
 
@@ -169,6 +178,41 @@ def _flipped(content: bytearray) -> bytes:
     content = bytearray(content)
     content[len(content) // 2] ^= 1
     return bytes(content)
+
+
+def test_no_bit_that_turns_goes_unnoticed(tmp_path):
+    """Wherever it is, a checkpoint is what it was or is called damaged."""
+    arrays = {"one": np.arange(3.0), "two": np.array(7)}
+    path = checkpoint.write(tmp_path, {"seen": 1}, arrays)
+    whole = checkpoint.read(path)
+    assert whole.about == {"format": checkpoint.FORMAT, "seen": 1}
+    content = path.read_bytes()
+    noticed: list[str] = []
+    for place in range(len(content)):
+        damaged = bytearray(content)
+        damaged[place] ^= 1 << place % 8
+        path.write_bytes(bytes(damaged))
+        try:
+            found = checkpoint.read(path)
+        except ValueError as error:
+            noticed.append(str(error))
+        else:
+            assert found.about == whole.about
+            assert {name: value.tolist() for name, value in found.arrays.items()} == {
+                name: value.tolist() for name, value in arrays.items()
+            }
+    assert len(noticed) > len(content) / 2
+    assert all(f"{path} is damaged" in why for why in noticed)
+
+
+def test_a_checkpoint_whose_arrays_do_not_fit_is_named(log, kept):
+    last = checkpoint.found(kept)[-1]
+    held = checkpoint.read(last)
+    path = checkpoint.write(kept, held.about, held.arrays | {"loss": np.zeros(3)})
+    with pytest.raises(
+        ValueError, match=rf"{path.name} cannot be gone on from: loss is missing or of another"
+    ):
+        choose(log, kept, resume=True)
 
 
 def test_nothing_in_a_checkpoint_can_run(log, kept):
@@ -215,14 +259,18 @@ def test_a_folder_serves_one_run_at_a_time(log, tmp_path):
         ({"checkpoint": 7}, "checkpoint: must be a folder"),
         ({"checkpoint_every": -1}, "checkpoint_every: must be"),
         ({"on_full_disk": "pray"}, "on_full_disk: unknown 'pray'"),
-        ({"method": "linear_omp", "hidden": None}, "linear_omp"),
+        ({"method": "linear_omp", "hidden": None, "batch_size": None}, "checkpoint: .* keeps none"),
+        (
+            {"method": "cmim", "hidden": None, "batch_size": None, "checkpoint": None, "resume": True},
+            "resume: .* keeps none",
+        ),
     ],
 )
 def test_what_cannot_be_is_refused(log, tmp_path, options, message):
     told = {"checkpoint": tmp_path} | QUICK | options
-    told = {name: value for name, value in told.items() if name != "hidden" or value}
+    told = {name: value for name, value in told.items() if value or name == "checkpoint"}
     with pytest.raises((ValueError, TypeError), match=message):
-        choose(log, **told | {"folder": told.pop("checkpoint")})
+        seqatt.select(log.files, target="click", **told)
 
 
 @pytest.mark.parametrize("method", [name for name in WALKS if name != "sequential_attention"])

@@ -8,8 +8,10 @@ import sys
 import time
 
 import pytest
+from typer.testing import CliRunner
 
 import seqatt
+from seqatt.cli import app
 from seqatt.data.synthetic import click_log
 
 
@@ -69,6 +71,23 @@ def test_what_cannot_be_ends_with_one_line(folder, arguments, code, message):
     assert done.returncode == code
     assert message in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["{}", "--resume"], "--checkpoint DIR"),
+        (["{}", "--resume", "--out", "{}/run", "--method", "cmim"], "resume: 'cmim' has no checkpoints"),
+        (["{}", "--epochs", "3"], "--passes"),
+        (["{}", "--target", "click,count01"], "files have one target"),
+        ([""], "an empty name is no file"),
+    ],
+)
+def test_errors_name_the_option_that_helps(folder, arguments, message):
+    named = [argument.format(folder) for argument in arguments]
+    done = CliRunner().invoke(app, ["select", "--target", "click", "-k", "2", *named])
+    assert done.exit_code in (1, 2)
+    assert message in f"{done.output} {done.exception}"
 
 
 def test_sigterm_ends_with_143_and_resume_goes_on(folder, tmp_path):

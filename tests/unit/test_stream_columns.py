@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from datetime import datetime
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +12,7 @@ import pytest
 
 from seqatt.stream.columns import fit_category, fit_number
 from seqatt.stream.hashing import hash_texts
-from seqatt.stream.kinds import decide_kinds
+from seqatt.stream.kinds import compatible, decide_kinds
 
 TEXTS = ["", "a", "b", "ab", "ünïcode", "a much longer text than the others"]
 
@@ -66,6 +67,21 @@ def test_dates_and_booleans_are_numbers():
             -1,
             1,
         ]
+
+
+def test_a_time_is_the_same_in_every_unit():
+    days = [datetime(1970, 1, 1), datetime(2026, 11, 15), datetime(2027, 1, 1)]
+    units = [pa.timestamp(unit) for unit in ("s", "ms", "us", "ns")] + [pa.date32(), pa.date64()]
+    number = fit_number("x", pa.array(days, units[1]), log1p=False, indicator=False)
+    category = fit_category("x", pa.array(days, units[1]), 64)
+    for unit in units:
+        column = pa.array(days, pa.timestamp("s")).cast(unit)
+        assert written(number, column).tolist() == written(number, pa.array(days, units[1])).tolist()
+        assert category.places(column).tolist() == category.places(pa.array(days, units[1])).tolist()
+    assert compatible(pa.timestamp("ms"), pa.date32())
+    assert compatible(pa.list_(pa.int8()), pa.binary())  # which can only be ignored
+    for other in (pa.int64(), pa.duration("s"), pa.string(), pa.bool_()):
+        assert not compatible(pa.timestamp("ms"), other)
 
 
 def test_hashes_are_the_same_in_another_process():

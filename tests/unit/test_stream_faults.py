@@ -33,13 +33,15 @@ def folder(tmp_path):
 
 
 def spoil(path, group: int) -> None:
-    """Turn bits in the middle of a row group's numbers; the file's own description stays whole."""
+    """Turn bits in the middle of a row group's numbers; the file's own description and time stay."""
+    times = path.stat()
     column = pq.ParquetFile(path).metadata.row_group(group).column(2)
     middle = column.data_page_offset + column.total_compressed_size // 2
     content = bytearray(path.read_bytes())
     for place in range(middle, middle + 40):
         content[place] ^= 0xFF
     path.write_bytes(bytes(content))
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
 
 
 def vanish(folder) -> None:
@@ -56,7 +58,7 @@ def corrupt(folder) -> None:
     spoil(folder / "2.parquet", 1)
 
 
-FAULTS = [(vanish, 1_000, "no longer there"), (change, 1_000, "of another type"), (corrupt, 500, "2.parquet")]
+FAULTS = [(vanish, 1_000, "no longer there"), (change, 1_000, "has changed"), (corrupt, 500, "2.parquet")]
 
 
 def happen(monkeypatch, folder, fault) -> None:
@@ -100,10 +102,43 @@ def test_files_that_cannot_be_opened_are_skipped_too_if_asked(folder):
         found = seqatt.select(folder, target="y", on_bad_file="skip", **QUICK)
     assert [part["file"] for part in found.settings["skipped"]] == [str(folder / "1.parquet")]
     assert found.settings["rows"] == 3_000
+    gone = [folder / f"{name}.parquet" for name in ("gone", 0, 2)]
+    with pytest.warns(
+        SkippedPart, match=r"gone\.parquet: no such file or folder; the whole file was skipped"
+    ):
+        found = seqatt.select(gone, target="y", on_bad_file="skip", **QUICK)
+    assert [part["file"] for part in found.settings["skipped"]] == [str(gone[0])]
     for path in folder.iterdir():
         path.write_bytes(b"not a table")
     with pytest.warns(SkippedPart), pytest.raises(UnreadableFile, match=r"0\.parquet"):
         seqatt.select(folder, target="y", on_bad_file="skip", **QUICK)
+
+
+@pytest.mark.parametrize(("column", "message"), [("c", "infinity"), ("y", "NaN or infinity")])
+def test_a_bad_value_in_the_first_look_is_told_with_its_file_or_skipped(folder, column, message):
+    frame = pd.read_parquet(folder / "2.parquet").astype({"y": float})
+    frame.loc[700, column] = np.inf
+    frame.to_parquet(folder / "2.parquet", row_group_size=500)
+    with pytest.raises(ValueError, match=rf"2\.parquet: .*'{column}'.* {message}"):
+        seqatt.select(folder, target="y", **QUICK | {"look": 4_000})
+    with pytest.warns(SkippedPart, match=r"2\.parquet.* 500 rows were skipped"):
+        found = seqatt.select(folder, target="y", on_bad_file="skip", **QUICK | {"look": 4_000})
+    assert found.settings["rows"] == 3_500
+
+
+def test_judging_skips_too_if_asked(folder, tmp_path):
+    spoil(folder / "3.parquet", 0)
+    train, test = (
+        [folder / "gone.parquet", folder / "0.parquet"],
+        [folder / "3.parquet", tmp_path / "gone.csv"],
+    )
+    told = {"seeds": [0], "hidden": (8,), "batch_size": 32, "passes": 8}
+    with pytest.warns(SkippedPart) as said:
+        judged = seqatt.evaluate_files(train, test, "y", list("edcba"), on_bad_file="skip", **told)
+    skipped = [str(warning.message) for warning in said]
+    assert len(skipped) == 3
+    assert all(any(name in why for why in skipped) for name in ("gone.parquet", "gone.csv", "3.parquet"))
+    assert judged["auc"][0] > 0.9
 
 
 def test_a_text_file_that_breaks_off_is_skipped_from_there(folder, tmp_path, monkeypatch):
@@ -121,12 +156,7 @@ def test_a_text_file_that_breaks_off_is_skipped_from_there(folder, tmp_path, mon
     assert 2_000 <= found.settings["rows"] < 4_000
 
 
-def test_a_run_that_skipped_goes_on_as_if_it_had_not_been_stopped(folder, tmp_path):
-    spoil(folder / "2.parquet", 1)
-    options = QUICK | {"on_bad_file": "skip", "checkpoint_every": 0, "buffer": 64}
-    with pytest.warns(SkippedPart):
-        whole = seqatt.select(folder, target="y", **options)
-    kept = tmp_path / "kept"
+def stop_when_skipped(folder, kept, options) -> None:
     real = Batches._skipped
 
     def skipped(*about) -> None:
@@ -139,9 +169,32 @@ def test_a_run_that_skipped_goes_on_as_if_it_had_not_been_stopped(folder, tmp_pa
         with pytest.warns(SkippedPart), told, pytest.raises(SystemExit):
             seqatt.select(folder, target="y", checkpoint=kept, **options)
     assert checkpoint.read(checkpoint.found(kept)[-1]).about["position"]["skips"]
+
+
+def test_a_run_that_skipped_goes_on_as_if_it_had_not_been_stopped(folder, tmp_path):
+    spoil(folder / "2.parquet", 1)
+    options = QUICK | {"on_bad_file": "skip", "checkpoint_every": 0, "buffer": 64}
+    with pytest.warns(SkippedPart):
+        whole = seqatt.select(folder, target="y", **options)
+    kept = tmp_path / "kept"
+    stop_when_skipped(folder, kept, options)
     resumed = seqatt.select(folder, target="y", checkpoint=kept, resume=True, **options)
     assert resumed.scores.tolist() == whole.scores.tolist()
     assert resumed.settings["skipped"] == whole.settings["skipped"]
+
+
+def test_a_run_that_skipped_a_file_that_vanished_goes_on_once_it_is_back(folder, tmp_path, monkeypatch):
+    options = QUICK | {"on_bad_file": "skip", "checkpoint_every": 0, "buffer": 64}
+    kept, away = tmp_path / "kept", tmp_path / "away"
+    happen(monkeypatch, folder, lambda folder: (folder / "2.parquet").rename(away))
+    stop_when_skipped(folder, kept, options)
+    monkeypatch.undo()
+    again = {"checkpoint": kept, "resume": True, **options}
+    with pytest.raises(ValueError, match=r"\(2\.parquet is not there any more; put it back"):
+        seqatt.select(folder, target="y", **again)
+    away.rename(folder / "2.parquet")
+    resumed = seqatt.select(folder, target="y", **again)
+    assert {part["file"] for part in resumed.settings["skipped"]} == {str(folder / "2.parquet")}
 
 
 @pytest.mark.parametrize(

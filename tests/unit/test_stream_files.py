@@ -16,6 +16,9 @@ from seqatt.choosing import are_files
 from seqatt.files import UnreadableFile
 from seqatt.stream import text
 from seqatt.stream.files import find_files, open_files, read_part
+from seqatt.stream.kinds import kind_of
+from seqatt.stream.options import Reading
+from seqatt.stream.source import read_stream
 
 ROWS = 40_000
 
@@ -86,6 +89,17 @@ def test_a_path_a_pattern_a_folder_and_a_list_find_each_file_once(table, tmp_pat
     assert find_files(str(tmp_path / "part-*.parquet")) == paths[:2]
     assert find_files([paths[1], tmp_path / "part-*.parquet"]) == [paths[1], paths[0]]
     assert open_files(tmp_path).rows == 30
+    (tmp_path / "link.parquet").symlink_to(paths[0])
+    twice = [
+        paths[0],
+        os.path.relpath(paths[0]),
+        tmp_path / "deep/../part-1.parquet",
+        tmp_path / "link.parquet",
+    ]
+    assert find_files(twice) == [paths[0]]
+    for empty in ("", [paths[0], ""]):
+        with pytest.raises(ValueError, match="X: an empty name is no file"):
+            find_files(empty)
     assert all(map(are_files, ["a.csv", Path("a"), ["a", Path("b")]]))
     assert not any(map(are_files, [[], [[1.0]], np.zeros((2, 2)), table]))
 
@@ -116,6 +130,24 @@ def test_a_later_file_with_text_for_numbers_is_named(table, tmp_path, ending):
     words = table.slice(0, 9).set_column(1, "x", pa.array(["word"] * 9))
     write(words, tmp_path / f"b.{ending}")
     refused(tmp_path, f"b.{ending}", "x" if ending == "parquet" else "kinds")
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv", "feather"])
+def test_a_column_that_is_empty_in_the_first_file_has_the_type_of_a_later_one(table, tmp_path, ending):
+    full = table.slice(0, 9)
+    empty = full.set_column(2, "word", pa.nulls(9))
+    write(empty, tmp_path / f"a.{ending}")
+    write(full, tmp_path / f"b.{ending}")
+    write(empty.slice(0, 0) if ending == "csv" else empty, tmp_path / f"c.{ending}")
+    for order in ("abc", "cba", "bac", "cab"):
+        paths = [tmp_path / f"{name}.{ending}" for name in order]
+        files = open_files(paths)
+        assert kind_of(files.types["word"]) == "categorical"
+        assert kind_of(files.types["x"]) == "numeric"
+        stream = read_stream(paths, "flag", Reading(), 64)
+        [category] = stream.categories
+        assert len(category.known) == len(full["word"].drop_null().unique())
+        assert sum(rows.count for part in files.parts for rows, _ in stream.read(part)) >= 18
 
 
 def test_a_corrupt_file_is_named(table, tmp_path):
@@ -151,5 +183,17 @@ def test_a_file_that_vanishes_or_changes_meanwhile_is_named(table, tmp_path):
     with pytest.raises(UnreadableFile, match=r"a\.parquet: the file is no longer there"):
         list(read_part(files.parts[0], {"id": files.types["id"]}, {}))
     write(table.slice(0, 20), path)
-    with pytest.raises(UnreadableFile, match=r"a\.parquet: has 20 rows where it had 7,000"):
+    with pytest.raises(UnreadableFile, match=r"a\.parquet: has changed since the start"):
         list(read_part(files.parts[0], {"id": files.types["id"]}, {}))
+
+
+@pytest.mark.parametrize("name", ["a.parquet", "a.csv", "a.feather"])
+def test_a_file_that_is_replaced_is_noticed_before_a_row_of_it_is_read(table, tmp_path, name):
+    path = write(table.slice(0, 1_000), tmp_path / name)
+    files = open_files(path)
+    times = path.stat()
+    for rows in (1_500, 1_000):  # more rows; and as many, at another time
+        write(table.slice(0, rows), path)
+        os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns + (rows == 1_000)))
+        with pytest.raises(UnreadableFile, match=rf"{name}: has changed"):
+            next(read_part(files.parts[0], {"id": files.types["id"]}, {}))

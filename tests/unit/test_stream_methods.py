@@ -16,7 +16,7 @@ from seqatt.neural.masks import Softmax
 from seqatt.neural.owner import Owner
 from seqatt.neural.rows import Batch
 from seqatt.neural.state import State
-from seqatt.stream import cmim
+from seqatt.stream import cmim, least_squares
 from seqatt.stream.gates import EmbeddedLasso, EvenAttention
 from seqatt.stream.options import ON_FILES
 
@@ -81,6 +81,28 @@ def test_cmim_on_files_weighs_rows_as_in_memory(frame, tmp_path):
     )
     assert there.features == here.features
     assert there.scores == pytest.approx(here.scores, rel=1e-3)
+
+
+def test_least_squares_opens_few_rows_at_a_time_and_finds_the_same(frame, tmp_path, monkeypatch):
+    frame.assign(w=np.arange(len(frame)) // 2_000).to_parquet(tmp_path / "a.parquet")
+    told = {"target": "click", "k": 4, "method": "linear_omp", "sample_weight": "w", "look": 6_000}
+    whole = seqatt.select(tmp_path, **told)
+    opened: list[int] = []
+    real = least_squares._open
+
+    def note(*about):
+        out = real(*about)
+        opened.append(out.size)
+        return out
+
+    monkeypatch.setattr(least_squares, "_open", note)
+    monkeypatch.setattr(least_squares, "CELLS", 20_000)
+    cut = seqatt.select(tmp_path, **told)
+    assert len(opened) > 10
+    assert max(opened) <= 20_000
+    assert cut.features == whole.features
+    assert cut.scores == pytest.approx(whole.scores, rel=1e-9)
+    assert cut.settings["rows"] == whole.settings["rows"] == len(frame)  # those of no weight too
 
 
 def test_joint_tables_give_the_information_that_brute_force_gives():
@@ -226,6 +248,16 @@ def test_judging_knows_every_task(frame, tmp_path, task):
     assert judged[judged.metric][0] > 0.9
     if task == "regression":
         assert judged["rmse"][0] < 1.0
+
+
+def test_test_files_need_no_weights_and_few_steps_are_told_of(frame, tmp_path):
+    frame[:1_000].assign(w=1.0).to_parquet(tmp_path / "train.parquet")
+    frame[1_000:1_500].to_parquet(tmp_path / "test.parquet")
+    files = (tmp_path / "train.parquet", tmp_path / "test.parquet")
+    told = {"seeds": [0], "hidden": (8,), "sample_weight": "w", "embedding": {"good": 2}}
+    with pytest.warns(UserWarning, match="trained for about 16 steps; more passes"):
+        judged = seqatt.evaluate_files(*files, "click", ["n3"], **told)
+    assert judged["auc"][0] > 0.5
 
 
 def test_what_cannot_be_judged_is_refused_before_any_work(frame, path, tmp_path):

@@ -55,6 +55,8 @@ def test_a_url_a_pattern_a_folder_and_a_list_find_each_file_once(folder, table):
     assert names(top[0]) == top[:1]
     assert names(f"{folder}/[ab].parquet") == top
     assert names(f"{folder}/?.parquet") == top
+    assert names(f"{folder}/[!b].parquet") == names(f"{folder}/[a-a^].parquet") == top[:1]
+    assert names(f"{folder}/[!a].parquet") == top[1:]
     assert names(f"{folder}/**/*.parquet") == sorted([*top, deep, f"{folder}/_SUCCESS.parquet"])
     assert names(f"{folder}/year=*/*.parquet") == [deep]
     assert names(folder) == sorted([*top, deep])  # what engines leave is not a table
@@ -96,6 +98,7 @@ def test_the_command_takes_a_url(folder, table):
     [
         ("memory://nowhere/a.parquet", "no such file or folder"),
         ("memory://nowhere/*.parquet", "no file matches the pattern"),
+        ("memory://nowhere/[z-a].parquet", "is no pattern"),
         ("nonsense://bucket/a.parquet", "cannot be reached"),
         ("s4.x://bucket/a.parquet", "cannot be reached"),
     ],
@@ -115,6 +118,15 @@ def test_a_missing_package_is_named_with_the_remedy(monkeypatch):
     monkeypatch.setitem(sys.modules, "gcsfs", None)
     with pytest.raises(UnreadableFile, match=r"gcsfs.*pip install 'seqatt\[remote\]'"):
         find_files("simplecache::gs://bucket/b.parquet")
+
+
+@pytest.mark.parametrize("rows", [600, 400])
+def test_a_row_group_that_is_replaced_elsewhere_is_noticed(folder, table, rows):
+    put(f"{folder}/a.parquet", table)
+    files = open_files(folder)
+    put(f"{folder}/a.parquet", pa.concat_tables([table, table]).slice(0, rows))
+    with pytest.raises(UnreadableFile, match=rf"a\.parquet: has {rows} rows where it had 500"):
+        next(read_part(files.parts[0], files.types, {}))
 
 
 def test_a_file_that_vanishes_elsewhere_is_named(folder, table):

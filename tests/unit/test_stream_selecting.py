@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -189,6 +190,13 @@ def test_numbers_can_be_read_as_categories(frame, tmp_path):
         ({"target": ["click"]}, "target: must name the column"),
         ({"k": 9}, "k: 9 features asked for"),
         ({"ignore": ["gone"]}, "ignore: no column 'gone'"),
+        ({"ignore": ["click"]}, "ignore: 'click' is the target"),
+        ({"sample_weight": "click"}, "sample_weight: 'click' is the target"),
+        ({"target": "click,n0"}, "files have one target, several are for tables"),
+        ({"epochs": 3}, "for files say passes"),
+        ({"hidden": np.array([8, 0.5])}, "hidden: must be widths of at least 1"),
+        ({"embedding": 0}, "embedding: must be a width of at least 1"),
+        ({"embedding": {"S": 64}}, "embedding: 'S' is not a categorical feature"),
         ({"sample_weight": "good"}, "sample_weight: column 'good' must hold numbers"),
         ({"method": "forest"}, "method: 'forest' does not run on files"),
         ({"surplus": 2}, "sequential_attention on files has no option 'surplus'"),
@@ -206,6 +214,39 @@ def test_what_cannot_be_is_refused_before_any_work(parquet, monkeypatch, options
     with pytest.raises((ValueError, TypeError)) as error:
         seqatt.select(parquet, **({"target": "click", "k": 3} | options))
     assert message in str(error.value)
+
+
+def test_files_may_hold_times_in_different_units_but_not_times_and_numbers(frame, tmp_path):
+    table = frame[["n2", "click"]].iloc[:1_000]
+    days = pd.to_datetime("2026-01-01") + pd.to_timedelta(10 * table["click"] + table["n2"].abs(), unit="D")
+    for number, unit in enumerate(["ms", "us", "ns"]):
+        part = pa.Table.from_pandas(table, preserve_index=False)
+        part = part.append_column(
+            "when", pa.array(days, pa.timestamp("ns")).cast(pa.timestamp(unit), safe=False)
+        )
+        pq.write_table(part, tmp_path / f"{number}.parquet")
+    selection = seqatt.select(tmp_path, target="click", k=1, look=500, **QUICK)
+    assert selection.features == ["when"]
+    pq.write_table(
+        part.set_column(2, "when", part["when"].cast(pa.date32(), safe=False)), tmp_path / "3.parquet"
+    )
+    seqatt.select(tmp_path, target="click", k=1, method="linear_omp")
+    pq.write_table(part.set_column(2, "when", part["when"].cast(pa.int64())), tmp_path / "4.parquet")
+    with pytest.raises(
+        UnreadableFile, match=r"4\.parquet: column 'when' holds numbers, but times in .*0\.parq"
+    ):
+        seqatt.select(tmp_path, target="click", k=1)
+
+
+def test_whole_numbers_of_any_size_are_read(frame, tmp_path):
+    table = frame[["n2", "n3", "odds"]].iloc[:1_000].copy()
+    for name, most in {"n3": 2**60, "odds": 2**57}.items():
+        table[name] = (table[name] / 10 * most).astype(np.int64)
+    table["w"] = np.where(np.arange(len(table)) % 2, 2**60 + 1, 2**59 + 1)
+    table.to_parquet(tmp_path / "a.parquet")
+    told = {"target": "odds", "sample_weight": "w", "task": "regression"}
+    selection = seqatt.select(tmp_path, k=1, method="linear_omp", **told)
+    assert selection.features == ["n3"]
 
 
 def test_bad_values_in_the_middle_of_a_pass_are_told_with_their_file(frame, tmp_path):

@@ -18,6 +18,7 @@ from pyarrow import types as of
 from seqatt.stream.hashing import hash_texts
 
 FARTHEST = 10.0  # spreads from the mean, beyond which a later value is held
+TICKS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}  # in a second
 SPARE = 4  # places kept free for each category that was seen but once, a sign of more to come
 
 
@@ -38,7 +39,7 @@ class Number:
 
     def write(self, column: Any, out: NDArray[np.float32]) -> None:
         """Into ``out`` (width, n): a line for each of its columns."""
-        values = _floats(column, self.name, self.log1p)
+        values = _scaled(read_numbers(column, self.name), self.log1p)
         gap = np.isnan(values)
         values -= self.shift
         values /= self.scale
@@ -111,7 +112,7 @@ class Category:
 
 
 def fit_number(name: str, column: Any, *, log1p: bool, indicator: bool) -> Number:
-    values = _floats(column, name, log1p)
+    values = _scaled(read_numbers(column, name), log1p)
     present = values[~np.isnan(values)]
     missing = len(present) < len(values)
     with np.errstate(over="ignore", invalid="ignore"):  # what comes of it is looked at below
@@ -154,31 +155,41 @@ def fit_category(name: str, column: Any, most: int) -> Category:
     )
 
 
-def without_nan(column: Any) -> Any:
-    """Where numbers are categories, one that is not a number is missing."""
+def comparable(column: Any) -> Any:
+    """As categories: what is not a number is missing, and a time is the same word whatever a file's unit."""
+    if of.is_timestamp(column.type) or of.is_date(column.type):
+        return column.cast(pa.timestamp("us"), safe=False)
     return pc.if_else(pc.is_nan(column), None, column) if of.is_floating(column.type) else column
 
 
-def _floats(column: Any, name: str, log1p: bool) -> NDArray[np.float64]:
-    """A fresh array; missing values are NaN."""
-    if of.is_timestamp(column.type) or of.is_duration(column.type) or of.is_date64(column.type):
+def read_numbers(column: Any, name: str) -> NDArray[np.float64]:
+    """A fresh array; missing values are NaN, and times are seconds, since files differ in their units."""
+    ticks = 1.0
+    if of.is_date(column.type):
+        column = column.cast(pa.timestamp("ms"))
+    if of.is_timestamp(column.type) or of.is_duration(column.type):
+        ticks = TICKS[column.type.unit]
         column = column.cast(pa.int64())
-    elif of.is_date32(column.type):
-        column = column.cast(pa.int32())
     elif of.is_boolean(column.type):
         column = column.cast(pa.int8())
-    values = np.array(column.cast(pa.float64()).to_numpy(zero_copy_only=False), dtype=np.float64)
+    # Not safe: a whole number beyond 2^53 is rounded, as everywhere else, and not refused.
+    values = np.array(column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), dtype=np.float64)
+    values /= ticks
     if np.isinf(values).any():
         raise ValueError(
             f"X: column {name!r} contains infinity; replace infinite values, for example by NaN, "
             "which is read as missing"
         )
+    return values
+
+
+def _scaled(values: NDArray[np.float64], log1p: bool) -> NDArray[np.float64]:
     return np.sign(values) * np.log1p(np.abs(values)) if log1p else values
 
 
 def _hashes(column: Any) -> tuple[NDArray[np.uint64], NDArray[np.int32]]:
     """Hashes of the values that occur, and for each row which of them it has; one more is missing."""
-    coded = column if of.is_dictionary(column.type) else without_nan(column).dictionary_encode()
+    coded = column if of.is_dictionary(column.type) else comparable(column).dictionary_encode()
     names = coded.dictionary
     which = coded.indices.cast(pa.int32()).fill_null(len(names)).to_numpy(zero_copy_only=False)
     if names.null_count:

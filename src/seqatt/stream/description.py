@@ -4,16 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from seqatt.stream.remote import Where
 from seqatt.stream.source import Stream
-
-WORDS = {
-    "files": "the files have changed (names, sizes, times or numbers of rows)",
-    "look": "the first look at the files found something else",
-}
 
 
 def describe(
@@ -21,30 +16,40 @@ def describe(
 ) -> dict[str, Any]:
     """Plain values, as JSON gives them back."""
     about = {"method": method, "k": k, "target": stream.labels.column, "seeds": seeds}
-    return dict(json.loads(json.dumps(about | resolved | {"files": _files(stream), "look": _look(stream)})))
+    found = {"files": _files(stream), "first_look": _look(stream)}
+    return dict(json.loads(json.dumps(about | resolved | found)))
 
 
 def insist_on_same(saved: dict[str, Any], ours: dict[str, Any], path: Path) -> None:
     """One sentence says what is different."""
     for name in ours:
         if name not in saved or saved[name] != ours[name]:
-            was = WORDS.get(name, f"{name} was {saved.get(name)!r} and is {ours[name]!r}")
+            was = f"{name} was {saved.get(name)!r} and is {ours[name]!r}"
+            if name == "files":
+                was = f"the files have changed ({_change(saved.get(name, []), ours[name])})"
+            if name == "first_look":
+                was = "the first look at the files found something else"
             raise ValueError(
                 f"checkpoint: {path} is of another run: {was}; say what was said then, or use another folder"
             )
 
 
-def _files(stream: Stream) -> str:
-    times = {path: _time(path) for path in {part.path for part in stream.files.parts}}
-    return _digest([[p.path.name, p.group, p.rows, p.size, times[p.path]] for p in stream.files.parts])
+def _files(stream: Stream) -> list[list[str]]:
+    """Each by its name and a digest, so that one that has changed can be named."""
+    parts = groupby(stream.files.parts, lambda part: part.path)
+    return [[path.name, _digest([[p.group, p.rows, p.size, *p.stamp] for p in its])] for path, its in parts]
 
 
-def _time(path: Where) -> int | None:
-    """None for one that is gone already: it is told of when its turn comes."""
-    try:
-        return path.stat().st_mtime_ns
-    except OSError:
-        return None
+def _change(saved: list[list[str]], ours: list[list[str]]) -> str:
+    was, now = ({file[0]: file[1] for file in files} for files in (saved, ours))
+    for name in [*was, *now]:
+        if name not in now:
+            return f"{name} is not there any more; put it back as it was to go on, its time too"
+        if name not in was:
+            return f"{name} is new"
+        if was[name] != now[name]:
+            return f"{name} has another size, time or number of rows"
+    return "they are named in another order"
 
 
 def _look(stream: Stream) -> str:

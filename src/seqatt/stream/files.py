@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import os
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,13 +27,15 @@ CELLS, FEWEST, MOST = 1 << 22, 1 << 12, 1 << 16  # values, and rows at least and
 class Part:
     """What is read in one go and in order: a row group of a Parquet file, or a whole other file.
 
-    ``rows`` is None where the file does not say; ``size`` is in bytes, as they lie on the disk.
+    ``rows`` is None where the file does not say; ``size`` is in bytes, as they lie on the disk. ``stamp`` is
+    the size and the time of the whole file, by which one that was replaced is noticed.
     """
 
     path: Where
     group: int | None
     rows: int | None
     size: int
+    stamp: tuple[int, int] = (0, 0)
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,7 @@ class Files:
 
     types: dict[str, Any]
     parts: tuple[Part, ...]
-    bad: tuple[tuple[Where, str], ...] = ()  # files left out, and why
+    bad: tuple[tuple[str, str], ...] = ()  # files left out, and why
 
     @property
     def rows(self) -> int | None:
@@ -57,12 +59,38 @@ class Files:
 
 def find_files(where: Any, argument: str = "X") -> list[Where]:
     """Every file that is meant, once, sorted within each thing that was named."""
-    named = where if isinstance(where, list | tuple) else [where]
-    found = dict.fromkeys(path for each in named for path in _expand(os.fspath(each), argument))
-    return list(found)
+    return _find(where, argument, None)
+
+
+def _find(where: Any, argument: str, bad: list[tuple[str, str]] | None) -> list[Where]:
+    """What cannot be found is an error, or is noted in ``bad``."""
+    found: list[Where] = []
+    for each in where if isinstance(where, list | tuple) else [where]:
+        try:
+            found += _expand(os.fspath(each), argument)
+        except UnreadableFile as error:
+            if bad is None:
+                raise
+            _leave_out(bad, each, error)
+    return _once(found)
+
+
+def _leave_out(bad: list[tuple[str, str]], path: Any, error: UnreadableFile) -> None:
+    bad.append((str(path), str(error)))
+    warnings.warn(f"{error}; the whole file was skipped", SkippedPart, stacklevel=3)
+
+
+def _once(paths: Iterable[Where]) -> list[Where]:
+    """One file may have been named by several paths; the first of them stays."""
+    found: dict[Where, Where] = {}
+    for path in paths:
+        found.setdefault(path if isinstance(path, Url) else path.resolve(), path)
+    return list(found.values())
 
 
 def _expand(named: str, argument: str) -> Sequence[Where]:
+    if not named:
+        raise ValueError(f"{argument}: an empty name is no file; name a file, a folder, a pattern or a URL")
     if is_url(named):
         here = local_path(named)
         if here is None:
@@ -100,8 +128,8 @@ def open_files(where: Any, argument: str = "X", *, skip: bool = False) -> Files:
     """Look at every file's own description; a file of another make is named and refused, or left out."""
     first: dict[str, Any] = {}
     parts: list[Part] = []
-    bad: list[tuple[Where, str]] = []
-    paths = find_files(where, argument)
+    bad: list[tuple[str, str]] = []
+    paths = _find(where, argument, bad if skip else None)
     for path in paths:
         try:
             with naming(path):
@@ -110,10 +138,10 @@ def open_files(where: Any, argument: str = "X", *, skip: bool = False) -> Files:
         except UnreadableFile as error:
             if not skip:
                 raise
-            bad.append((path, str(error)))
-            warnings.warn(f"{error}; the whole file was skipped", SkippedPart, stacklevel=2)
+            _leave_out(bad, path, error)
             continue
-        first = first or types
+        unknown = [name for name, kind in first.items() if of.is_null(kind)]  # until a file has values there
+        first = first | {name: types[name] for name in unknown} if first else types
         parts += its
     if bad and not parts:
         raise UnreadableFile(bad[0][1])
@@ -124,11 +152,12 @@ def open_files(where: Any, argument: str = "X", *, skip: bool = False) -> Files:
 
 def _describe(path: Where, first: dict[str, Any]) -> tuple[dict[str, Any], list[Part]]:
     ending, compression = _ending(path)
-    size = path.stat().st_size
+    now = path.stat()
+    size, stamp = now.st_size, (now.st_size, now.st_mtime_ns)
     if size == 0:
         raise UnreadableFile(f"{path}: the file is empty")
     if ending in TEXT:
-        return text.describe(path, TEXT[ending], compression, first), [Part(path, None, None, size)]
+        return text.describe(path, TEXT[ending], compression, first), [Part(path, None, None, size, stamp)]
     if ending not in (*PARQUET, *ARROW) or compression:
         known = ", ".join([*PARQUET, *ARROW, *TEXT])
         raise UnreadableFile(
@@ -136,12 +165,12 @@ def _describe(path: Where, first: dict[str, Any]) -> tuple[dict[str, Any], list[
         )
     if ending in ARROW:
         schema, rows = ipc.describe(path)
-        return _types(path, schema), [Part(path, None, rows, size)]
+        return _types(path, schema), [Part(path, None, rows, size, stamp)]
     with _parquet(path) as file:
         groups = [file.metadata.row_group(g) for g in range(file.metadata.num_row_groups)]
         sizes = [group.total_byte_size for group in groups]
         return _types(path, file.schema_arrow), [
-            Part(path, g, group.num_rows, sizes[g]) for g, group in enumerate(groups)
+            Part(path, g, group.num_rows, sizes[g], stamp) for g, group in enumerate(groups)
         ]
 
 
@@ -174,6 +203,7 @@ def read_part(part: Part, types: dict[str, Any], kinds: dict[str, Kind]) -> Iter
     ending, compression = _ending(part.path)
     rows = min(max(CELLS // len(types), FEWEST), MOST)
     with naming(part.path):
+        _insist_on_unchanged(part)
         if ending in TEXT:
             types = {name: reading_type(type_, kinds.get(name)) for name, type_ in types.items()}
             batches = text.read(part.path, TEXT[ending], compression, types, rows)
@@ -188,15 +218,28 @@ def read_part(part: Part, types: dict[str, Any], kinds: dict[str, Kind]) -> Iter
             yield batch, share
 
 
+def _insist_on_unchanged(part: Part) -> None:
+    """Where the system says so at once; of a file elsewhere that would be one more request a part."""
+    if isinstance(part.path, Url):
+        return
+    now = part.path.stat()
+    if (now.st_size, now.st_mtime_ns) != part.stamp:
+        raise UnreadableFile(
+            f"{part.path}: has changed since the start; leave files alone while they are read"
+        )
+
+
 def _row_group(part: Part, types: dict[str, Any], at_once: int) -> Iterator[tuple[Any, float]]:
-    rows = 0
+    rows, group = 0, part.group or 0
     # Text comes as the file has it, codes and a list of the words: each word is then looked at once.
     words = [name for name, type_ in types.items() if of.is_string(type_) or of.is_large_string(type_)]
     with _parquet(part.path, read_dictionary=words, page_checksum_verification=True) as file:
+        about = file.metadata
+        now = about.row_group(group).num_rows if group < about.num_row_groups else 0
+        if now != part.rows:
+            raise UnreadableFile(f"{part.path}: has {now:,} rows where it had {part.rows:,}: it has changed")
         for batch in file.iter_batches(
-            batch_size=at_once, row_groups=[part.group], columns=list(types), use_threads=False
+            batch_size=at_once, row_groups=[group], columns=list(types), use_threads=False
         ):
             rows += batch.num_rows
-            yield batch, rows / max(1, part.rows or 0)
-    if rows != part.rows:
-        raise UnreadableFile(f"{part.path}: has {rows:,} rows where it had {part.rows:,}: it has changed")
+            yield batch, rows / max(1, now)

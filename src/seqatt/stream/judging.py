@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from seqatt.files import UnreadableFile
 from seqatt.neural.asked import find_asked
 from seqatt.neural.engine import pick_device
 from seqatt.neural.evaluate import Evaluation, metrics_of
@@ -19,13 +21,14 @@ from seqatt.neural.threads import threads_for
 from seqatt.progress import progress_bar
 from seqatt.selection import Selection
 from seqatt.stream.ahead import AHEAD, read_ahead
-from seqatt.stream.files import open_files
+from seqatt.stream.failures import SkippedPart
+from seqatt.stream.files import Files, open_files
 from seqatt.stream.kinds import compatible, words
 from seqatt.stream.network import Network
 from seqatt.stream.options import JudgingOnFiles
 from seqatt.stream.rows import Rows
 from seqatt.stream.source import Stream, read_stream
-from seqatt.stream.walk import batches_of, send
+from seqatt.stream.walk import FEW_STEPS, batches_of, send
 
 STEPS = 400  # of a training, at least, where the rows allow it
 SMALLEST, LARGEST = 64, 4096  # rows in a batch
@@ -72,25 +75,29 @@ def evaluate_files(
     made = JudgingOnFiles(**options)
     seeds = check_seeds(seeds)
     picked = pick_device(device)
-    stream = read_stream(train, target, _without_others(train, target, features, made), made.buckets)
-    other = _like(stream, test)
+    skip = made.on_bad_file == "skip"
+    files = open_files(train, "train", skip=skip)
+    made = _without_others(files, target, features, made)
+    stream = read_stream(files, target, made, made.buckets)
+    other = _like(stream, open_files(test, "test", skip=skip))
+    size = _batch_size(made, stream.expected)
     per_seed = []
     rows = len(seeds) * round(made.passes * stream.expected + other.expected)
     with progress_bar("Evaluation", rows, shown=progress) as advance:
         for seed in seeds:
-            network = _train(stream, made, seed, picked, advance)
-            out, truth = _predict(other, network, picked, advance)
+            network = _train(stream, made, size, seed, picked, advance)
+            out, truth = _predict(other, network, picked, skip, advance)
             per_seed.append(metrics_of(stream.target, out, truth))
     values = {name: np.array([metrics[name] for metrics in per_seed]) for name in per_seed[0]}
     return Evaluation(values, seeds)
 
 
-def _without_others(train: Any, target: Any, features: Any, options: JudgingOnFiles) -> JudgingOnFiles:
+def _without_others(files: Files, target: Any, features: Any, options: JudgingOnFiles) -> JudgingOnFiles:
     """The options, with every feature ignored that was not chosen."""
     if features is None:
         return options
     apart = (target, options.sample_weight, *options.ignore)
-    names = [name for name in open_files(train, "train").types if name not in apart]
+    names = [name for name in files.types if name not in apart]
     places = find_asked(
         features, names, named=True, kind="feature", argument="features", table="the training files"
     )
@@ -100,13 +107,16 @@ def _without_others(train: Any, target: Any, features: Any, options: JudgingOnFi
     left = [name for name in names if name not in kept]
     log1p = options.log1p if isinstance(options.log1p, bool) else tuple(n for n in options.log1p if n in kept)
     kinds = {name: kind for name, kind in options.kinds.items() if name not in left}
-    return replace(options, ignore=(*options.ignore, *left), log1p=log1p, kinds=kinds)
+    embedding = options.embedding
+    if isinstance(embedding, Mapping):
+        embedding = {name: width for name, width in embedding.items() if name not in left}
+    return replace(options, ignore=(*options.ignore, *left), log1p=log1p, kinds=kinds, embedding=embedding)
 
 
-def _like(stream: Stream, test: Any) -> Stream:
-    """The test files, read as the training files are."""
-    files = open_files(test, "test")
-    for name, kind in stream.types.items():
+def _like(stream: Stream, files: Files) -> Stream:
+    """The test files, read as the training files are, but for weights: their rows count alike."""
+    types = {name: kind for name, kind in stream.types.items() if name != stream.labels.weight}
+    for name, kind in types.items():
         if name not in files.types:
             raise ValueError(f"test: column {name!r} is missing, which the training files have")
         if not compatible(files.types[name], kind):
@@ -115,12 +125,16 @@ def _like(stream: Stream, test: Any) -> Stream:
                 "files"
             )
     per_byte = stream.expected / max(1, stream.files.size)
-    return replace(stream, files=files, expected=float(files.rows or per_byte * files.size))
+    expected = float(files.rows or per_byte * files.size)
+    return replace(
+        stream, files=files, types=types, labels=replace(stream.labels, weight=None), expected=expected
+    )
 
 
-def _train(stream: Stream, options: JudgingOnFiles, seed: int, device: torch.device, advance: Any) -> Network:
+def _train(
+    stream: Stream, options: JudgingOnFiles, size: int, seed: int, device: torch.device, advance: Any
+) -> Network:
     """One network, its rates falling along a cosine: the last rows polish what the first ones shaped."""
-    size = options.batch_size or _batch_size(options.passes * stream.expected)
     seen = 0
     with threads_for(size * stream.features * options.hidden[0], device):
         network = Network(
@@ -140,16 +154,18 @@ def _train(stream: Stream, options: JudgingOnFiles, seed: int, device: torch.dev
 
 @torch.no_grad()
 def _predict(
-    stream: Stream, network: Network, device: torch.device, advance: Any
+    stream: Stream, network: Network, device: torch.device, skip: bool, advance: Any
 ) -> tuple[NDArray[np.float64], NDArray[Any]]:
     """Outputs and targets of all test rows: two numbers a row are all that is kept."""
     everything = torch.ones(stream.features, device=device)
     out, truth = [], []
-    for rows in read_ahead(_each(stream), AHEAD):
+    for rows in read_ahead(_each(stream, skip), AHEAD):
         x = network.open(send(rows.numbers, device), send(rows.places, device))
         out.append(network.outputs(x, everything).float().cpu().numpy())
         truth.append(rows.target)
         advance(rows.count)
+    if not truth:
+        raise UnreadableFile(f"test: no row of {stream.files.parts[0].path} or any other file could be read")
     target = np.concatenate(truth)
     if stream.target.task == "regression":
         assert stream.target.scale is not None
@@ -159,12 +175,27 @@ def _predict(
     return np.concatenate(out).astype(np.float64), columns
 
 
-def _each(stream: Stream) -> Iterator[Rows]:
+def _each(stream: Stream, skip: bool) -> Iterator[Rows]:
     for part in stream.files.parts:
-        for rows, _ in stream.read(part):
-            yield rows
+        try:
+            for rows, _ in stream.read(part):
+                yield rows
+        except ValueError as error:
+            if not skip:
+                raise
+            warnings.warn(f"{error}; the rest of it was skipped", SkippedPart, stacklevel=2)
 
 
-def _batch_size(rows: float) -> int:
-    """The power of two that gives a training some hundreds of steps."""
-    return int(min(max(SMALLEST, 1 << max(0, int(rows / STEPS)).bit_length() >> 1), LARGEST))
+def _batch_size(options: JudgingOnFiles, expected: float) -> int:
+    """What the user says, else the power of two that gives a training some hundreds of steps."""
+    rows = options.passes * expected
+    size = options.batch_size or int(
+        min(max(SMALLEST, 1 << max(0, int(rows / STEPS)).bit_length() >> 1), LARGEST)
+    )
+    if rows / size < FEW_STEPS:
+        warnings.warn(
+            f"the network is trained for about {rows / size:.0f} steps; more passes over the rows make its "
+            "metrics surer",
+            stacklevel=3,
+        )
+    return size

@@ -27,6 +27,11 @@ def kind_of(type_: Any) -> Kind | None:
 
 
 def words(type_: Any) -> str:
+    """What a column holds, for errors. Times are numbers to a model, but never the same as other numbers."""
+    if of.is_timestamp(type_) or of.is_date(type_):
+        return "times"
+    if of.is_duration(type_):
+        return "durations"
     kind = kind_of(type_)
     if kind is None:
         return f"values of type {type_}"
@@ -35,7 +40,10 @@ def words(type_: Any) -> str:
 
 def compatible(one: Any, other: Any) -> bool:
     """Whether two files can hold one column so. An empty column goes with anything."""
-    return of.is_null(one) or of.is_null(other) or kind_of(one) == kind_of(other)
+    if of.is_null(one) or of.is_null(other):
+        return True
+    kind = kind_of(one)
+    return kind == kind_of(other) and (kind is None or words(one) == words(other))
 
 
 def decide_kinds(types: Mapping[str, Any], names: list[str], told: Mapping[str, str]) -> dict[str, Kind]:

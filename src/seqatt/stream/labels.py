@@ -35,8 +35,7 @@ class Labels:
     def decode(self, batch: Any) -> tuple[NDArray[Any], NDArray[np.float32]]:
         """Class numbers, 0 and 1, or standardised numbers; and weights."""
         column = batch.column(self.column)
-        if column.null_count:
-            raise ValueError(f"target: column {self.column!r} has missing values; drop those rows")
+        insist_on_values(column, self.column)
         weights = (
             np.ones(len(column))
             if self.weight is None
@@ -45,9 +44,7 @@ class Labels:
         if self.target.task == "regression":
             assert self.target.shift is not None
             assert self.target.scale is not None
-            values = column.cast(pa.float64()).to_numpy(zero_copy_only=False)
-            if not np.isfinite(values).all():
-                raise ValueError(f"target: column {self.column!r} holds NaN or infinity; drop those rows")
+            values = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
             return (
                 ((values - self.target.shift) / self.target.scale).astype(np.float32),
                 (weights / self.unit).astype(np.float32),
@@ -102,9 +99,17 @@ def fit_labels(
     return Labels(name, options.sample_weight, target, factor, float(weighed.mean()), start)
 
 
+def insist_on_values(column: Any, name: str) -> None:
+    """Every row needs a target."""
+    if column.null_count:
+        raise ValueError(f"target: column {name!r} has missing values; drop those rows")
+    if of.is_floating(column.type) and not np.isfinite(column.to_numpy(zero_copy_only=False)).all():
+        raise ValueError(f"target: column {name!r} holds NaN or infinity; drop those rows")
+
+
 def read_weights(column: Any, name: str) -> Floats:
     try:
-        weights = column.cast(pa.float64()).to_numpy(zero_copy_only=False)
+        weights = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
     except pa.ArrowException:
         raise ValueError(f"sample_weight: column {name!r} must hold numbers") from None
     if not np.isfinite(weights).all() or (weights < 0).any():

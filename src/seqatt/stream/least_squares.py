@@ -26,6 +26,7 @@ from seqatt.stream.options import LinearOnFiles
 from seqatt.stream.rows import Rows
 from seqatt.stream.source import Stream
 
+CELLS, FEWEST = 1 << 22, 1 << 8  # numbers, and rows at least, that are opened at a time
 _RULE_OF = {"linear_sequential_lasso": "sequential_lasso", "linear_attention": "linear_attention"}
 
 
@@ -33,7 +34,7 @@ def choose(
     stream: Stream, k: int, method: str, options: LinearOnFiles, advance: Callable[[int], None]
 ) -> tuple[Trace, dict[str, Any]]:
     started = time.perf_counter()
-    gram = gather(stream, options, advance)
+    gram, rows = gather(stream, options, advance)
     owner = _owner(stream, options)
     blocks = read_blocks(owner, len(owner))
     most = min(k, int((~stream.constant).sum()))
@@ -48,7 +49,7 @@ def choose(
             path = choose_in_steps(problem, blocks, most, rule, False, seen)
     size = np.sqrt(path.null_loss * gram.weight)
     trace = make_trace(stream.constant, path, [s / size for s in seen], k, time.perf_counter() - started)
-    trace.settings["rows"] = gram.rows
+    trace.settings["rows"] = rows
     explained = 1 - float(path.losses[-1] / path.null_loss) if len(path.losses) else 0.0
     return trace, options.record() | {"stopped": path.stopped, "explained": explained}
 
@@ -75,15 +76,19 @@ def _units(norms: Floats, gram: Gram, blocks: Blocks, constant: NDArray[np.bool_
     return np.asarray(np.sqrt(np.where(constant | (total <= 0), 1.0, total))[blocks.owner])
 
 
-def gather(stream: Stream, options: LinearOnFiles, advance: Callable[[int], None]) -> Gram:
-    """Sums over all rows, read ahead; their order does not matter."""
-    gram = Gram()
+def gather(stream: Stream, options: LinearOnFiles, advance: Callable[[int], None]) -> tuple[Gram, int]:
+    """Sums over all rows, read ahead, and how many there were; their order does not matter."""
+    gram, count = Gram(), 0
     columns = [category.frequent(options.max_categories) for category in stream.categories]
+    at_once = max(FEWEST, CELLS // len(_owner(stream, options)))
     blocks = (rows for part in stream.files.parts for rows, _ in stream.read(part))
     for rows in read_ahead(blocks, AHEAD):
-        gram.update(_open(rows, columns), _targets(rows, stream), rows.weights)
+        for start in range(0, rows.count, at_once):
+            some = rows.take(slice(start, start + at_once))
+            gram.update(_open(some, columns), _targets(some, stream), some.weights)
+        count += rows.count  # a Gram does not count rows that weigh nothing
         advance(rows.count)
-    return gram
+    return gram, count
 
 
 def _owner(stream: Stream, options: LinearOnFiles) -> NDArray[np.int64]:

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+import numpy as np
+
 from seqatt.neural.masks import MASKS, Mask, Softmax
 from seqatt.neural.options import check_flag, check_number, check_whole, check_widths, insist_on_known, one_of
 from seqatt.neural.stacked import ACTIVATIONS
@@ -52,17 +54,15 @@ class Reading:
         check_whole(self, "shards", least=1, optional=True)
         one_of("on_bad_file", self.on_bad_file, ["stop", "skip"])
 
+    def insist_on_kinds(self, kinds: Mapping[str, str]) -> None:
+        """What is said of features is said of those there are."""
+        for name in () if isinstance(self.log1p, bool) else self.log1p:
+            if kinds.get(name) != "numeric":
+                raise ValueError(f"log1p: {name!r} is not a numeric feature")
+
     def record(self) -> dict[str, Any]:
         """For ``Selection.settings``: plain values."""
-        values = {f.name: getattr(self, f.name) for f in fields(self)}
-        return {
-            name: list(value)
-            if isinstance(value, tuple)
-            else {str(key): item for key, item in value.items()}
-            if isinstance(value, Mapping)
-            else value
-            for name, value in values.items()
-        }
+        return {f.name: _plain(getattr(self, f.name)) for f in fields(self)}
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class TrainingOnFiles(Reading):
         check_whole(self, "passes", least=1)
         check_whole(self, "batch_size", least=1, optional=True)
         check_number(self, "learning_rate", above=0)
-        object.__setattr__(self, "hidden", check_widths(self.hidden))
+        object.__setattr__(self, "hidden", check_widths(_listed(self.hidden)))
         if not self.hidden:
             raise ValueError("hidden: a network on files needs at least one hidden layer; give a width")
         one_of("activation", self.activation, list(ACTIVATIONS))
@@ -93,11 +93,18 @@ class TrainingOnFiles(Reading):
         self._check_embedding()
 
     def _check_embedding(self) -> None:
-        widths = self.embedding.values() if isinstance(self.embedding, Mapping) else [self.embedding or 1]
+        widths: Any = self.embedding.values() if isinstance(self.embedding, Mapping) else [self.embedding]
+        widths = [] if self.embedding is None else widths
         if any(isinstance(w, bool) or not hasattr(w, "__index__") or w < 1 for w in widths):
             raise ValueError(
                 f"embedding: must be a width of at least 1, or one by name, got {self.embedding!r}"
             )
+
+    def insist_on_kinds(self, kinds: Mapping[str, str]) -> None:
+        super().insist_on_kinds(kinds)
+        for name in self.embedding if isinstance(self.embedding, Mapping) else ():
+            if kinds.get(name) != "categorical":
+                raise ValueError(f"embedding: {name!r} is not a categorical feature")
 
 
 @dataclass(frozen=True)
@@ -204,8 +211,24 @@ def make_options(method: str, options: dict[str, Any]) -> Reading:
             "and pass that"
         )
     kind = ON_FILES[method]
+    if "epochs" in options:
+        raise TypeError("epochs: is for tables in memory; for files say passes (--passes)")
     insist_on_known(f"{method} on files", options, [f.name for f in fields(kind)])
     return kind(**options)
+
+
+def _listed(widths: Any) -> Any:
+    """An array has ``__index__`` whatever it holds, so it would be taken for one number."""
+    return widths.tolist() if isinstance(widths, np.ndarray) else widths
+
+
+def _plain(value: Any) -> Any:
+    """As JSON has it, NumPy's numbers too."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _names(argument: str, names: Any) -> tuple[str, ...]:

@@ -88,7 +88,7 @@ def find_urls(url: str, is_table: Callable[[Url, tuple[str, ...]], bool], argume
                 raise UnreadableFile(f"{argument}: no file in {url} has the ending of a table")
         elif MAGIC.search(path):
             base = path[: MAGIC.search(path).start()].rpartition("/")[0]  # type: ignore[union-attr]
-            pattern = _pattern(path)
+            pattern = _pattern(path, url)
             tables = [made(i) for i in _below(filesystem, base) if pattern.fullmatch(i.path)]
         else:
             raise UnreadableFile(f"{url}: no such file or folder")
@@ -104,11 +104,26 @@ def _below(filesystem: Any, folder: str) -> list[Any]:
     return [info for info in filesystem.get_file_info(selector) if info.type == fs.FileType.File]
 
 
-def _pattern(path: str) -> re.Pattern[str]:
+def _pattern(path: str, url: str) -> re.Pattern[str]:
     """As ``glob`` has it: ``*`` stays within a folder, ``**/`` goes through any number of them."""
     words = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
-    found = re.split(r"(\*\*/|\*\*|\*|\?|\[[^\]]+\])", path)
-    return re.compile("".join(words.get(w) or (w if w[:1] == "[" else re.escape(w)) for w in found))
+    found = re.split(r"(\*\*/|\*\*|\*|\?|\[!?[^\]]+\])", path)
+    parts = [
+        words.get(w) or (_letters(w[1:-1]) if re.fullmatch(r"\[.+\]", w) else re.escape(w)) for w in found
+    ]
+    try:
+        return re.compile("".join(parts))
+    except re.error as error:
+        raise UnreadableFile(
+            f"{url}: is no pattern ({error}); letters in [] go from the lower to the higher"
+        ) from None
+
+
+def _letters(inside: str) -> str:
+    """What stands between brackets: ``!`` first is "none of these", only ``-`` means more than itself."""
+    other = inside[:1] == "!" and len(inside) > 1
+    plain = "".join(c if c == "-" else re.escape(c) for c in inside[other:])
+    return f"[^/{plain}]" if other else f"[{plain}]"
 
 
 def _filesystem(url: str) -> tuple[Any, str]:

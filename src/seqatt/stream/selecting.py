@@ -51,13 +51,16 @@ def select_files(
 
 def read_options(method: str, options: Mapping[str, Any], size: int) -> tuple[Keeping, Reading]:
     """What was said about the run and about the method, checked for so many ranks."""
-    about_run = {f.name for f in fields(Keeping)} & set(options)
-    keeping = Keeping(**{name: options[name] for name in about_run})
+    about_run = {f.name: options[f.name] for f in fields(Keeping) if f.name in options}
     made = make_options(method, {name: options[name] for name in options if name not in about_run})
+    for name in ("resume", "checkpoint"):
+        if about_run.get(name) and isinstance(made, LinearOnFiles):
+            raise ValueError(
+                f"{name}: {method!r} has no checkpoints: it reads the files once and keeps none; leave it out"
+            )
+    keeping = Keeping(**about_run)
     if method not in SHARED and size > 1:
         raise ValueError(f"method: {method!r} runs in one process, not in {size}; start a single one")
-    if isinstance(made, LinearOnFiles) and keeping.checkpoint is not None:
-        raise ValueError(f"checkpoint: {method!r} reads the files once and keeps none; leave it out")
     return keeping, made
 
 

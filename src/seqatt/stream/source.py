@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from seqatt.files import UnreadableFile
 from seqatt.source import weight_of_class
-from seqatt.stream.columns import Category, Number, fit_category, fit_number, without_nan
+from seqatt.stream.columns import Category, Number, comparable, fit_category, fit_number, read_numbers
 from seqatt.stream.files import Files, Part, open_files, read_part
 from seqatt.stream.kinds import decide_kinds, kind_of
-from seqatt.stream.labels import Labels, fit_labels, read_weights
+from seqatt.stream.labels import Labels, fit_labels, insist_on_values, read_weights
 from seqatt.stream.options import Reading
 from seqatt.stream.pieces import Piece
 from seqatt.stream.rows import Rows
@@ -113,16 +113,13 @@ class Stream:
 def read_stream(where: Any, target: Any, options: Reading, most_places: int) -> Stream:
     """Check all that can be checked before any work: names, types, and what the first look shows."""
     skip = options.on_bad_file == "skip"
-    files = open_files(where, skip=skip)
+    files = where if isinstance(where, Files) else open_files(where, skip=skip)
     inputs = _features(files, target, options)
     kinds = decide_kinds(files.types, inputs, options.kinds)
-    if options.log1p and not isinstance(options.log1p, bool):
-        for name in options.log1p:
-            if kinds.get(name) != "numeric":
-                raise ValueError(f"log1p: {name!r} is not a numeric feature")
+    options.insist_on_kinds(kinds)
     apart = [target, *([options.sample_weight] if options.sample_weight else [])]
     types = {name: files.types[name] for name in [*inputs, *apart]}
-    table, expected = _look(files, types, kinds, options.look, skip)
+    table, expected = _look(files, types, kinds, apart, options.look, skip)
     names = sorted(inputs)
     numbers = tuple(
         fit_number(
@@ -162,7 +159,8 @@ def read_stream(where: Any, target: Any, options: Reading, most_places: int) -> 
 
 def look_again(stream: Stream, rows: int) -> Rows:
     """The rows of the first look, decoded."""
-    table, _ = _look(stream.files, stream.types, stream.kinds, rows)
+    apart = [name for name in stream.types if name not in stream.kinds]
+    table, _ = _look(stream.files, stream.types, stream.kinds, apart, rows)
     return stream.decode(pa.RecordBatch.from_pydict(table))
 
 
@@ -174,7 +172,13 @@ def _features(files: Files, target: Any, options: Reading) -> list[str]:
         for name in wanted:
             if name not in files.types:
                 some = ", ".join(list(files.types)[:8])
-                raise ValueError(f"{argument}: no column {name!r}; the columns are {some}")
+                several = argument == "target" and "," in name
+                hint = "; files have one target, several are for tables in memory" if several else ""
+                raise ValueError(f"{argument}: no column {name!r}; the columns are {some}{hint}")
+    if target in options.ignore:
+        raise ValueError(f"ignore: {target!r} is the target, which is no feature anyway; leave it out")
+    if target == options.sample_weight:
+        raise ValueError(f"sample_weight: {target!r} is the target; name a column of weights")
     inputs = [n for n in files.types if n not in (target, options.sample_weight, *options.ignore)]
     if not inputs:
         raise ValueError("X: no columns are left to choose from")
@@ -182,13 +186,23 @@ def _features(files: Files, target: Any, options: Reading) -> list[str]:
 
 
 def _look(
-    files: Files, types: dict[str, Any], kinds: dict[str, Kind], rows: int, skip: bool = False
+    files: Files,
+    types: dict[str, Any],
+    kinds: dict[str, Kind],
+    apart: list[str],
+    rows: int,
+    skip: bool = False,
 ) -> tuple[Any, float]:
-    """A table of the first rows of some parts, and how many rows there seem to be in all."""
+    """A table of the first rows of some parts, and how many rows there seem to be in all.
+
+    ``apart`` are the target and perhaps a weight. What cannot be used is told with its file; with ``skip`` it
+    is told of when its turn comes.
+    """
     parts = files.parts
     spread = dict.fromkeys(parts[i * len(parts) // LOOKED_AT] for i in range(LOOKED_AT))
     each = -(-rows // len(spread))
     tables, taken, seen, size = [], 0, 0, 0.0
+    bad: list[ValueError] = []
     for part in dict.fromkeys([*spread, *parts]):
         wanted, share = min(each, rows - taken), 1.0
         if wanted <= 0:
@@ -196,28 +210,39 @@ def _look(
         try:
             for batch, share in read_part(part, types, kinds):  # noqa: B007
                 some = batch.slice(0, wanted)
-                tables.append(_plain(some, kinds))
+                tables.append(_plain(some, kinds, *apart))
                 wanted -= some.num_rows
                 taken += some.num_rows
                 seen += batch.num_rows
                 if wanted <= 0:
                     break
-        except UnreadableFile:
+        except ValueError as error:
+            named = isinstance(error, UnreadableFile)
+            bad.append(error if named else ValueError(f"{part.path}: {error}"))
             if not skip:
-                raise  # else it is told of when its turn comes
+                raise bad[0] from None
         size += share * part.size
     if not seen:
+        if bad:
+            raise bad[0]
         raise UnreadableFile(f"{parts[0].path}: there are no rows")
     table = pa.concat_tables(tables, promote_options="permissive").combine_chunks()
     looked = {name: table[name].combine_chunks() for name in table.column_names}
     return looked, float(files.rows or seen * files.size / max(size, 1.0))
 
 
-def _plain(batch: Any, kinds: dict[str, Kind]) -> Any:
-    """Categories as texts: dictionaries of different batches do not join."""
+def _plain(batch: Any, kinds: dict[str, Kind], target: str, weight: str | None = None) -> Any:
+    """Categories as texts, numbers as floats: dictionaries, dates and times of several files do not join."""
+    insist_on_values(batch.column(target), target)
+    if weight is not None:
+        read_weights(batch.column(weight), weight)
     columns = {}
     for name in batch.schema.names:
         column = batch.column(name)
-        words = kinds.get(name) == "categorical" or kind_of(column.type) == "categorical"
-        columns[name] = without_nan(column).cast(pa.string()) if words else column
+        if kinds.get(name, "categorical") != "categorical":
+            columns[name] = pa.array(read_numbers(column, name))
+        elif name in kinds or kind_of(column.type) == "categorical":
+            columns[name] = comparable(column).cast(pa.string())
+        else:
+            columns[name] = comparable(column)
     return pa.table(columns)

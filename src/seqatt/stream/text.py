@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 from pyarrow import csv
+from pyarrow import types as of
 
 from seqatt.files import UnreadableFile
 from seqatt.stream.kinds import reading_type
@@ -19,7 +20,8 @@ LONGEST = 1 << 26  # of a single line: beyond it a quote was not closed
 
 
 def describe(path: Where, delimiter: str, compression: str | None, first: dict[str, Any]) -> dict[str, Any]:
-    """Columns and types, guessed from the first block; later files only need the same names."""
+    """Columns and types, guessed from the first block; later files need the same names, and are asked for the
+    types of columns that were empty so far."""
     block = next(_blocks(path, compression), (b"", 0.0))[0]
     names = _header(block, delimiter)
     twice = [name for name in names if names.count(name) > 1]
@@ -29,10 +31,15 @@ def describe(path: Where, delimiter: str, compression: str | None, first: dict[s
         raise UnreadableFile(
             f"{path}: only one column was found; is the delimiter {delimiter!r} right for this file?"
         )
-    if first:
-        return {name: first.get(name, pa.null()) for name in names}
+    known = {name: first.get(name, pa.null()) for name in names} if first else {}
+    if known and not any(of.is_null(type_) and name in first for name, type_ in known.items()):
+        return known
     schema = _parse(block, delimiter, None, {}).schema
-    return {name: reading_type(type_, None) for name, type_ in zip(schema.names, schema.types, strict=True)}
+    guessed = dict(zip(schema.names, schema.types, strict=True))
+    return {
+        name: type_ if of.is_null(type_) else reading_type(type_, None)
+        for name, type_ in (guessed | {n: t for n, t in known.items() if not of.is_null(t)}).items()
+    }
 
 
 def read(

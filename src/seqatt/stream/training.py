@@ -60,7 +60,7 @@ class Training:
             if self._saved is not None:
                 insist_on_same(self._saved.about["run"], self._run, self._saved.path)
                 said = self._saved.about
-        except ValueError as error:
+        except Exception as error:  # whatever it is, nobody must wait for rank 0
             self._team.tell(json.dumps({"error": str(error)}))
             raise
         self._about = json.loads(self._team.tell(json.dumps(said)))
@@ -83,7 +83,11 @@ class Training:
             if not about:
                 return None
             arrays = copy(walk.held()) if self._saved is None else self._saved.arrays
-            walk.take_up(about["walk"], self._team.share(arrays))
+            try:
+                walk.take_up(about["walk"], self._team.share(arrays))
+            except ValueError as error:
+                where = self._keeper.folder if self._saved is None else self._saved.path
+                raise ValueError(f"checkpoint: {where} cannot be gone on from: {error}") from None
             self._saved = None
             return Course(about["phase"], about["seen"])
 
@@ -111,7 +115,7 @@ class Training:
             keep=keep,
         )
         if self._options.on_bad_file == "skip":
-            known = [{"file": str(path), "why": why, "rows": None} for path, why in self._stream.files.bad]
+            known = [{"file": path, "why": why, "rows": None} for path, why in self._stream.files.bad]
             trace.settings["skipped"] = known + self._position(coming)["skips"]
         return trace
 
@@ -155,7 +159,7 @@ class Training:
 
 def share_out(options: TrainingOnFiles, size: int, ranks: int) -> int:
     """How many shards there are: what the user says, else one a rank."""
-    shards = options.shards or ranks
+    shards = int(options.shards or ranks)
     if shards % ranks:
         raise ValueError(f"shards: {shards} cannot be shared by {ranks} ranks; use a multiple of {ranks}")
     if size < shards:

@@ -41,7 +41,7 @@ MakeGate = Callable[[Stream, Network, Any, torch.Generator], Gate]  # of a strea
 def batch_size_for(stream: Stream, schedule: Schedule, options: TrainingOnFiles) -> int:
     """What the user says, else the power of two that gives every phase and the whole enough steps."""
     if options.batch_size is not None:
-        return options.batch_size
+        return int(options.batch_size)
     rows = options.passes * stream.expected / max(STEPS_A_CHOICE * len(schedule), STEPS)
     return int(min(max(SMALLEST, 1 << max(0, int(rows)).bit_length() >> 1), LARGEST))
 

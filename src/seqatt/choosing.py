@@ -91,8 +91,8 @@ def select(
         (Definition 3.1's penalty), in the built-in network and in modules that start with a Linear
         layer; by default 3 / rows, 0.1 at most.
     evidence : loudness, beside the logits, of what a feature says about the target by itself, tested against
-        chance; by default ``2.5 sqrt(2 log(columns) / rows)``, 1 at most, and 0 where that is below 0.15 and
-        for ``one_pass=False``. 0 is the paper's.
+        chance; by default ``2.5 sqrt(2 log(columns) / rows)``, 1 at most, and 0 where that is below 0.15,
+        for fewer than 32 rows and for ``one_pass=False``. 0 is the paper's.
     one_pass : False is Algorithm 1 as printed, a fresh model in full for every choice.
     reset_model : in one pass, start each phase from fresh model weights too.
     sample_weight, class_weight : weights of rows, and of classes ("balanced" or a dict).

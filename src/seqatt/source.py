@@ -26,7 +26,8 @@ class Source:
     """Training rows as columns, with what is needed to speak of them as features.
 
     ``owner[c]`` is the feature of column c, ``members[f]`` the input columns of feature f, and
-    ``place[f]`` the position of feature f in the user's own order.
+    ``place[f]`` the position of feature f in the user's own order. ``worth`` is how many rows of weight 1
+    say as much as these do.
     """
 
     columns: Columns
@@ -40,6 +41,7 @@ class Source:
     encoder: Encoder
     positions: tuple[int, ...]
     inputs: tuple[str, ...]
+    worth: float
 
     @property
     def rows(self) -> int:
@@ -91,6 +93,7 @@ def read_source(
     members = tuple(features[f][1] for f in order)
     positions = tuple(p for feature in members for p in feature)
     laid_out = table if positions == tuple(range(len(table.names))) else table.select(positions)
+    worth = _worth(weights, table.rows)
     target = read_target(labels, weights, task, arguments[1])
     weights = _with_class_weight(weights, class_weight, target)
     encoder = fit_encoder(
@@ -117,6 +120,7 @@ def read_source(
         encoder=encoder,
         positions=positions,
         inputs=table.names,
+        worth=worth,
     )
 
 
@@ -156,6 +160,14 @@ def _row_weights(sample_weight: Any, rows: int) -> NDArray[np.float64] | None:
     if not weights.any():
         raise ValueError("sample_weight: every weight is zero; there is nothing to learn from")
     return weights
+
+
+def _worth(weights: NDArray[np.float64] | None, rows: int) -> float:
+    """Whole weights say how often a row is there; others how much it counts beside the rest."""
+    if weights is None:
+        return float(rows)
+    whole = not (weights % 1).any()
+    return float(weights.sum() if whole else weights.sum() ** 2 / (weights**2).sum())
 
 
 def _with_class_weight(

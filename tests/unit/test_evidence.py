@@ -50,10 +50,13 @@ def test_a_group_is_tested_as_one():
     assert twice[0] == pytest.approx(f_regression(X[:, :1], y)[1][0], abs=1e-6)
 
 
-def test_a_row_of_weight_two_is_two_rows_less_certain():
+def test_whole_weights_repeat_rows_and_others_make_them_less_certain():
     X, y, rng = table(rows=200)
     one = evidence(read_source(X, y))[0]
-    assert evidence(read_source(X, y, sample_weight=np.full(200, 7.0)))[0] == pytest.approx(one)
+    again = rng.integers(1, 4, 200)
+    repeated = evidence(read_source(X.repeat(again, 0), y.repeat(again)))
+    np.testing.assert_allclose(evidence(read_source(X, y, sample_weight=again)), repeated, atol=1e-4)
+    assert evidence(read_source(X, y, sample_weight=np.full(200, 0.7)))[0] == pytest.approx(one)
     uneven = rng.exponential(size=200) ** 2
     assert evidence(read_source(X, y, sample_weight=uneven))[0] < one
 
@@ -72,7 +75,7 @@ def test_false_findings_by_hand():
 
 
 @pytest.mark.parametrize(
-    ("rows", "columns", "loudness"), [(60_000, 784, 0), (62, 2_000, 1), (1_141, 4_322, 0.3028)]
+    ("rows", "columns", "loudness"), [(60_000, 784, 0), (31, 500, 0), (62, 2_000, 1), (1_141, 4_322, 0.3028)]
 )
 def test_it_speaks_as_far_as_chance_gets_in_such_a_table(rows, columns, loudness):
     assert default_evidence(rows, columns) == pytest.approx(loudness, abs=1e-4)

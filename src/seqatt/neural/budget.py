@@ -85,7 +85,7 @@ def default_evidence(rows: int, columns: int) -> float:
     """
     by_chance = math.sqrt(2 * math.log(max(2, columns)) / rows)
     loudness = min(1.0, by_chance / LOUD)
-    return loudness if loudness >= 0.15 else 0.0
+    return loudness if loudness >= 0.15 and rows >= FEWEST else 0.0
 
 
 def default_input_dropout(rows: int, columns: int) -> float:

@@ -21,7 +21,7 @@ BLOCK = 1 << 10  # columns looked at in one go
 def evidence(source: Source) -> Floats:
     """-log10 of the share of false findings among features that stand out as much: 0 is what chance gives."""
     weights = np.ones(source.rows) if source.weights is None else source.weights.astype(np.float64)
-    weights = weights * (weights.sum() / (weights**2).sum())  # adds up to the number of rows they are worth
+    weights *= source.worth / weights.sum()
     rest = _rest(source, weights)
     found = np.zeros(source.features)
     varying = np.flatnonzero(~source.constant)

@@ -14,6 +14,7 @@ from experiments.rendering import title
 Series = tuple[str, str, Sequence[Figure | None]]  # name, colour, a figure a label
 
 OURS, PLAIN, THIRD, PAPER, REST = "#1f6fb4", "#e08214", "#2a9d4e", "#222222", "#999999"
+IN_A_ROW = 4  # names in a row of a legend
 COLOURS = (OURS, PLAIN, THIRD, REST)
 OTHERS = (PLAIN, "#b2182b", "#ef8a8a", "#5e3c99", "#b2abd2", THIRD)
 
@@ -75,7 +76,8 @@ def legend(figure: Any, panels: Sequence[Any]) -> None:
     for axes in panels:
         handles, labels = axes.get_legend_handles_labels()
         named |= dict(zip(labels, handles, strict=True))
-    figure.legend(named.values(), named, loc="outside upper center", ncols=len(named), fontsize=7)
+    columns = min(len(named), IN_A_ROW)
+    figure.legend(named.values(), named, loc="outside upper center", ncols=columns, fontsize=7)
 
 
 def seconds_axis(axes: Any) -> None:

@@ -39,10 +39,6 @@ def planted(seed: int) -> Dataset:
     )
 
 
-def _sorted_columns(X: np.ndarray) -> list[bytes]:
-    return [column.tobytes() for column in np.sort(X, 0).T]
-
-
 def _make(seed: int, *, shuffle: bool) -> tuple[np.ndarray, np.ndarray]:
     return make_classification(
         ROWS,

@@ -73,9 +73,10 @@ def _products(source: Source, weights: Floats, rest: Floats) -> tuple[Floats, Fl
     columns = source.columns
     if isinstance(columns, SparseColumns):
         data = columns.data.astype(np.float64)
-        squares = data.multiply(data).T @ weights - (data.T @ weights) ** 2 / weights.sum()
-        squares[squares < 1e-9 * (data.multiply(data).T @ weights)] = 0
-        return data.T @ weighted / columns.scale[:, None], np.asarray(squares).ravel() / columns.scale**2
+        lengths = data.multiply(data).T @ weights
+        squares = lengths - (data.T @ weights) ** 2 / weights.sum()
+        squares[squares < 1e-9 * lengths] = 0
+        return data.T @ weighted / columns.scale[:, None], squares / columns.scale**2
     products = np.empty((columns.shape[1], rest.shape[1]))
     squares = np.empty(columns.shape[1])
     for start in range(0, columns.shape[1], BLOCK):

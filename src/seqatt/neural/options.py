@@ -217,6 +217,7 @@ def insist_on_known(method: str, given: Iterable[str], own: list[str], also: Seq
 
 
 def check_widths(hidden: Any) -> tuple[int, ...]:
+    hidden = hidden.tolist() if hasattr(hidden, "tolist") else hidden  # an array of widths has __index__ too
     widths = (hidden,) if hasattr(hidden, "__index__") else hidden
     widths = tuple(widths) if isinstance(widths, Iterable) else (None,)
     if any(isinstance(h, bool) or not hasattr(h, "__index__") or h < 1 for h in widths):

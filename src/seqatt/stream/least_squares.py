@@ -22,7 +22,7 @@ from seqatt.linear.steps import choose_in_steps
 from seqatt.linear.threads import Floats, calm
 from seqatt.selection import Trace
 from seqatt.stream.ahead import AHEAD, read_ahead
-from seqatt.stream.options import LinearOnFiles
+from seqatt.stream.options import GatheringOnFiles
 from seqatt.stream.rows import Rows
 from seqatt.stream.source import Stream
 
@@ -31,7 +31,7 @@ _RULE_OF = {"linear_sequential_lasso": "sequential_lasso", "linear_attention": "
 
 
 def choose(
-    stream: Stream, k: int, method: str, options: LinearOnFiles, advance: Callable[[int], None]
+    stream: Stream, k: int, method: str, options: GatheringOnFiles, advance: Callable[[int], None]
 ) -> tuple[Trace, dict[str, Any]]:
     started = time.perf_counter()
     gram, rows = gather(stream, options, advance)
@@ -76,7 +76,7 @@ def _units(norms: Floats, gram: Gram, blocks: Blocks, constant: NDArray[np.bool_
     return np.asarray(np.sqrt(np.where(constant | (total <= 0), 1.0, total))[blocks.owner])
 
 
-def gather(stream: Stream, options: LinearOnFiles, advance: Callable[[int], None]) -> tuple[Gram, int]:
+def gather(stream: Stream, options: GatheringOnFiles, advance: Callable[[int], None]) -> tuple[Gram, int]:
     """Sums over all rows, read ahead, and how many there were; their order does not matter."""
     gram, count = Gram(), 0
     columns = [category.frequent(options.max_categories) for category in stream.categories]
@@ -91,7 +91,7 @@ def gather(stream: Stream, options: LinearOnFiles, advance: Callable[[int], None
     return gram, count
 
 
-def _owner(stream: Stream, options: LinearOnFiles) -> NDArray[np.int64]:
+def _owner(stream: Stream, options: GatheringOnFiles) -> NDArray[np.int64]:
     widths = [int(category.frequent(options.max_categories).max()) + 1 for category in stream.categories]
     return np.concatenate([stream.number_owner, np.repeat(stream.category_owner, widths)])
 

@@ -85,7 +85,7 @@ class TrainingOnFiles(Reading):
         check_whole(self, "passes", least=1)
         check_whole(self, "batch_size", least=1, optional=True)
         check_number(self, "learning_rate", above=0)
-        object.__setattr__(self, "hidden", check_widths(_listed(self.hidden)))
+        object.__setattr__(self, "hidden", check_widths(self.hidden))
         if not self.hidden:
             raise ValueError("hidden: a network on files needs at least one hidden layer; give a width")
         one_of("activation", self.activation, list(ACTIVATIONS))
@@ -155,8 +155,11 @@ class BatchAttentionOnFiles(TrainingOnFiles):
 
 
 @dataclass(frozen=True)
-class LinearOnFiles(Reading):
-    """Least squares on a stream. The most frequent ``max_categories`` of a category have a column each."""
+class GatheringOnFiles(Reading):
+    """Sums or counts gathered in one pass, and no training.
+
+    The most frequent ``max_categories`` of a category have a column each.
+    """
 
     max_categories: int = 64
 
@@ -168,7 +171,7 @@ class LinearOnFiles(Reading):
 
 
 @dataclass(frozen=True)
-class LinearAttentionOnFiles(LinearOnFiles):
+class LinearAttentionOnFiles(GatheringOnFiles):
     """``parameterisation`` as in memory."""
 
     parameterisation: str = "linear"
@@ -179,7 +182,7 @@ class LinearAttentionOnFiles(LinearOnFiles):
 
 
 @dataclass(frozen=True)
-class CMIMOnFiles(LinearOnFiles):
+class CMIMOnFiles(GatheringOnFiles):
     """CMIM on a stream, ``bins`` and ``lazy`` as in memory."""
 
     bins: int | None = None
@@ -196,8 +199,8 @@ ON_FILES: dict[str, type[Reading]] = {
     "sequential_lasso": PenaltyOnFiles,
     "group_lasso": PenaltyOnFiles,
     "batch_attention": BatchAttentionOnFiles,
-    "linear_omp": LinearOnFiles,
-    "linear_sequential_lasso": LinearOnFiles,
+    "linear_omp": GatheringOnFiles,
+    "linear_sequential_lasso": GatheringOnFiles,
     "linear_attention": LinearAttentionOnFiles,
     "cmim": CMIMOnFiles,
 }
@@ -215,11 +218,6 @@ def make_options(method: str, options: dict[str, Any]) -> Reading:
         raise TypeError("epochs: is for tables in memory; for files say passes (--passes)")
     insist_on_known(f"{method} on files", options, [f.name for f in fields(kind)])
     return kind(**options)
-
-
-def _listed(widths: Any) -> Any:
-    """An array has ``__index__`` whatever it holds, so it would be taken for one number."""
-    return widths.tolist() if isinstance(widths, np.ndarray) else widths
 
 
 def _plain(value: Any) -> Any:

@@ -16,7 +16,7 @@ from seqatt.selection import Selection, Trace, TrainingDiverged, describe_enviro
 from seqatt.source import resolve_k
 from seqatt.stream import cmim, least_squares, walk
 from seqatt.stream.keeping import Keeper, Keeping
-from seqatt.stream.options import CMIMOnFiles, LinearOnFiles, Reading, TrainingOnFiles, make_options
+from seqatt.stream.options import CMIMOnFiles, GatheringOnFiles, Reading, TrainingOnFiles, make_options
 from seqatt.stream.ranks import Team, own_device, ranks
 from seqatt.stream.source import Stream, read_stream
 from seqatt.stream.training import Training, share_out
@@ -41,7 +41,7 @@ def select_files(
     keeping, made = read_options(method, options, ranks())
     stream = read_stream(where, target, made, made.buckets if isinstance(made, TrainingOnFiles) else KNOWN)
     count = resolve_k(k, stream.features)
-    if isinstance(made, LinearOnFiles):
+    if isinstance(made, GatheringOnFiles):
         return _count(stream, count, method, made, seeds, device, progress)
     assert isinstance(made, TrainingOnFiles)
     device = own_device(device)
@@ -54,7 +54,7 @@ def read_options(method: str, options: Mapping[str, Any], size: int) -> tuple[Ke
     about_run = {f.name: options[f.name] for f in fields(Keeping) if f.name in options}
     made = make_options(method, {name: options[name] for name in options if name not in about_run})
     for name in ("resume", "checkpoint"):
-        if about_run.get(name) and isinstance(made, LinearOnFiles):
+        if about_run.get(name) and isinstance(made, GatheringOnFiles):
             raise ValueError(
                 f"{name}: {method!r} has no checkpoints: it reads the files once and keeps none; leave it out"
             )
@@ -109,7 +109,7 @@ def _count(
     stream: Stream,
     k: int,
     method: str,
-    options: LinearOnFiles,
+    options: GatheringOnFiles,
     seeds: Sequence[int],
     device: torch.device,
     progress: bool,

@@ -117,3 +117,12 @@ def test_a_loss_that_is_no_number_stops_with_nothing_chosen(problem):
     with pytest.raises(seqatt.TrainingDiverged) as caught:
         seqatt.select(*problem, 2, method="lassonet", learning_rate=1e30)
     assert caught.value.selections[0].features == []
+
+
+def test_a_row_far_out_does_not_end_the_training():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((2000, 6))
+    X[::2000, 2:4] = 300.0
+    y = X[:, 0] + 0.5 * X[:, 1] + 0.1 * rng.standard_normal(2000)
+    result = seqatt.select(X, y, 2, method="lassonet", epochs=100)
+    assert set(result.indices) == {0, 1}

@@ -38,6 +38,7 @@ FASTEST = 1.1, 1.02  # growth of the penalty: while every feature is in, and lat
 MOMENTUM = 0.98
 PATH_RATE = 3  # times the dense start's learning rate, but
 STEEPEST = 2  # over the largest eigenvalue of the columns' covariance at most: beyond, steps overshoot
+STEEP, MEMORY = 5, 0.99  # a gradient so many times the usual length is shortened: one row can be far out
 
 
 class Path:
@@ -82,6 +83,7 @@ class Path:
         self._alive_at = torch.zeros_like(self._lengths)  # the last step of the path that saw a feature
         self._last_lambda = torch.zeros_like(self._lengths)
         self._losses = torch.zeros(trials, device=device)
+        self._usual = torch.zeros(trials, device=device)  # the length of a gradient of late
         self._everyone = int((~source.constant).sum())
         self._goals = torch.from_numpy(_goals(self._everyone, k, steps - self._dense)).to(device)
         self._records: list[list[Step]] = [[] for _ in seeds]
@@ -119,8 +121,10 @@ class Path:
                 self._losses += self.layers.loss(out, batch)
 
     def _start_path(self) -> None:
-        """The penalty from which the path grows."""
+        """The penalty from which the path grows, and how long a gradient is there."""
         self._feed.load(1)
+        grad, others, _ = self.layers.gradients(self.first, self._feed.at(0))
+        self._usual.copy_(_lengths([grad, *others]))
         empty = torch.zeros_like(self.first)
         grad, _, _ = self.layers.gradients(empty, self._feed.at(0))
         hidden = self._layer.shape[1]
@@ -134,7 +138,7 @@ class Path:
             batch = self._feed.at(i)
             grad, others, out = self.layers.gradients(self.first, batch)
             torch._foreach_mul_(self._moments, MOMENTUM)
-            torch._foreach_add_(self._moments, [grad, *others])
+            torch._foreach_add_(self._moments, self._shorten([grad, *others]))
             torch._foreach_add_(self._params, self._moments, alpha=-self._rate)
             penalty = (self._lambda * (self._rate / (1 - MOMENTUM))).expand_as(self._lengths)
             found = hier_prox(self._skip, self._layer, penalty, self._bound, self._owner, self._lengths)
@@ -143,6 +147,13 @@ class Path:
             if i % EACH == 0:
                 self._look()
                 self._losses += self.layers.loss(out, batch)
+
+    def _shorten(self, grads: list[Tensor]) -> list[Tensor]:
+        """A gradient beyond all measure, as of a batch with a row far out, is cut to what is bearable."""
+        lengths = _lengths(grads)
+        factor = (STEEP * self._usual / lengths.clamp_min(1e-30)).clamp_max(1)
+        self._usual.lerp_(lengths * factor, 1 - MEMORY)
+        return [grad * factor.view(-1, *[1] * (grad.dim() - 1)) for grad in grads]
 
     def _look(self) -> None:
         """Who is in, and how the penalty goes on: as fast as there are more in than there should be."""
@@ -173,6 +184,11 @@ class Path:
         if self._owner is None:
             return columns
         return columns.new_zeros(len(columns), len(self._source.names)).index_add_(1, self._owner, columns)
+
+
+def _lengths(grads: list[Tensor]) -> Tensor:
+    """The length (T,) of each trial's gradient."""
+    return torch.stack([grad.square().flatten(1).sum(1) for grad in grads]).sum(0).sqrt()
 
 
 def _largest_eigenvalue(rows: Rows) -> float:

@@ -90,9 +90,9 @@ def select(
     weight_decay : pull, at every step, of the first-layer weights of unselected features towards zero
         (Definition 3.1's penalty), in the built-in network and in modules that start with a Linear
         layer; by default 3 / rows, 0.1 at most.
-    evidence : loudness, beside the logits, of what a feature says about the target by itself, tested against
-        chance; by default ``2.5 sqrt(2 log(columns) / rows)``, 1 at most, and 0 where that is below 0.15,
-        for fewer than 32 rows and for ``one_pass=False``. 0 is the paper's.
+    evidence : how far what a feature says about the target by itself, tested against chance, counts beside
+        the logits, in powers of ten of the false discovery rate; by default ``10 sqrt(2 log(columns) /
+        rows)``, from 2 to 4, and 0 for fewer than 32 rows and for ``one_pass=False``. 0 is the paper's.
     one_pass : False is Algorithm 1 as printed, a fresh model in full for every choice.
     reset_model : in one pass, start each phase from fresh model weights too.
     sample_weight, class_weight : weights of rows, and of classes ("balanced" or a dict).

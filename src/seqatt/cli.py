@@ -114,7 +114,7 @@ def select(
     ensemble: Annotated[int | None, typer.Option(help="Models whose evidence is pooled.")] = None,
     surplus: Annotated[float | None, typer.Option(help="Times k chosen before the rest is dropped.")] = None,
     input_dropout: Annotated[float | None, typer.Option(help="Share of inputs left out at random.")] = None,
-    evidence: Annotated[float | None, typer.Option(help="Loudness of what a feature says by itself.")] = None,
+    evidence: Annotated[float | None, typer.Option(help="How far a feature's own evidence counts.")] = None,
     label_smoothing: Annotated[
         float | None, typer.Option(help="Share of a label given to all classes.")
     ] = None,

@@ -9,6 +9,7 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.feature_selection import f_classif, f_regression
 
 import seqatt
+from seqatt.neural import evidence as module
 from seqatt.neural.budget import default_evidence
 from seqatt.neural.evidence import _by_chance, _false_findings, _rest, evidence
 from seqatt.source import read_source
@@ -22,7 +23,8 @@ def table(rows=80, features=30, seed=0):
 
 def chance(source):
     weights = np.ones(source.rows)
-    return _by_chance(source, weights, _rest(source, weights))
+    rows = np.arange(source.rows)
+    return _by_chance(source, rows, weights, _rest(source, rows, weights))
 
 
 def test_one_column_is_tested_as_analysis_of_variance_or_correlation_does():
@@ -75,10 +77,33 @@ def test_false_findings_by_hand():
 
 
 @pytest.mark.parametrize(
-    ("rows", "columns", "loudness"), [(60_000, 784, 0), (31, 500, 0), (62, 2_000, 1), (1_141, 4_322, 0.3028)]
+    ("rows", "columns", "most"), [(60_000, 784, 2), (31, 500, 0), (62, 2_000, 4), (150, 400, 2.8265)]
 )
-def test_it_speaks_as_far_as_chance_gets_in_such_a_table(rows, columns, loudness):
-    assert default_evidence(rows, columns) == pytest.approx(loudness, abs=1e-4)
+def test_it_counts_as_far_as_chance_gets_in_such_a_table(rows, columns, most):
+    assert default_evidence(rows, columns) == pytest.approx(most, abs=1e-4)
+
+
+def test_of_a_large_table_some_rows_say_nearly_as_much(monkeypatch):
+    X, y, _ = table(rows=6000)
+    whole = evidence(read_source(X, y))
+    monkeypatch.setattr(module, "CELLS", 1)
+    some = evidence(read_source(X, y))
+    assert min(whole[0], some[0], whole[1], some[1]) > 10
+    assert some[0] < whole[0]
+    assert some[2:].max() < 2
+    grouped = evidence(read_source(X, y, groups={"pair": [0, 1]}, sample_weight=np.full(6000, 0.5)))
+    assert grouped[0] > 10
+
+
+def test_where_every_feature_is_beyond_doubt_nothing_changes():
+    rng = np.random.default_rng(0)
+    hidden = rng.normal(size=(500, 3))
+    X = hidden @ (1 + rng.random((3, 8))) + 0.3 * rng.normal(size=(500, 8))
+    y = hidden.sum(1) + 0.1 * rng.normal(size=500)
+    assert evidence(read_source(X, y)).min() > 2
+    heard, unheard = (seqatt.select(X, y, 3, epochs=50, **options) for options in ({}, {"evidence": 0}))
+    assert heard.indices.tolist() == unheard.indices.tolist()
+    np.testing.assert_array_equal(heard.scores, unheard.scores)
 
 
 def test_real_features_among_shuffled_ones_are_found_from_few_rows():
@@ -99,9 +124,9 @@ def test_a_pair_that_acts_only_together_is_still_found():
     assert set(seqatt.select(X, y, 2).indices) == {4, 5}
 
 
-def test_loudness_is_checked_and_reported():
+def test_how_far_it_counts_is_checked_and_reported():
     X, y, _ = table()
     with pytest.raises(ValueError, match="evidence"):
         seqatt.select(X, y, 2, evidence=-1)
     selection = seqatt.select(X, y, 2, epochs=20)
-    assert selection.settings["evidence"] == pytest.approx(2.5 * np.sqrt(2 * np.log(30) / 80))
+    assert selection.settings["evidence"] == pytest.approx(10 * np.sqrt(2 * np.log(30) / 80))

@@ -30,8 +30,6 @@ from seqatt.neural.threads import threads_for
 from seqatt.selection import Trace
 from seqatt.source import Source
 
-ENOUGH = 4.0  # evidence beyond one false finding in ten thousand is not louder
-
 
 def plan(source: Source, k: int, options: AttentionOptions) -> Schedule:
     """The schedule each model will follow; the steps of a trial's models add up to the budget."""
@@ -95,16 +93,19 @@ def _input_dropout(source: Source, options: AttentionOptions) -> float:
     return default_input_dropout(source.rows, len(source.owner)) if options.one_pass else 0.0
 
 
-def _loudness(source: Source, options: AttentionOptions) -> float:
+def _evidence(source: Source, options: AttentionOptions) -> float:
     if options.evidence is not None:
         return options.evidence
     return default_evidence(source.rows, len(source.owner)) if options.one_pass else 0.0
 
 
 def _prior(source: Source, options: AttentionOptions) -> NDArray[np.float64] | None:
-    """What speaks for each feature before any training, if that is to be heard."""
-    loudness = _loudness(source, options)
-    return loudness * np.minimum(evidence(source), ENOUGH) if loudness else None
+    """What speaks for each feature before any training, if that is to be heard and makes a difference."""
+    most = _evidence(source, options)
+    if not most:
+        return None
+    heard = np.minimum(evidence(source), most)
+    return heard if np.ptp(heard[~source.constant]) else None
 
 
 def prepare(
@@ -151,7 +152,7 @@ def settings(source: Source, k: int, options: AttentionOptions, schedule: Schedu
         "batch_size": batch,
         "ensemble": members,
         "features_per_phase": max(phase.take for phase in schedule),
-        "evidence": _loudness(source, options),
+        "evidence": _evidence(source, options),
         "input_dropout": _input_dropout(source, options),
         "surplus": sum(phase.drop for phase in schedule if phase.steps) / k + 1,
         "replacement": sum(phase.drop > 0 and phase.steps == 0 for phase in schedule),

@@ -11,7 +11,11 @@ PASSES = 10  # over the rows, within those limits
 JUDGED_LEAST, JUDGED_MOST, JUDGED_PASSES = 3_000, 12_000, 50  # the same, for a network that judges a choice
 JUDGED_ROWS = 10_000  # beyond which it learns faster, with less noise
 MEMBERS = 4  # of a trial's committee
-LOUD = 0.4  # correlation by chance from which a feature's own evidence is heard in full
+DOUBT = (
+    2.0,
+    4.0,
+)  # powers of ten of false findings to which a feature's own evidence counts, at least and at most
+CROWDED = 0.4  # correlation by chance from which a table is crowded
 FEWEST = 32  # rows below which nothing is dealt to members or dropped
 
 
@@ -79,13 +83,13 @@ def rows_learnt(rows: int, members: int) -> int:
 
 
 def default_evidence(rows: int, columns: int) -> float:
-    """How loudly a feature's own evidence speaks: the more, the further chance gets in such a table.
+    """How far a feature's own evidence counts: the further, the further chance gets in such a table.
 
     The best of so many columns of noise has about this correlation with any target.
     """
     by_chance = math.sqrt(2 * math.log(max(2, columns)) / rows)
-    loudness = min(1.0, by_chance / LOUD)
-    return loudness if loudness >= 0.15 and rows >= FEWEST else 0.0
+    least, most = DOUBT
+    return min(most, max(least, most * by_chance / CROWDED)) if rows >= FEWEST else 0.0
 
 
 def default_input_dropout(rows: int, columns: int) -> float:

@@ -16,35 +16,46 @@ from seqatt.source import Source, SparseColumns
 Floats = NDArray[np.float64]
 
 BLOCK = 1 << 10  # columns looked at in one go
+CELLS, FEWEST = 1 << 22, 1 << 11  # rows are drawn by lot, not fewer than these, where there are more cells
 
 
 def evidence(source: Source) -> Floats:
     """-log10 of the share of false findings among features that stand out as much: 0 is what chance gives."""
-    weights = np.ones(source.rows) if source.weights is None else source.weights.astype(np.float64)
-    weights *= source.worth / weights.sum()
-    rest = _rest(source, weights)
+    rows = _some_rows(source)
+    weights = np.ones(len(rows)) if source.weights is None else source.weights[rows].astype(np.float64)
+    weights *= source.worth * len(rows) / source.rows / max(weights.sum(), np.finfo(np.float64).tiny)
+    rest = _rest(source, rows, weights)
     found = np.zeros(source.features)
     varying = np.flatnonzero(~source.constant)
     if rest.shape[1]:
-        found[varying] = -np.log10(_false_findings(_by_chance(source, weights, rest)[varying]))
+        found[varying] = -np.log10(_false_findings(_by_chance(source, rows, weights, rest)[varying]))
     return found
 
 
-def _rest(source: Source, weights: Floats) -> Floats:
+def _some_rows(source: Source) -> NDArray[np.int64]:
+    """All, but of a large table no more than show what matters; the same ones every time."""
+    everyone = np.arange(source.rows)
+    enough = max(FEWEST, CELLS // len(source.owner))
+    if source.rows <= enough or isinstance(source.columns, SparseColumns):
+        return everyone
+    return np.sort(np.random.default_rng(0).permutation(everyone)[:enough])
+
+
+def _rest(source: Source, rows: NDArray[np.int64], weights: Floats) -> Floats:
     """What a constant leaves of the target, as orthonormal columns (weighted)."""
-    values = source.target.values
+    values = source.target.values[rows]
     if source.target.task == "multiclass":
         values = np.eye(source.target.outputs)[values]
-    rest = np.asarray(values, dtype=np.float64).reshape(source.rows, -1)
+    rest = np.asarray(values, dtype=np.float64).reshape(len(rows), -1)
     rest = rest - weights @ rest / weights.sum()
     lengths, turn = np.linalg.eigh(rest.T @ (weights[:, None] * rest))
     some = lengths > 1e-10 * max(lengths[-1], np.finfo(np.float64).tiny)
     return np.asarray(rest @ turn[:, some] / np.sqrt(lengths[some]))
 
 
-def _by_chance(source: Source, weights: Floats, rest: Floats) -> Floats:
+def _by_chance(source: Source, rows: NDArray[np.int64], weights: Floats, rest: Floats) -> Floats:
     """How likely chance explains as much of the rest (Pillai's trace and its F, exact for one column)."""
-    with_rest, squares = _products(source, weights, rest)
+    with_rest, squares = _products(source, rows, weights, rest)
     share = np.zeros(source.features)
     width = np.bincount(source.owner, minlength=source.features)
     alone = width[source.owner] == 1
@@ -53,12 +64,12 @@ def _by_chance(source: Source, weights: Floats, rest: Floats) -> Floats:
     share[source.owner[single]] = (with_rest[single] ** 2).sum(1) / squares[single]
     for feature in np.flatnonzero(width > 1):
         columns = np.flatnonzero((source.owner == feature) & varies)
-        share[feature], width[feature] = _block(_open(source, columns), weights, with_rest[columns])
-    rows, outputs = weights.sum(), rest.shape[1]
+        share[feature], width[feature] = _block(_open(source, rows, columns), weights, with_rest[columns])
+    count, outputs = weights.sum(), rest.shape[1]
     fewer = np.minimum(width, outputs)
     share = np.clip(share, 0, fewer)
     over = width * outputs
-    under = fewer * (rows - 1 - width - outputs + fewer)
+    under = fewer * (count - 1 - width - outputs + fewer)
     told = (under > 0) & (width > 0)
     p = np.ones(source.features)
     with np.errstate(divide="ignore"):
@@ -67,7 +78,9 @@ def _by_chance(source: Source, weights: Floats, rest: Floats) -> Floats:
     return p
 
 
-def _products(source: Source, weights: Floats, rest: Floats) -> tuple[Floats, Floats]:
+def _products(
+    source: Source, rows: NDArray[np.int64], weights: Floats, rest: Floats
+) -> tuple[Floats, Floats]:
     """Every column's products with the rest (which sums to nothing), and its own squared length."""
     weighted = weights[:, None] * rest
     columns = source.columns
@@ -80,7 +93,7 @@ def _products(source: Source, weights: Floats, rest: Floats) -> tuple[Floats, Fl
     products = np.empty((columns.shape[1], rest.shape[1]))
     squares = np.empty(columns.shape[1])
     for start in range(0, columns.shape[1], BLOCK):
-        some = columns[:, start : start + BLOCK].astype(np.float64)
+        some = columns[rows, start : start + BLOCK].astype(np.float64)
         some -= weights @ some / weights.sum()
         products[start : start + BLOCK] = some.T @ weighted
         squares[start : start + BLOCK] = weights @ some**2
@@ -88,11 +101,11 @@ def _products(source: Source, weights: Floats, rest: Floats) -> tuple[Floats, Fl
     return products, squares
 
 
-def _open(source: Source, columns: NDArray[np.int64]) -> Floats:
+def _open(source: Source, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> Floats:
     if isinstance(source.columns, SparseColumns):
         opened = source.columns.data[:, columns].toarray()
         return np.asarray((opened - source.columns.shift[columns]) / source.columns.scale[columns])
-    return source.columns[:, columns].astype(np.float64)
+    return source.columns[np.ix_(rows, columns)].astype(np.float64)
 
 
 def _block(columns: Floats, weights: Floats, with_rest: Floats) -> tuple[float, int]:

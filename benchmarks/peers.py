@@ -52,6 +52,10 @@ def by_our_lassonet(X: np.ndarray, y: np.ndarray, k: int) -> Chosen:
     return list(seqatt.select(X, y, k, method="lassonet").indices)
 
 
+def by_our_stg(X: np.ndarray, y: np.ndarray, k: int) -> Chosen:
+    return list(seqatt.select(X, y, k, method="stochastic_gates").indices)
+
+
 def by_lassonet(X: np.ndarray, y: np.ndarray, k: int) -> Chosen:
     from lassonet import LassoNetClassifier
 
@@ -107,6 +111,7 @@ ON_ISOLET = {
     "seqatt": by_seqatt,
     "seqatt's lassonet": by_our_lassonet,
     "lassonet": by_lassonet,
+    "seqatt's stochastic_gates": by_our_stg,
     "stg": by_stg,
     "RFE": by_rfe,
 }

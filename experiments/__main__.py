@@ -18,7 +18,7 @@ def parse(words: list[str] | None) -> argparse.Namespace:
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"{', '.join(EXPERIMENTS)}; by default all")
     parser.add_argument("--data", action="append", default=[], help="only this data set (may be repeated)")
     parser.add_argument("--setting", action="append", default=[], help="only this setting (may be repeated)")
-    parser.add_argument("--seeds", type=int, default=5, help="how many trials")
+    parser.add_argument("--seeds", type=int, help="how many trials: by default 5, 10 for wide")
     parser.add_argument("--epochs", type=float, help="shorter selections, to try things; needs --results")
     parser.add_argument("--results", type=Path, help="another folder for result files (or SEQATT_RESULTS)")
     asked = parser.parse_args(words)
@@ -27,18 +27,22 @@ def parse(words: list[str] | None) -> argparse.Namespace:
     for name in asked.names:
         if name not in EXPERIMENTS:
             parser.error(f"NAME: there is no experiment {name!r}; use {', '.join(EXPERIMENTS)}")
-    if asked.seeds < 1:
+    if asked.seeds is not None and asked.seeds < 1:
         parser.error(f"--seeds: must be at least 1, got {asked.seeds}")
     if asked.epochs is not None and asked.results.resolve() == COMMITTED.resolve():
         parser.error("--epochs: a shortened run is no result; give --results a folder of its own")
     return asked
 
 
+def _slice(name: str, asked: argparse.Namespace) -> Slice:
+    seeds = asked.seeds or getattr(EXPERIMENTS[name], "SEEDS", Slice.seeds)
+    return Slice(tuple(asked.data), tuple(asked.setting), seeds, asked.epochs)
+
+
 def main(words: list[str] | None = None) -> int:
     asked = parse(words)
-    part = Slice(tuple(asked.data), tuple(asked.setting), asked.seeds, asked.epochs)
     try:
-        plans = {name: EXPERIMENTS[name].cells(part) for name in asked.names}
+        plans = {name: EXPERIMENTS[name].cells(_slice(name, asked)) for name in asked.names}
         for name, cells in plans.items():
             results = Results(name, asked.results)
             new = run_cells(results, cells, EXPERIMENTS[name].run)

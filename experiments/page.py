@@ -37,9 +37,9 @@ The tables of [Sequential Attention for Feature Selection](https://arxiv.org/abs
 run with seqatt, beside the paper's figures; and what the paper does not ask: more methods, small budgets,
 steadiness, wide and noisy tables, spurious columns.
 
-- Figures are mean ± standard deviation over five trials, seeds 0 to 4, if no other number is named. A trial is one selection and one
-  network, trained on the chosen features alone with the default recipe of `seqatt.evaluate`, the same for
-  every method and data set.
+- Figures are mean ± standard deviation over five trials, seeds 0 to 4, where no other number is named. A
+  trial is one selection and one network, trained on the chosen features alone with the default recipe of
+  `seqatt.evaluate`, the same for every method and data set.
 - MNIST, Fashion-MNIST, ISOLET and Activity have official test rows. Mice Protein, COIL-20 and the wide
   tables have none: every trial splits them anew, a random fifth for testing. Mice Protein has fifteen rows
   a mouse: split by row, the same mouse is on both sides, which flatters every method; split by mouse it is

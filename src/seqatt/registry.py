@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -16,9 +17,11 @@ from seqatt.classic.mutual_information import choose_by_mutual_information
 from seqatt.classic.options import BoostingOptions, CMIMOptions, ForestOptions, MutualInformationOptions
 from seqatt.classic.random import random_features
 from seqatt.linear.methods import LinearAttentionOptions, choose_linearly
-from seqatt.neural import autoencoder, greedy, lassonet, rival, walks
+from seqatt.neural import greedy, rival, walks
 from seqatt.neural.attention import plan, sequential_attention, settings
+from seqatt.neural.autoencoder import Selector
 from seqatt.neural.engine import Diverged
+from seqatt.neural.lassonet import Path
 from seqatt.neural.options import (
     AttentionOptions,
     AutoencoderOptions,
@@ -83,16 +86,12 @@ def _run_attention(job: Job) -> tuple[list[Trace], dict[str, Any]]:
     return traces, resolved
 
 
-def _run_lassonet(job: Job) -> tuple[list[Trace], dict[str, Any]]:
-    resolved = walks.settings(job.source, job.k, job.options)
-    return _run_walk(job, "LassoNet", lassonet.choose_by_lassonet, resolved, resolved["steps"])
+def _run_walks(title: str, kind: Callable[..., walks.Walk]) -> Run:
+    def run(job: Job) -> tuple[list[Trace], dict[str, Any]]:
+        resolved = walks.settings(job.source, job.k, job.options)
+        return _run_walk(job, title, partial(walks.walk_all, kind), resolved, resolved["steps"])
 
-
-def _run_autoencoder(job: Job) -> tuple[list[Trace], dict[str, Any]]:
-    resolved = walks.settings(job.source, job.k, job.options)
-    return _run_walk(
-        job, "Concrete autoencoder", autoencoder.choose_by_autoencoder, resolved, resolved["steps"]
-    )
+    return run
 
 
 def _run_greedy(job: Job) -> tuple[list[Trace], dict[str, Any]]:
@@ -209,7 +208,9 @@ METHODS = {
         "a penalty on the gradient of the loss with respect to each feature",
     ),
     "concrete_autoencoder": Method(
-        AutoencoderOptions, _run_autoencoder, "k nodes that each learn to pass one feature on to a network"
+        AutoencoderOptions,
+        _run_walks("Concrete autoencoder", Selector),
+        "k nodes that each learn to pass one feature on to a network",
     ),
     "greedy": Method(
         GreedyOptions,
@@ -218,7 +219,7 @@ METHODS = {
     ),
     "lassonet": Method(
         LassoNetOptions,
-        _run_lassonet,
+        _run_walks("LassoNet", Path),
         "a network with a skip connection, losing features as a penalty grows",
     ),
     "linear_omp": Method(

@@ -9,7 +9,7 @@ has as many channels as the widest feature has columns.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import torch
@@ -24,7 +24,7 @@ from seqatt.neural.layers import Layers, draw_layer
 from seqatt.neural.options import AutoencoderOptions
 from seqatt.neural.rows import Batch, Rows
 from seqatt.neural.shape import Shape
-from seqatt.neural.walks import make_feed, steps_of, walk_all
+from seqatt.neural.walks import make_feed
 from seqatt.selection import Step, Trace
 from seqatt.source import Source
 
@@ -171,20 +171,3 @@ def _slots(owner: NDArray[np.int64], features: int) -> NDArray[np.int64]:
     """Which of its feature's columns each column is."""
     counts = np.bincount(owner, minlength=features)
     return np.arange(len(owner)) - (counts.cumsum() - counts)[owner]
-
-
-def choose_by_autoencoder(
-    source: Source,
-    k: int,
-    seeds: Sequence[int],
-    options: AutoencoderOptions,
-    device: torch.device,
-    advance: Callable[[int], None],
-) -> list[Trace]:
-    rows = Rows(source, device)
-    steps = steps_of(source, k, options)
-
-    def make(trials: list[int]) -> Selector:
-        return Selector(source, rows, k, steps, trials, options, device)
-
-    return walk_all(make, seeds, device, advance)

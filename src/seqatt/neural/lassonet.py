@@ -25,7 +25,7 @@ from seqatt.neural.layers import Layers, draw_layer
 from seqatt.neural.options import LassoNetOptions
 from seqatt.neural.rows import Rows
 from seqatt.neural.shape import Shape
-from seqatt.neural.walks import make_feed, steps_of, walk_all
+from seqatt.neural.walks import make_feed
 from seqatt.selection import Step, Trace
 from seqatt.source import Source
 
@@ -206,20 +206,3 @@ def _goals(features: int, k: int, steps: int) -> NDArray[np.float32]:
     share = np.arange(1, steps + 1) / steps
     corner = np.log([features, min(k, features), max(1, min(k, features) / 4)])
     return np.exp(np.interp(share, [0, TO_K, 1], corner)).astype(np.float32)
-
-
-def choose_by_lassonet(
-    source: Source,
-    k: int,
-    seeds: Sequence[int],
-    options: LassoNetOptions,
-    device: torch.device,
-    advance: Callable[[int], None],
-) -> list[Trace]:
-    rows = Rows(source, device)
-    steps = steps_of(source, k, options)
-
-    def make(trials: list[int]) -> Path:
-        return Path(source, rows, k, steps, trials, options, device)
-
-    return walk_all(make, seeds, device, advance)

@@ -55,8 +55,11 @@ def settings(source: Source, k: int, options: Network) -> dict[str, Any]:
 
 
 def walk_all(
-    make: Callable[[list[int]], Walk],
+    kind: Callable[..., Walk],
+    source: Source,
+    k: int,
     seeds: Sequence[int],
+    options: Network,
     device: torch.device,
     advance: Callable[[int], None],
 ) -> list[Trace]:
@@ -64,8 +67,12 @@ def walk_all(
 
     Its products are small, and threads that wait for each other cost more than they give.
     """
+    rows = Rows(source, device)
+    steps = steps_of(source, k, options)
     with threads_for(0, device) as threads, torch.no_grad():
-        walks = [make(trials) for trials in trials_apart(seeds, device)]
+        walks = [
+            kind(source, rows, k, steps, trials, options, device) for trials in trials_apart(seeds, device)
+        ]
         workers = min(len(walks), threads) if all(walk.shares_nothing() for walk in walks) else 1
         try:
             if workers > 1:

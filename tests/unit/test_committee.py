@@ -9,7 +9,7 @@ from conftest import linear_problem
 from torch import nn
 
 import seqatt
-from seqatt.neural.attention import members_of, prepare
+from seqatt.neural.attention import members_of, plan, prepare
 from seqatt.neural.budget import default_input_dropout, default_members
 from seqatt.neural.engine import pool
 from seqatt.neural.lanes import _deal
@@ -185,3 +185,13 @@ def test_resolved_settings_can_be_given_back(options, k):
 def test_a_surplus_beyond_all_bounds_is_all_there_is():
     X, y = linear_problem("binary", rows=60)
     assert len(seqatt.select(X, y, 2, surplus=1e308, epochs=20).indices) == 2
+
+
+@pytest.mark.parametrize(("k", "each", "phases"), [(3, 2, 3), (50, 2, 50), (77, 4, 39), (100, 4, 50)])
+def test_a_surplus_is_chosen_in_fifty_phases_at_most(k, each, phases):
+    source = read_source(np.random.default_rng(0).normal(size=(100, 300)), np.arange(100) % 2)
+    schedule = plan(source, k, AttentionOptions(replacement=0))
+    takes = [phase.take for phase in schedule if phase.take]
+    assert (max(takes), len(takes), sum(takes)) == (each, phases, 2 * k)
+    alone = plan(source, k, AttentionOptions(replacement=0, surplus=1))
+    assert [phase.take for phase in alone if phase.take] == [1] * k

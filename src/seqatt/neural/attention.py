@@ -30,6 +30,8 @@ from seqatt.neural.threads import threads_for
 from seqatt.selection import Trace
 from seqatt.source import Source
 
+CHOICES = 50  # phases, at most, in which a surplus is chosen: in more, a phase would be a handful of steps
+
 
 def plan(source: Source, k: int, options: AttentionOptions) -> Schedule:
     """The schedule each model will follow; the steps of a trial's models add up to the budget."""
@@ -52,7 +54,7 @@ def plan(source: Source, k: int, options: AttentionOptions) -> Schedule:
         schedule = one_pass(
             k,
             steps,
-            features_per_phase=each or -(-(k + surplus) // k),
+            features_per_phase=each or (-(-(k + surplus) // min(k, CHOICES)) if surplus else 1),
             warmup=options.warmup,
             surplus=surplus,
             replacement=rounds,

@@ -83,8 +83,8 @@ def select(
         rows and for ``one_pass=False``. 1 is the paper's.
     surplus : how many times k features are chosen before the least useful are dropped again; by default 2.
         1 is the paper's.
-    features_per_phase : how many are chosen at the end of a phase; by default 1 without a surplus; with one of
-        2, two, and more where that would be more than 50 phases.
+    features_per_phase : how many are chosen at the end of a phase; by default 1 without a surplus, with
+        one of 2 two, and more where that would be over 50 phases.
     warmup : share of training before the first phase, on all features at full weight.
     replacement : rounds that drop the least useful tenth of the chosen features and choose again,
         within the same budget; by default one for every three features, 5 at most.

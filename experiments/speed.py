@@ -23,7 +23,8 @@ ABOUT = """\
 Test accuracy and seconds of every method with 50 features: those that train a network at the
 paper's epochs and batch sizes, the others as they come. Seconds are those of all trials together,
 from NumPy arrays in memory to the selections, with kernels already loaded; the paper's are for one
-trial, on a machine it does not name. Sets without an official split keep one split here."""
+trial, on a machine it does not name. Sets without an official split keep one split here. The H200's
+seconds were taken while eleven other processes kept other cores of its machine busy."""
 
 
 def cells(part: Slice) -> list[Cell]:

@@ -102,12 +102,15 @@ def _evidence(source: Source, options: AttentionOptions) -> float:
 
 
 def _prior(source: Source, options: AttentionOptions) -> NDArray[np.float64] | None:
-    """What speaks for each feature before any training, if that is to be heard and makes a difference."""
+    """What speaks against each feature before any training, if that is heard and makes a difference.
+
+    It is nothing for those beyond doubt, so that their scores are those of attention alone.
+    """
     most = _evidence(source, options)
     if not most:
         return None
-    heard = np.minimum(evidence(source), most)
-    return heard if np.ptp(heard[~source.constant]) else None
+    doubt = np.minimum(evidence(source), most) - most
+    return doubt if len(np.unique(doubt[~source.constant])) > 1 else None
 
 
 def prepare(

@@ -116,8 +116,8 @@ def _summary(results: Results, overall: Ranking | None) -> str:
             line.append(MISSING if place is None else f"{place:.2f}")
         for kind in KINDS:
             names = [name for name in results.ran(()) if name.split("/")[1] == kind]
-            shares = [share for name in names for share in results.values(name, method, "extra")]
-            line.append(f"{np.mean(shares):.0%}" if shares else MISSING)
+            shares = [results.values(name, method, "extra") for name in names]
+            line.append(f"{np.mean(np.concatenate(shares)):.0%}" if shares and all(shares) else MISSING)
         rows.append(line)
     return table(
         ["method", "average rank", *(f"rank, {k}" for k in KINDS), *(f"extra, {k}" for k in KINDS)], rows

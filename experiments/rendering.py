@@ -26,13 +26,13 @@ def base(data: str) -> str:
     return data.partition("/")[0]
 
 
-def shown(values: Sequence[float], *, digits: int = 3) -> str:
-    """Mean and standard deviation; the number of trials too where it is not five; a dash for none."""
+def shown(values: Sequence[float], *, digits: int = 3, usual: int = TRIALS) -> str:
+    """Mean and standard deviation; the number of trials too where it is not the usual; a dash for none."""
     if not values:
         return MISSING
     mean, std = np.mean(values), np.std(values)
     text = f"{mean:.{digits}f} ± {std:.{digits}f}" if len(values) > 1 else f"{mean:.{digits}f}"
-    count = "" if len(values) == TRIALS else f" ({len(values)} trial{'s' * (len(values) > 1)})"
+    count = "" if len(values) == usual else f" ({len(values)} trial{'s' * (len(values) > 1)})"
     return text + count
 
 

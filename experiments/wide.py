@@ -61,12 +61,13 @@ def render(results: Results) -> str:
     for data in results.data(WIDE):
         scores = [results.values(data, method) for method in METHODS]
         best = max((float(np.mean(values)) for values in scores if values), default=None)
-        marked = [f"**{shown(v)}**" if v and np.mean(v) == best else shown(v) for v in scores]
+        spelled = [shown(values, usual=SEEDS) for values in scores]
+        marked = [f"**{t}**" if v and np.mean(v) == best else t for t, v in zip(spelled, scores, strict=True)]
         rows.append([title(data), str(k_for(data)), *marked])
     whole = [data for data in results.data(WIDE) if all(results.values(data, method) for method in METHODS)]
     means = [[float(np.mean(results.values(data, method))) for data in whole] for method in METHODS]
     rows.append([f"mean of {len(whole)}", "", *(f"{np.mean(m):.3f}" if m else MISSING for m in means)])
-    useful = [shown(results.values("planted", method, "useful"), digits=1) for method in METHODS]
+    useful = [shown(results.values("planted", method, "useful"), digits=1, usual=SEEDS) for method in METHODS]
     return section(
         "Wide and noisy tables",
         "make paper-wide",

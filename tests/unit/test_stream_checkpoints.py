@@ -8,6 +8,7 @@ import resource
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -282,3 +283,20 @@ def test_every_method_that_trains_can_be_resumed(log, tmp_path, method):
     [resumed] = choose(log, tmp_path / "kept", resume=True, **options)
     assert resumed.scores.tolist() == whole.scores.tolist()
     assert resumed.ranking.tolist() == whole.ranking.tolist()
+
+
+def test_what_is_written_slowly_is_what_was_when_it_was_kept(log, tmp_path, monkeypatch):
+    real, changed = checkpoint.write, []
+
+    def write(folder, about, arrays):
+        then = json.dumps(about), {name: array.copy() for name, array in arrays.items()}
+        time.sleep(0.05)  # choices are made meanwhile
+        changed.append(
+            json.dumps(about) != then[0] or any((arrays[n] != a).any() for n, a in then[1].items())
+        )
+        return real(folder, about, arrays)
+
+    monkeypatch.setattr(checkpoint, "write", write)
+    choose(log, tmp_path, checkpoint_every=0)
+    assert len(changed) > 2
+    assert not any(changed)

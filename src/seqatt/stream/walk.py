@@ -218,11 +218,11 @@ class Walk:
         self.records.append(step)
 
     def about(self) -> dict[str, Any]:
-        """What ``arrays`` does not say, as JSON has it."""
+        """What ``arrays`` does not say, as JSON has it: a copy, written while training goes on."""
         return {
             "steps": self.steps,
             "records": [plain_step(step) for step in self.records],
-            "order": self.state.order[0],
+            "order": list(self.state.order[0]),
             "last": self._last.tolist(),
             "seconds": time.perf_counter() - self._started,
         }

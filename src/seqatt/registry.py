@@ -17,11 +17,9 @@ from seqatt.classic.mutual_information import choose_by_mutual_information
 from seqatt.classic.options import BoostingOptions, CMIMOptions, ForestOptions, MutualInformationOptions
 from seqatt.classic.random import random_features
 from seqatt.linear.methods import LinearAttentionOptions, choose_linearly
-from seqatt.neural import greedy, rival, walks
+from seqatt.neural import autoencoder, greedy, lassonet, rival, walks
 from seqatt.neural.attention import plan, sequential_attention, settings
-from seqatt.neural.autoencoder import Selector
 from seqatt.neural.engine import Diverged
-from seqatt.neural.lassonet import Path
 from seqatt.neural.options import (
     AttentionOptions,
     AutoencoderOptions,
@@ -209,7 +207,7 @@ METHODS = {
     ),
     "concrete_autoencoder": Method(
         AutoencoderOptions,
-        _run_walks("Concrete autoencoder", Selector),
+        _run_walks("Concrete autoencoder", autoencoder.Selector),
         "k nodes that each learn to pass one feature on to a network",
     ),
     "greedy": Method(
@@ -219,7 +217,7 @@ METHODS = {
     ),
     "lassonet": Method(
         LassoNetOptions,
-        _run_walks("LassoNet", Path),
+        _run_walks("LassoNet", lassonet.Path),
         "a network with a skip connection, losing features as a penalty grows",
     ),
     "linear_omp": Method(

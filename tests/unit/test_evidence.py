@@ -93,6 +93,10 @@ def test_of_a_large_table_some_rows_say_nearly_as_much(monkeypatch):
     assert some[2:].max() < 2
     grouped = evidence(read_source(X, y, groups={"pair": [0, 1]}, sample_weight=np.full(6000, 0.5)))
     assert grouped[0] > 10
+    few = np.zeros(6000)
+    few[:50] = 1
+    alone = evidence(read_source(X[:50], y[:50]))
+    np.testing.assert_allclose(evidence(read_source(X, y, sample_weight=few)), alone, atol=1e-4)
 
 
 def test_where_every_feature_is_beyond_doubt_nothing_changes():

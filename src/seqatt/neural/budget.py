@@ -11,11 +11,8 @@ PASSES = 10  # over the rows, within those limits
 JUDGED_LEAST, JUDGED_MOST, JUDGED_PASSES = 3_000, 12_000, 50  # the same, for a network that judges a choice
 JUDGED_ROWS = 10_000  # beyond which it learns faster, with less noise
 MEMBERS = 4  # of a trial's committee
-DOUBT = (
-    2.0,
-    4.0,
-)  # powers of ten of false findings to which a feature's own evidence counts, at least and at most
-CROWDED = 0.4  # correlation by chance from which a table is crowded
+HEARD_LEAST, HEARD_MOST = 2.0, 4.0  # how far a feature's own evidence counts, in powers of ten of doubt
+CROWDED = 0.4  # correlation by chance from which it counts to the most
 FEWEST = 32  # rows below which nothing is dealt to members or dropped
 
 
@@ -88,8 +85,8 @@ def default_evidence(rows: int, columns: int) -> float:
     The best of so many columns of noise has about this correlation with any target.
     """
     by_chance = math.sqrt(2 * math.log(max(2, columns)) / rows)
-    least, most = DOUBT
-    return min(most, max(least, most * by_chance / CROWDED)) if rows >= FEWEST else 0.0
+    heard = min(HEARD_MOST, max(HEARD_LEAST, HEARD_MOST * by_chance / CROWDED))
+    return heard if rows >= FEWEST else 0.0
 
 
 def default_input_dropout(rows: int, columns: int) -> float:

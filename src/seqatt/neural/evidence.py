@@ -21,9 +21,9 @@ CELLS, FEWEST = 1 << 22, 1 << 11  # rows are drawn by lot, not fewer than these,
 
 def evidence(source: Source) -> Floats:
     """-log10 of the share of false findings among features that stand out as much: 0 is what chance gives."""
-    rows = _some_rows(source)
+    rows, share = _some_rows(source)
     weights = np.ones(len(rows)) if source.weights is None else source.weights[rows].astype(np.float64)
-    weights *= source.worth * len(rows) / source.rows / max(weights.sum(), np.finfo(np.float64).tiny)
+    weights *= share * source.worth / weights.sum()
     rest = _rest(source, rows, weights)
     found = np.zeros(source.features)
     varying = np.flatnonzero(~source.constant)
@@ -32,13 +32,15 @@ def evidence(source: Source) -> Floats:
     return found
 
 
-def _some_rows(source: Source) -> NDArray[np.int64]:
-    """All, but of a large table no more than show what matters; the same ones every time."""
+def _some_rows(source: Source) -> tuple[NDArray[np.int64], float]:
+    """All, but of a large table some that have weight, the same every time; and which share they are."""
     everyone = np.arange(source.rows)
     enough = max(FEWEST, CELLS // len(source.owner))
     if source.rows <= enough or isinstance(source.columns, SparseColumns):
-        return everyone
-    return np.sort(np.random.default_rng(0).permutation(everyone)[:enough])
+        return everyone, 1.0
+    counting = everyone if source.weights is None else np.flatnonzero(source.weights)
+    some = np.sort(np.random.default_rng(0).permutation(counting)[:enough])
+    return some, len(some) / len(counting)
 
 
 def _rest(source: Source, rows: NDArray[np.int64], weights: Floats) -> Floats:

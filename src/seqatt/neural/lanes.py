@@ -75,9 +75,9 @@ def make_lanes(
     """One lane for all trials where kernels are shared, else one each.
 
     ``decay`` pulls the first-layer weights of unselected features towards zero at every step; ``dropout``
-    is that of inputs, ``scaled`` whether those that stay make up for it; ``prior`` speaks for features before
-    any training. Several ``variants`` of each trial
-    are trials of their own, one after the other, judged on the same rows, from which none of them learns.
+    is that of inputs, ``scaled`` whether those that stay make up for it; ``prior`` speaks against
+    features before any training. Several ``variants`` of each trial are trials of their own, one after the
+    other, judged on the same rows, from which none of them learns.
     """
     rows = Rows(source, device)
     owner = Owner(torch.from_numpy(source.owner).to(device), source.features)

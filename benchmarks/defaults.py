@@ -20,7 +20,14 @@ from common import commit, machine
 
 import seqatt
 
-ONE_MODEL = {"ensemble": 1, "surplus": 1.0, "input_dropout": 0.0, "weight_decay": 0.0, "evidence": 0.0}
+ONE_MODEL = {
+    "ensemble": 1,
+    "surplus": 1.0,
+    "input_dropout": 0.0,
+    "weight_decay": 0.0,
+    "evidence": 0.0,
+    "squash": False,
+}
 SETTINGS = {
     "neither": ONE_MODEL | {"replacement": 0},
     "replacement": ONE_MODEL | {"replacement": 15},

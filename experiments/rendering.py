@@ -57,15 +57,12 @@ def chart(name: str, says: str) -> str:
 
 def provenance(results: Results) -> str:
     """Where, when and of which commit the figures are."""
-    lines = []
-    for number, run in enumerate(results.runs):
-        cells = [cell for cell in results.cells.values() if cell["run"] == number]
-        if cells:
-            seconds = sum(cell["seconds"] for cell in cells)
-            lines.append(
-                f"{run['machine']}, {run['date']}, commit {run['commit']}, torch {run['torch']}: "
-                f"{len(cells)} cells, {seconds:,.0f} s"
-            )
+    told: dict[str, list[float]] = {}
+    for cell in results.cells.values():
+        run = results.runs[cell["run"]]
+        about = f"{run['machine']}, {run['date']}, commit {run['commit']}, torch {run['torch']}"
+        told.setdefault(about, []).append(cell["seconds"])
+    lines = [f"{about}: {len(spent)} cells, {sum(spent):,.0f} s" for about, spent in told.items()]
     return f"<sub>{'; '.join(lines)}. File: `experiments/results/{results.path.name}`.</sub>"
 
 

@@ -21,7 +21,14 @@ from experiments.running import Cell, Slice
 SIX = ("mice_protein", "mice_protein/groups", "mnist", "fashion_mnist", "isolet", "coil20", "activity")
 
 # The paper's algorithm and no more: one model, exactly k choices, none of them taken back.
-PLAIN = {"ensemble": 1, "surplus": 1.0, "replacement": 0, "input_dropout": 0.0, "evidence": 0.0}
+PLAIN = {
+    "ensemble": 1,
+    "surplus": 1.0,
+    "replacement": 0,
+    "input_dropout": 0.0,
+    "evidence": 0.0,
+    "squash": False,
+}
 
 Options = Mapping[str, Any]
 

@@ -94,6 +94,9 @@ def select(
     evidence : how far what a feature says about the target by itself, tested against chance, counts beside
         the logits, in powers of ten of the false discovery rate; by default ``10 sqrt(2 log(columns) /
         rows)``, from 2 to 4, and 0 for fewer than 32 rows and for ``one_pass=False``. 0 is the paper's.
+    squash : train on asinh of the standardised numbers, so that far-out values are no lever to fit single
+        rows; by default True, but False for your own model, for a linear one (``hidden=()``) and for
+        ``one_pass=False``. False is the paper's. What is returned and evaluated is the table as it is.
     one_pass : False is Algorithm 1 as printed, a fresh model in full for every choice.
     reset_model : in one pass, start each phase from fresh model weights too.
     sample_weight, class_weight : weights of rows, and of classes ("balanced" or a dict).

@@ -30,8 +30,11 @@ def amount(k: str) -> int | float:
         raise typer.BadParameter(f"{k!r} is not a number", param_hint="-k") from None
 
 
+PYTHONS = {"True": "true", "False": "false", "None": "null"}  # words of Python's, as JSON has them
+
+
 def settings_of(given: list[str], form: str) -> dict[str, Any]:
-    """NAME=VALUE of --set, the value as JSON where it is JSON, else as text; ``form`` is for the error."""
+    """NAME=VALUE of --set, the value as JSON or Python's word where it is that, else as text; ``form`` is for the error."""
     settings: dict[str, Any] = {}
     for setting in given:
         name, equals, value = setting.partition("=")
@@ -40,7 +43,7 @@ def settings_of(given: list[str], form: str) -> dict[str, Any]:
         if name in settings:
             raise typer.BadParameter(f"{name!r} is set twice", param_hint="--set")
         try:
-            settings[name] = json.loads(value)
+            settings[name] = json.loads(PYTHONS.get(value, value))
         except ValueError:
             settings[name] = value
     return settings

@@ -63,6 +63,12 @@ class Encoder:
     owner: NDArray[np.int64]
     constant: NDArray[np.bool_]
 
+    @property
+    def holds_number(self) -> NDArray[np.bool_]:
+        """Which columns are numbers as they were given: not a category, nor whether a number is missing."""
+        first = np.diff(self.owner, prepend=-1) > 0
+        return np.asarray(first & np.isin(self.owner, self.numeric))
+
     def encode(self, table: Table, argument: str = "X") -> Columns:
         """The columns of any table of the same make."""
         if table.sparse:
@@ -105,7 +111,7 @@ class Encoder:
             if missing is not None:
                 missing[rows] = gap
 
-        for _ in _each_chunk(raw, standardise):
+        for _ in each_chunk(raw, standardise):
             pass
         return out, missing
 
@@ -184,7 +190,7 @@ def _moments(
     width = raw.shape[1]
     total, present, gaps = np.zeros(width), np.zeros(width), np.zeros(width)
     low, high, holes = np.full(width, np.inf), np.full(width, -np.inf), False
-    for lowest, highest, weighed, there, absent, holed in _each_chunk(raw, sums):
+    for lowest, highest, weighed, there, absent, holed in each_chunk(raw, sums):
         low, high = np.minimum(low, lowest), np.maximum(high, highest)
         total, present, gaps = total + weighed, present + there, gaps + absent
         holes = holes or holed
@@ -203,7 +209,7 @@ def _moments(
         return np.asarray(part.sum(0) if weights is None else weights[rows] @ part)
 
     square = np.zeros(width)
-    for some in _each_chunk(raw, squares):
+    for some in each_chunk(raw, squares):
         square += some
     spread = reach * np.sqrt(square / (present + gaps))
     return mean, np.where(low < high, spread, 0.0), gaps / (present + gaps)
@@ -229,7 +235,7 @@ def _sparse_moments(table: Table, weights: Floats | None, argument: str) -> tupl
     return mean, np.where(low < high, spread, 0.0), np.zeros(len(mean))
 
 
-def _each_chunk(raw: NDArray[Any], work: Callable[[slice], Part]) -> Iterator[Part]:
+def each_chunk(raw: NDArray[Any], work: Callable[[slice], Part]) -> Iterator[Part]:
     """What ``work`` gives for every few rows, in their order, whichever thread did it."""
     step = max(FEWEST_ROWS, CHUNK_CELLS // max(1, raw.shape[1]))
     chunks = [slice(start, start + step) for start in range(0, len(raw), step)]

@@ -143,6 +143,7 @@ class SequentialAttentionSelector(Selector):
         replacement: int | None = None,
         weight_decay: float | None = None,
         evidence: float | None = None,
+        squash: bool | None = None,
         one_pass: bool = True,
         reset_model: bool = False,
         model: Any = None,
@@ -176,6 +177,7 @@ class SequentialAttentionSelector(Selector):
         self.replacement = replacement
         self.weight_decay = weight_decay
         self.evidence = evidence
+        self.squash = squash
         self.one_pass = one_pass
         self.reset_model = reset_model
         self.model = model

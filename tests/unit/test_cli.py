@@ -21,6 +21,7 @@ import pytest
 from conftest import linear_problem
 
 import seqatt
+from seqatt.command_inputs import settings_of
 from seqatt.files import UnreadableFile, read_file
 from seqatt.holdout import split_rows
 
@@ -126,6 +127,14 @@ def test_options_reach_the_method(csv):
     assert settings["mask"] == "l1_normalised"
     assert settings["batch_size"] == 50
     assert "f0" not in json.loads(done.stdout)["names"]
+
+
+@pytest.mark.parametrize(
+    ("value", "read"),
+    [("False", False), ("false", False), ("None", None), ("[2, 3]", [2, 3]), ("relu", "relu")],
+)
+def test_settings_are_read_as_json_or_pythons_words(value, read):
+    assert settings_of([f"name={value}"], "") == {"name": read}
 
 
 def test_other_methods_are_told_their_own_options(csv):

@@ -118,7 +118,14 @@ def test_members_side_by_side_choose_what_they_choose_one_after_the_other(option
 
 
 def test_the_papers_own_algorithm_is_one_model_and_k_choices():
-    plain = {"ensemble": 1, "surplus": 1, "replacement": 0, "input_dropout": 0, "evidence": 0}
+    plain = {
+        "ensemble": 1,
+        "surplus": 1,
+        "replacement": 0,
+        "input_dropout": 0,
+        "evidence": 0,
+        "squash": False,
+    }
     history = seqatt.select(*linear_problem("binary"), 3, **plain).history
     assert [len(entry["taken"]) for entry in history] == [0, 1, 1, 1]
     assert not any(entry["dropped"] for entry in history)
@@ -172,6 +179,7 @@ def test_resolved_settings_can_be_given_back(options, k):
         "replacement",
         "input_dropout",
         "evidence",
+        "squash",
         "batch_size",
     )
     again = seqatt.select(X, y, k, **options | {name: first.settings[name] for name in names})

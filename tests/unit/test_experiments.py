@@ -16,7 +16,7 @@ from experiments.__main__ import main
 from experiments.page import EXPERIMENTS, page, page_path
 from experiments.pixels import distance, neighbours
 from experiments.planted import planted
-from experiments.rendering import MISSING, shown
+from experiments.rendering import MISSING, provenance, shown
 from experiments.results_file import COMMITTED, Results
 from experiments.running import ROOT, Cell, Slice, run_cells
 from experiments.variation import jaccard
@@ -149,6 +149,15 @@ def test_machines_are_kept_apart(tmp_path):
     run_cells(results, cells, lambda cell: {"accuracy": [len(results.cells)]})
     assert results.machines() == ["CPU", "GPU"]
     assert results.values("wine", "default", machine="GPU") == [1]
+
+
+def test_runs_of_one_commit_on_one_machine_are_told_once(tmp_path):
+    results = Results("told", tmp_path)
+    run = {"machine": "CPU", "date": "2026-01-01", "commit": "abc1234", "torch": "2.13.0"}
+    for seed, command in enumerate(("first", "second")):
+        cell = {"data": "wine", "setting": "default", "seeds": [seed], "options": {}, "seconds": 1.2}
+        results.add(f"cell {seed}", cell, run | {"command": command})
+    assert "CPU, 2026-01-01, commit abc1234, torch 2.13.0: 2 cells, 2 s." in provenance(results)
 
 
 def test_the_page_is_what_the_result_files_render_to():

@@ -26,6 +26,7 @@ from seqatt.neural.gates.attention import Attention
 from seqatt.neural.lanes import Member, make_attention, make_lanes, work_of
 from seqatt.neural.options import AttentionOptions
 from seqatt.neural.schedule import Schedule, algorithm_1, one_pass, takes
+from seqatt.neural.squash import squashed
 from seqatt.neural.threads import threads_for
 from seqatt.selection import Trace
 from seqatt.source import Source
@@ -101,6 +102,13 @@ def _evidence(source: Source, options: AttentionOptions) -> float:
     return default_evidence(source.rows, len(source.owner)) if options.one_pass else 0.0
 
 
+def _squash(options: AttentionOptions) -> bool:
+    """Your own model is shown numbers as they are, and so is one that is to be linear in them."""
+    if options.squash is not None:
+        return options.squash
+    return options.one_pass and options.model is None and bool(options.hidden)
+
+
 def _prior(source: Source, options: AttentionOptions) -> NDArray[np.float64] | None:
     """What speaks against each feature before any training, if that is heard and makes a difference.
 
@@ -118,6 +126,7 @@ def prepare(
 ) -> list[Lane]:
     """Everything a run needs, on the device and ready to walk through a schedule."""
     mask = options.make_mask()
+    source = squashed(source) if _squash(options) else source
 
     def make_gate(body: Body, members: Sequence[Member]) -> Attention:
         return make_attention(len(members), source.features, mask, options.learning_rate, device)
@@ -159,6 +168,7 @@ def settings(source: Source, k: int, options: AttentionOptions, schedule: Schedu
         "features_per_phase": max(phase.take for phase in schedule),
         "evidence": _evidence(source, options),
         "input_dropout": _input_dropout(source, options),
+        "squash": _squash(options),
         "surplus": sum(phase.drop for phase in schedule if phase.steps) / k + 1,
         "replacement": sum(phase.drop > 0 and phase.steps == 0 for phase in schedule),
         "weight_decay": _decay(source, options),

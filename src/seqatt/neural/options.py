@@ -94,6 +94,7 @@ class AttentionOptions(Training):
     replacement: int | None = None
     weight_decay: float | None = None
     evidence: float | None = None
+    squash: bool | None = None
     one_pass: bool = True
     reset_model: bool = False
 
@@ -110,6 +111,8 @@ class AttentionOptions(Training):
         check_whole(self, "replacement", least=0, optional=True)
         check_number(self, "weight_decay", least=0, below=1, optional=True)
         check_number(self, "evidence", least=0, optional=True)
+        if self.squash is not None:
+            check_flag(self, "squash")
         check_flag(self, "one_pass")
         check_flag(self, "reset_model")
 

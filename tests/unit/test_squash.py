@@ -1,0 +1,110 @@
+"""Far-out values are drawn in while features are chosen, and nothing else changes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from torch import nn
+
+import seqatt
+from seqatt import encoding
+from seqatt.neural.squash import squashed
+from seqatt.source import read_source
+
+
+def skewed(rows=120, features=6, seed=0):
+    rng = np.random.default_rng(seed)
+    X = np.exp(2 * rng.normal(size=(rows, features)))
+    return X, (X[:, 0] > 1) ^ (rng.random(rows) < 0.1)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_numbers_become_their_inverse_hyperbolic_sine(weighted):
+    X, y = skewed()
+    weights = np.random.default_rng(1).random(len(X)) if weighted else None
+    columns = squashed(read_source(X, y, sample_weight=weights)).columns
+    standard = (X - np.average(X, axis=0, weights=weights)) / np.sqrt(
+        np.cov(X.T, aweights=weights, ddof=0).diagonal()
+    )
+    expected = np.arcsinh(standard)
+    expected -= np.average(expected, axis=0, weights=weights)
+    expected /= np.sqrt(np.average(expected**2, axis=0, weights=weights))
+    np.testing.assert_allclose(columns, expected, atol=2e-5)
+
+
+def test_chunks_and_one_go_give_the_same(monkeypatch):
+    X, y = skewed(rows=1000)
+    source = read_source(X, y)
+    whole = squashed(source).columns
+    monkeypatch.setattr(encoding, "CHUNK_CELLS", 6 * 16)
+    np.testing.assert_allclose(squashed(source).columns, whole, atol=1e-5)
+
+
+def test_categories_missing_marks_and_constant_columns_stay():
+    X, y = skewed()
+    gaps = np.where(np.arange(120) % 3 == 0, np.nan, X[:, 1])
+    frame = pd.DataFrame(
+        {
+            "a": X[:, 0],
+            "b": pd.Categorical(np.arange(120) % 3),
+            "c": gaps,
+            "d": np.ones(120),
+            "e": np.arange(120) % 2,
+        }
+    )
+    source = read_source(frame, y, missing_indicator=True)
+    columns = squashed(source).columns
+    changed = np.abs(columns - source.columns).max(0) > 1e-5
+    assert changed.tolist() == [True, False, False, False, True, False, False, False]
+    assert source.owner.tolist() == [0, 1, 1, 1, 2, 2, 3, 4]
+
+
+def test_a_table_too_sparse_to_open_gives_what_an_open_one_does(monkeypatch):
+    X = sp.random(60, 500, 0.05, random_state=0, format="csr", data_rvs=lambda n: np.exp(np.arange(n) % 7))
+    y = np.arange(60) % 2
+    weights = np.random.default_rng(0).random(60)
+    opened = squashed(read_source(X.toarray(), y, sample_weight=weights))
+    monkeypatch.setattr(encoding, "DENSE_CELLS", 0)
+    closed = squashed(read_source(X, y, sample_weight=weights))
+    np.testing.assert_allclose(closed.columns.open(np.arange(60)), opened.columns, atol=1e-4)
+
+
+def test_the_users_table_is_not_touched():
+    X, y = skewed()
+    source = read_source(X, y)
+    before = source.columns.copy()
+    squashed(source)
+    np.testing.assert_array_equal(source.columns, before)
+
+
+def test_ones_own_model_a_linear_one_and_the_papers_algorithm_see_numbers_as_they_are():
+    X, y = skewed()
+
+    def told(**options):
+        return seqatt.select(X, y, 2, epochs=2, **options).settings["squash"]
+
+    assert told()
+    assert not told(hidden=())
+    assert not told(one_pass=False)
+    assert not told(model=lambda columns, outputs: nn.Linear(columns, outputs))
+    assert told(hidden=(), squash=True)
+    assert not told(squash=False)
+
+
+def test_it_must_be_yes_or_no():
+    with pytest.raises(TypeError, match="squash: must be True or False, got 1"):
+        seqatt.select(*skewed(), 2, squash=1)
+
+
+def test_skewed_features_are_found_among_skewed_noise():
+    rng = np.random.default_rng(0)
+    drawn = rng.normal(size=(80, 200))
+    y = drawn[:, :3].sum(1) + 0.3 * rng.normal(size=80) > 0
+
+    def found(**options):
+        trials = seqatt.select_trials(np.exp(2 * drawn), y, 3, seeds=range(3), evidence=0, **options)
+        return sum(int((trial.indices < 3).sum()) for trial in trials)
+
+    assert found() > found(squash=False)

@@ -34,7 +34,7 @@ PYTHONS = {"True": "true", "False": "false", "None": "null"}  # words of Python'
 
 
 def settings_of(given: list[str], form: str) -> dict[str, Any]:
-    """NAME=VALUE of --set, the value as JSON or Python's word where it is that, else as text; ``form`` is for the error."""
+    """NAME=VALUE of --set: the value as JSON or Python has it, else text; ``form`` is for the error."""
     settings: dict[str, Any] = {}
     for setting in given:
         name, equals, value = setting.partition("=")

@@ -93,7 +93,8 @@ def select(
         layer; by default 3 / rows, 0.1 at most.
     evidence : how far what a feature says about the target by itself, tested against chance, counts beside
         the logits, in powers of ten of the false discovery rate; by default ``10 sqrt(2 log(columns) /
-        rows)``, from 2 to 4, and 0 for fewer than 32 rows and for ``one_pass=False``. 0 is the paper's.
+        rows)``, from 2 to 4, and 0 for fewer than 32 rows and for ``one_pass=False``. What a feature falls
+        short of it counts up to three times if it has nothing to do with those chosen. 0 is the paper's.
     squash : train on asinh of the standardised numbers, so that far-out values are no lever to fit single
         rows; by default True, but False for your own model, for a linear one (``hidden=()``) and for
         ``one_pass=False``. False is the paper's. What is returned and evaluated is the table as it is.

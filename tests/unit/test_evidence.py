@@ -9,9 +9,11 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.feature_selection import f_classif, f_regression
 
 import seqatt
-from seqatt.neural import evidence as module
+from seqatt.neural import evidence as testing
+from seqatt.neural import sample as module
 from seqatt.neural.budget import default_evidence
-from seqatt.neural.evidence import _by_chance, _false_findings, _rest, evidence
+from seqatt.neural.evidence import _by_chance, _rest, false_findings
+from seqatt.neural.sample import draw
 from seqatt.source import read_source
 
 
@@ -21,10 +23,13 @@ def table(rows=80, features=30, seed=0):
     return X, X[:, 0] + 0.5 * X[:, 1] + rng.normal(size=rows), rng
 
 
+def evidence(source):
+    return testing.evidence(draw(source))
+
+
 def chance(source):
-    weights = np.ones(source.rows)
-    rows = np.arange(source.rows)
-    return _by_chance(source, rows, weights, _rest(source, rows, weights))
+    sample = draw(source)
+    return _by_chance(sample, _rest(sample))
 
 
 def test_one_column_is_tested_as_analysis_of_variance_or_correlation_does():
@@ -71,9 +76,9 @@ def test_noise_alone_says_next_to_nothing():
     assert np.mean(said) < 1
 
 
-def test_false_findings_by_hand():
+def testfalse_findings_by_hand():
     p = np.array([0.04, 0.001, 0.5, 0.02])
-    np.testing.assert_allclose(_false_findings(p), [0.04 * 4 / 3, 0.004, 0.5, 0.04])
+    np.testing.assert_allclose(false_findings(p), [0.04 * 4 / 3, 0.004, 0.5, 0.04])
 
 
 @pytest.mark.parametrize(

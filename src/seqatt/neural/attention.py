@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from seqatt.neural.body import Body
 from seqatt.neural.budget import (
@@ -20,11 +19,13 @@ from seqatt.neural.budget import (
     default_replacement,
     steps_for,
 )
+from seqatt.neural.doubt import Doubt
 from seqatt.neural.engine import Lane, run
 from seqatt.neural.evidence import evidence
 from seqatt.neural.gates.attention import Attention
 from seqatt.neural.lanes import Member, make_attention, make_lanes, work_of
 from seqatt.neural.options import AttentionOptions
+from seqatt.neural.sample import draw
 from seqatt.neural.schedule import Schedule, algorithm_1, one_pass, takes
 from seqatt.neural.squash import squashed
 from seqatt.neural.threads import threads_for
@@ -109,7 +110,7 @@ def _squash(options: AttentionOptions) -> bool:
     return options.one_pass and options.model is None and bool(options.hidden)
 
 
-def _prior(source: Source, options: AttentionOptions) -> NDArray[np.float64] | None:
+def _doubt(source: Source, options: AttentionOptions) -> Doubt | None:
     """What speaks against each feature before any training, if that is heard and makes a difference.
 
     It is nothing for those beyond doubt, so that their scores are those of attention alone.
@@ -117,8 +118,9 @@ def _prior(source: Source, options: AttentionOptions) -> NDArray[np.float64] | N
     most = _evidence(source, options)
     if not most:
         return None
-    doubt = np.minimum(evidence(source), most) - most
-    return doubt if len(np.unique(doubt[~source.constant])) > 1 else None
+    sample = draw(source)
+    short = np.minimum(evidence(sample), most) - most
+    return Doubt(sample, short) if len(np.unique(short[~source.constant])) > 1 else None
 
 
 def prepare(
@@ -140,7 +142,7 @@ def prepare(
         decay=_decay(source, options),
         members=members_of(source, options),
         dropout=_input_dropout(source, options),
-        prior=_prior(source, options),
+        doubt=_doubt(source, options),
     )
 
 

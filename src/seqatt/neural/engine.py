@@ -17,6 +17,7 @@ import torch
 from numpy.typing import NDArray
 
 from seqatt.neural.crew import Crew
+from seqatt.neural.doubt import Doubt
 from seqatt.neural.schedule import Phase, Schedule
 from seqatt.neural.state import State
 from seqatt.neural.threads import Pace, Spread, side_by_side
@@ -46,10 +47,10 @@ class Lane:
     The crews' models, one crew after the other, are the members of the first trial, then the second's.
     """
 
-    def __init__(self, crews: Sequence[Crew], state: State, prior: NDArray[np.float64] | None = None) -> None:
+    def __init__(self, crews: Sequence[Crew], state: State, doubt: Doubt | None = None) -> None:
         self.crews = list(crews)
         self.state = state
-        self.prior = prior
+        self.doubt = doubt
         self.stretch = min(crew.stretch for crew in crews)
         trials, features = len(state.order), state.kept.shape[1]
         self._last_scores = np.zeros((trials, features))
@@ -92,26 +93,27 @@ class Lane:
         ]
 
     def _scores(self) -> NDArray[np.float64]:
-        """What speaks for each feature now: the gates, pooled, and the prior."""
+        """What speaks for each feature now: the gates, pooled, less what speaks against it."""
         said = self._by_trial([crew.scores() for crew in self.crews])
         free = self.state.free()
-        if self.prior is None:
+        if self.doubt is None:
             return said[:, 0] if said.shape[1] == 1 else pool(said, free)
-        return pool(said, free) + self.prior
+        return pool(said, free) + np.stack([self.doubt.given(order) for order in self.state.order])
 
     def _worth(self, spread: Spread) -> NDArray[np.float64]:
-        """What speaks for each chosen feature (trials, m): the harm of losing it and, if heard, the prior.
+        """What speaks for each chosen feature (trials, m): its harm when lost, less what speaks against it.
 
-        The members are judged on different rows, so what they disagree on is chance. Beside the prior, harm
+        The members are judged on different rows, so what they disagree on is chance. Beside a doubt, harm
         counts as far as it stands out from that.
         """
         harm = self._harm(spread)
-        if self.prior is None or harm.shape[1] == 1:
+        if self.doubt is None or harm.shape[1] == 1:
             return np.asarray(harm.mean(1))
         harm -= harm.mean(2, keepdims=True)  # some members' rows are harder than others'
         chance = np.sqrt(harm.var(1, ddof=1).mean(1, keepdims=True) / harm.shape[1])
         stands_out = harm.mean(1) / np.where(chance > 0, chance, 1.0)
-        return np.asarray(stands_out + self.prior[np.array(self.state.order)])
+        against = [self.doubt.given(order)[order] for order in self.state.order]
+        return np.asarray(stands_out + np.stack(against))
 
     def _harm(self, spread: Spread) -> NDArray[np.float64]:
         """The loss without each chosen feature (trials, members, m), in the order they were chosen."""

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from seqatt.neural.body import Body
 from seqatt.neural.budget import batch_size_for, default_members, rows_learnt
 from seqatt.neural.crew import Crew
+from seqatt.neural.doubt import Doubt
 from seqatt.neural.engine import Lane
 from seqatt.neural.feed import Draws, Feed
 from seqatt.neural.gates.attention import Attention
@@ -70,12 +70,12 @@ def make_lanes(
     variants: int = 1,
     dropout: float = 0.0,
     scaled: bool = True,
-    prior: NDArray[np.float64] | None = None,
+    doubt: Doubt | None = None,
 ) -> list[Lane]:
     """One lane for all trials where kernels are shared, else one each.
 
     ``decay`` pulls the first-layer weights of unselected features towards zero at every step; ``dropout``
-    is that of inputs, ``scaled`` whether those that stay make up for it; ``prior`` speaks against
+    is that of inputs, ``scaled`` whether those that stay make up for it; ``doubt`` speaks against
     features before any training. Several ``variants`` of each trial are trials of their own, one after the
     other, judged on the same rows, from which none of them learns.
     """
@@ -105,7 +105,7 @@ def make_lanes(
             feed = Feed(rows, batch_size, draws, noise)
             gate = None if make_gate is None else make_gate(body, [member for member, _ in crew])
             made.append(Crew(body, gate, feed, state, owner, decay, members))
-        lanes.append(Lane(made, state, prior))
+        lanes.append(Lane(made, state, doubt))
     return lanes
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import contextlib
 import json
 import os
 from enum import StrEnum
@@ -30,9 +32,6 @@ def amount(k: str) -> int | float:
         raise typer.BadParameter(f"{k!r} is not a number", param_hint="-k") from None
 
 
-PYTHONS = {"True": "true", "False": "false", "None": "null"}  # words of Python's, as JSON has them
-
-
 def settings_of(given: list[str], form: str) -> dict[str, Any]:
     """NAME=VALUE of --set: the value as JSON or Python has it, else text; ``form`` is for the error."""
     settings: dict[str, Any] = {}
@@ -42,10 +41,10 @@ def settings_of(given: list[str], form: str) -> dict[str, Any]:
             raise typer.BadParameter(f"{setting!r} is not {form}", param_hint="--set")
         if name in settings:
             raise typer.BadParameter(f"{name!r} is set twice", param_hint="--set")
-        try:
-            settings[name] = json.loads(PYTHONS.get(value, value))
-        except ValueError:
-            settings[name] = value
+        settings[name] = value
+        for read in (ast.literal_eval, json.loads):
+            with contextlib.suppress(ValueError, SyntaxError):
+                settings[name] = read(value)
     return settings
 
 

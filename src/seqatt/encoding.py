@@ -62,12 +62,20 @@ class Encoder:
     level_scale: dict[int, float]
     owner: NDArray[np.int64]
     constant: NDArray[np.bool_]
+    gaps: Floats
 
     @property
     def holds_number(self) -> NDArray[np.bool_]:
         """Which columns are numbers as they were given: not a category, nor whether a number is missing."""
         first = np.diff(self.owner, prepend=-1) > 0
         return np.asarray(first & np.isin(self.owner, self.numeric))
+
+    @property
+    def missing(self) -> Floats:
+        """The share of training rows in which a column has no number, and so the mean."""
+        share = np.zeros(len(self.owner))
+        share[self.holds_number] = self.gaps
+        return share
 
     def encode(self, table: Table, argument: str = "X") -> Columns:
         """The columns of any table of the same make."""
@@ -165,6 +173,7 @@ def fit_encoder(
         level_scale,
         np.repeat(np.arange(len(widths)), widths),
         constant,
+        gaps,
     )
 
 

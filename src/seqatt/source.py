@@ -7,7 +7,7 @@ columns. Everything inside works in that layout; ``place`` leads back to the use
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -93,9 +93,15 @@ def read_source(
     members = tuple(features[f][1] for f in order)
     positions = tuple(p for feature in members for p in feature)
     laid_out = table if positions == tuple(range(len(table.names))) else table.select(positions)
-    worth = _worth(weights, table.rows)
     target = read_target(labels, weights, task, arguments[1])
-    weights = _with_class_weight(weights, class_weight, target)
+    given, weights = weights, _with_class_weight(weights, class_weight, target)
+    worth = _worth(given, weights, table.rows)
+    if weights is not None and not weights.all():  # of classes that do not count
+        used = weights > 0
+        laid_out, weights = laid_out.keep_rows(used), weights[used]
+        target = replace(target, values=target.values[used])
+        if laid_out.rows < 2:
+            raise ValueError("class_weight: only one row has a weight above zero; at least 2 are needed")
     encoder = fit_encoder(
         laid_out,
         weights,
@@ -162,12 +168,17 @@ def _row_weights(sample_weight: Any, rows: int) -> NDArray[np.float64] | None:
     return weights
 
 
-def _worth(weights: NDArray[np.float64] | None, rows: int) -> float:
-    """Whole weights say how often a row is there; others how much it counts beside the rest."""
+def _worth(given: NDArray[np.float64] | None, weights: NDArray[np.float64] | None, rows: int) -> float:
+    """Whole weights say how often a row is there; others how much it counts beside the rest.
+
+    ``given`` are the user's, ``weights`` with those of classes.
+    """
     if weights is None:
         return float(rows)
-    whole = not (weights % 1).any()
-    return float(weights.sum() if whole else weights.sum() ** 2 / (weights**2).sum())
+    times = np.ones(rows) if given is None else given
+    repeats = times if not (times % 1).any() else np.ones(rows)
+    each = weights / weights.max() / np.maximum(repeats, 1)
+    return float((repeats * each).sum() ** 2 / (repeats * each**2).sum())
 
 
 def _with_class_weight(

@@ -71,7 +71,7 @@ def test_the_choice_is_made_at_the_end_of_a_phase():
     X, y = linear_problem("regression")
     source = read_source(X, y)
     schedule = (Phase(40, sees="all"), Phase(30, take=1), Phase(30, take=1))
-    options = AttentionOptions(ensemble=1, evidence=0)
+    options = AttentionOptions(ensemble=1, evidence=0, squash=False)
     (trace,) = sequential_attention(
         source, 2, [0], options, torch.device("cpu"), schedule, lambda steps: None
     )

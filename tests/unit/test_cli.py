@@ -131,7 +131,14 @@ def test_options_reach_the_method(csv):
 
 @pytest.mark.parametrize(
     ("value", "read"),
-    [("False", False), ("false", False), ("None", None), ("[2]", [2]), ("relu", "relu")],
+    [
+        ("False", False),
+        ("false", False),
+        ("None", None),
+        ("[2]", [2]),
+        ("[True]", [True]),
+        ("relu", "relu"),
+    ],
 )
 def test_settings_are_read_as_json_or_pythons_words(value, read):
     assert settings_of([f"name={value}"], "") == {"name": read}

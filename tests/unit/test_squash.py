@@ -61,6 +61,16 @@ def test_categories_missing_marks_and_constant_columns_stay():
     assert source.owner.tolist() == [0, 1, 1, 1, 2, 2, 3, 4]
 
 
+def test_a_missing_number_stays_at_the_mean():
+    X, y = skewed(rows=2000)
+    X[np.random.default_rng(1).random(2000) < 0.3, 1] = np.nan
+    columns = squashed(read_source(X, y)).columns
+    there = ~np.isnan(X[:, 1])
+    assert (columns[~there, 1] == 0).all()
+    assert columns[there, 1].mean() == pytest.approx(0, abs=1e-5)
+    assert columns[:, 1].std() == pytest.approx(1, abs=1e-5)
+
+
 def test_a_table_too_sparse_to_open_gives_what_an_open_one_does(monkeypatch):
     X = sp.random(60, 500, 0.05, random_state=0, format="csr", data_rvs=lambda n: np.exp(np.arange(n) % 7))
     y = np.arange(60) % 2

@@ -263,7 +263,36 @@ def test_missing_values_of_rows_that_weigh_nothing_change_no_scale():
     y = np.repeat([0, 1, 2], 30)
     X[y == 2, 1] = np.nan
     source = read_source(X, y, class_weight={0: 1, 1: 1, 2: 0})
-    np.testing.assert_allclose(source.columns[y < 2].std(0), 1, rtol=0.05)
+    np.testing.assert_allclose(source.columns.std(0), 1, rtol=0.05)
+
+
+def test_rows_of_a_class_that_weighs_nothing_are_not_there():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(90, 4))
+    y = np.arange(90) % 3
+    X[y < 2, 3] = 0.1  # it varies only where nothing counts
+    source = read_source(X, y, class_weight={0: 1, 1: 1, 2: 0})
+    assert source.rows == len(source.target.values) == 60
+    assert source.constant.tolist() == [False, False, False, True]
+    with pytest.raises(ValueError, match="class_weight: only one row"):
+        read_source(X[:3], y[:3], class_weight={0: 1, 1: 0, 2: 0})
+
+
+@pytest.mark.parametrize(
+    ("told", "worth"),
+    [
+        ({}, 100),
+        ({"sample_weight": np.full(100, 3)}, 300),
+        ({"sample_weight": np.full(100, 1e-300)}, 100),
+        ({"sample_weight": np.r_[np.full(50, 1.5), np.full(50, 0.5)]}, 80),
+        ({"class_weight": {0: 1, 1: 3}}, 80),
+        ({"sample_weight": np.full(100, 2), "class_weight": {0: 1, 1: 3}}, 160),
+        ({"class_weight": {0: 1, 1: 0}}, 50),
+    ],
+)
+def test_rows_are_worth_less_the_less_evenly_they_weigh(told, worth):
+    X = np.random.default_rng(0).normal(size=(100, 3))
+    assert read_source(X, np.arange(100) % 2, **told).worth == pytest.approx(worth)
 
 
 def test_test_rows_with_huge_values_are_called_huge():

@@ -10,11 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
-from scipy.special import fdtrc
+from scipy.special import gammaincc
 
 from seqatt.neural.evidence import false_findings
-from seqatt.neural.sample import Sample
+from seqatt.neural.product import product
+from seqatt.neural.sample import BLOCK, Sample
 from seqatt.source import SparseColumns
 
 Floats = NDArray[np.float64]
@@ -30,10 +32,10 @@ class Doubt:
         owner = sample.source.owner
         self._short = short
         self._sample = sample
+        self._width = np.bincount(owner, minlength=len(short))
         self._doubted = np.flatnonzero((short < 0) & ~sample.source.constant)
         self._columns = np.flatnonzero(np.isin(owner, self._doubted))
-        self._place = np.searchsorted(self._doubted, owner[self._columns])
-        self._starts = np.flatnonzero(np.diff(self._place, prepend=-1))
+        self._starts = np.flatnonzero(np.diff(owner[self._columns], prepend=-1))
         sparse = isinstance(sample.source.columns, SparseColumns)
         self._units = None if sparse else self._unit(self._columns)
         self._known: dict[int, NDArray[np.float32]] = {}
@@ -47,36 +49,57 @@ class Doubt:
 
     def _strangeness(self, chosen: Sequence[int]) -> Floats:
         """0 for the doubted features that have surely to do with the chosen, 1 for those that may not."""
-        related = np.stack([self._related(feature) for feature in chosen])
-        doubted = np.isin(chosen, self._doubted)
-        itself = np.searchsorted(self._doubted, np.asarray(chosen)[doubted])
-        related[np.flatnonzero(doubted), itself] = 0.0
-        width = np.bincount(self._sample.source.owner, minlength=len(self._short))
-        tests = width[self._doubted] * width[list(chosen)].sum()
-        share = np.minimum(related.max(0).astype(np.float64) ** 2, 1 - 1e-12)
-        under = max(1.0, self._sample.weights.sum() - 2)
-        p = fdtrc(1, under, share / (1 - share) * under)
-        p = -np.expm1(tests * np.log1p(-np.minimum(p, 1 - 1e-16)))  # of the closest, by chance
+        closest = self._unlikely(chosen[0]).copy()
+        for feature in chosen[1:]:
+            np.minimum(closest, self._unlikely(feature), out=closest)
+        others = self._width[list(chosen)].sum() - np.isin(self._doubted, chosen) * self._width[self._doubted]
+        tests = self._width[self._doubted] * np.maximum(others, 1)
+        p = -np.expm1(tests * np.log1p(-np.minimum(closest.astype(np.float64), 1 - 1e-16)))
         return np.asarray(1 - np.minimum(-np.log10(false_findings(p)), SURE) / SURE)
 
-    def _related(self, feature: int) -> NDArray[np.float32]:
-        """The largest correlation of each doubted feature with this one, regardless of sign."""
+    def _unlikely(self, feature: int) -> NDArray[np.float32]:
+        """How likely chance brings a column of each doubted feature as close to a column of this one."""
         if feature not in self._known:
             own = np.flatnonzero(self._sample.source.owner == feature)
-            self._known[feature] = np.maximum.reduceat(self._correlations(own).max(1), self._starts)
+            skewness = self._sample.moments[1]
+            skew = np.outer(skewness[self._columns], skewness[own])
+            p = by_chance(self._correlations(own), skew, self._sample.count).min(1)
+            found = np.minimum.reduceat(p, self._starts).astype(np.float32)
+            found[self._doubted == feature] = 1.0  # it is no relation of itself
+            self._known[feature] = found
         return self._known[feature]
 
-    def _correlations(self, own: NDArray[np.int64]) -> NDArray[np.float32]:
-        """Of the doubted features' columns with these, regardless of sign."""
+    def _correlations(self, own: NDArray[np.int64]) -> Floats:
+        """Of the doubted features' columns with these."""
         if self._units is not None:
-            return np.asarray(np.abs(self._units.T @ self._unit(own)))
-        found = self._sample.centred(own)
-        products, squares = self._sample.products(found)
+            out = torch.empty(1, len(self._columns), len(own))
+            product(self._units, self._unit(own).mT, out)
+            return out[0].double().numpy()
+        squares = self._sample.moments[0]
         lengths = np.sqrt(np.outer(squares[self._columns], squares[own]))
-        return np.abs(products[self._columns] / np.where(lengths > 0, lengths, np.inf)).astype(np.float32)
+        products = self._sample.products(self._sample.centred(own))[self._columns]
+        return np.asarray(products / np.where(lengths > 0, lengths, np.inf))
 
-    def _unit(self, columns: NDArray[np.int64]) -> NDArray[np.float32]:
-        """Columns of length 1; what does not vary stays 0."""
-        found = self._sample.centred(columns) * np.sqrt(self._sample.weights)[:, None]
-        length = np.sqrt((found**2).sum(0))
-        return (found / np.where(length > 1e-6, length, np.inf)).astype(np.float32)
+    def _unit(self, columns: NDArray[np.int64]) -> torch.Tensor:
+        """Columns (1, columns, rows) of length 1; what does not vary stays 0."""
+        lengths = np.sqrt(self._sample.moments[0])
+        out = torch.empty(1, len(columns), len(self._sample.rows))
+        for at in range(0, len(columns), BLOCK):
+            some = columns[at : at + BLOCK]
+            found = self._sample.centred(some) * np.sqrt(self._sample.weights)[:, None]
+            found /= np.where(lengths[some] > 0, lengths[some], np.inf)
+            out[0, at : at + BLOCK] = torch.from_numpy(found.T)
+        return out
+
+
+def by_chance(correlation: Floats, skew: Floats, rows: float) -> Floats:
+    """How likely shuffled rows give as large a correlation, of either sign.
+
+    ``skew`` is the product of the two columns' skewness. Pearson's type III curve has the mean, the variance
+    and the skewness of what shuffling gives: two columns that are mostly zero may meet by chance. Away from
+    its long tail the normal curve is kept to, as the safer one.
+    """
+    far = np.abs(correlation) * np.sqrt(max(1.0, rows - 1))
+    lean = np.sign(correlation) * skew * np.sqrt(max(1.0, rows - 1)) / max(1.0, rows - 2)
+    shape = 4 / np.maximum(lean, 1e-2) ** 2
+    return np.asarray(np.minimum(1.0, 2 * gammaincc(shape, shape + far * np.sqrt(shape))))

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import fdtrc
 
-from seqatt.neural.sample import Sample
+from seqatt.neural.sample import Sample, sums
 
 Floats = NDArray[np.float64]
 
@@ -34,16 +34,16 @@ def _rest(sample: Sample) -> Floats:
     if target.task == "multiclass":
         values = np.eye(target.outputs)[values]
     rest = np.asarray(values, dtype=np.float64).reshape(len(weights), -1)
-    rest = rest - weights @ rest / weights.sum()
-    lengths, turn = np.linalg.eigh(rest.T @ (weights[:, None] * rest))
+    rest = sample.less_mean(rest)
+    lengths, turn = np.linalg.eigh(sums(rest, weights[:, None] * rest))
     some = lengths > 1e-10 * max(lengths[-1], np.finfo(np.float64).tiny)
     return np.asarray(rest @ turn[:, some] / np.sqrt(lengths[some]))
 
 
 def _by_chance(sample: Sample, rest: Floats) -> Floats:
     """How likely chance explains as much of the rest (Pillai's trace and its F, exact for one column)."""
-    source, weights = sample.source, sample.weights
-    with_rest, squares = sample.products(rest)
+    source = sample.source
+    with_rest, squares = sample.products(rest), sample.moments[0]
     share = np.zeros(source.features)
     width = np.bincount(source.owner, minlength=source.features)
     alone = width[source.owner] == 1
@@ -52,8 +52,8 @@ def _by_chance(sample: Sample, rest: Floats) -> Floats:
     share[source.owner[single]] = (with_rest[single] ** 2).sum(1) / squares[single]
     for feature in np.flatnonzero(width > 1):
         columns = np.flatnonzero((source.owner == feature) & varies)
-        share[feature], width[feature] = _block(sample.centred(columns), weights, with_rest[columns])
-    count, outputs = weights.sum(), rest.shape[1]
+        share[feature], width[feature] = _block(sample, columns, with_rest[columns])
+    count, outputs = sample.count, rest.shape[1]
     fewer = np.minimum(width, outputs)
     share = np.clip(share, 0, fewer)
     over = width * outputs
@@ -66,9 +66,10 @@ def _by_chance(sample: Sample, rest: Floats) -> Floats:
     return p
 
 
-def _block(columns: Floats, weights: Floats, with_rest: Floats) -> tuple[float, int]:
+def _block(sample: Sample, columns: NDArray[np.int64], with_rest: Floats) -> tuple[float, int]:
     """The share of the rest that several columns explain together, and how many of them count."""
-    lengths, turn = np.linalg.eigh(columns.T @ (weights[:, None] * columns))
+    opened = sample.centred(columns)
+    lengths, turn = np.linalg.eigh(sums(opened, sample.weights[:, None] * opened))
     some = lengths > 1e-8 * max(lengths[-1], 1e-8) if len(lengths) else lengths > 0
     turned = (turn[:, some].T @ with_rest) / np.sqrt(lengths[some])[:, None]
     return float((turned**2).sum()), int(some.sum())

@@ -1,4 +1,7 @@
-"""Some rows of a table, for tests that need not see all."""
+"""Some rows of a table, for tests that need not see all.
+
+What is summed over them does not depend on the number of threads.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
+from seqatt.neural.product import product
 from seqatt.source import Source, SparseColumns
 
 Floats = NDArray[np.float64]
@@ -24,6 +29,10 @@ class Sample:
     rows: NDArray[np.int64]
     weights: Floats
 
+    @property
+    def count(self) -> float:
+        return float(self.weights.sum())
+
     def centred(self, columns: slice | NDArray[np.int64]) -> Floats:
         """Some columns of these rows, less their means."""
         held = self.source.columns
@@ -33,33 +42,52 @@ class Sample:
         else:
             place = (self.rows, columns) if isinstance(columns, slice) else np.ix_(self.rows, columns)
             found = held[place].astype(np.float64)
-        return np.asarray(found - self.weights @ found / self.weights.sum())
+        return self.less_mean(found)
 
-    def products(self, vectors: Floats) -> tuple[Floats, Floats]:
-        """Every column's products with vectors that sum to nothing, and its own squared length."""
-        columns, weights = self.source.columns, self.weights
-        weighted = weights[:, None] * vectors
+    def less_mean(self, values: Floats) -> Floats:
+        return np.asarray(values - (self.weights[:, None] * values).sum(0) / self.count)
+
+    def products(self, vectors: Floats) -> Floats:
+        """Every column's products with vectors that sum to nothing."""
+        columns, weighted = self.source.columns, self.weights[:, None] * vectors
         if isinstance(columns, SparseColumns):
             data = columns.data.astype(np.float64, copy=False)
-            return data.T @ weighted / columns.scale[:, None], self._sparse_squares
-        products = np.empty((columns.shape[1], vectors.shape[1]))
-        squares = np.empty(columns.shape[1])
-        for start in range(0, columns.shape[1], BLOCK):
-            some = self.centred(slice(start, start + BLOCK))
-            products[start : start + BLOCK] = some.T @ weighted
-            squares[start : start + BLOCK] = weights @ some**2
-        squares[squares < 1e-9] = 0
-        return products, squares
+            return np.asarray(data.T @ weighted / columns.scale[:, None])
+        blocks = range(0, columns.shape[1], BLOCK)
+        return np.concatenate([sums(self.centred(slice(at, at + BLOCK)), weighted) for at in blocks])
 
     @cached_property
-    def _sparse_squares(self) -> Floats:
+    def moments(self) -> tuple[Floats, Floats]:
+        """Every column's squared length, and its skewness; 0 of what does not vary."""
         columns, weights = self.source.columns, self.weights
-        assert isinstance(columns, SparseColumns)
+        if isinstance(columns, SparseColumns):
+            squares, cubes = self._sparse_moments(columns)
+        else:
+            squares, cubes = np.empty(columns.shape[1]), np.empty(columns.shape[1])
+            for at in range(0, columns.shape[1], BLOCK):
+                some = self.centred(slice(at, at + BLOCK))
+                weighted = weights[:, None] * some**2
+                squares[at : at + BLOCK] = weighted.sum(0)
+                cubes[at : at + BLOCK] = (weighted * some).sum(0)
+            squares[squares < 1e-9] = 0
+        safe = np.where(squares > 0, squares, np.inf)
+        return squares, np.asarray(cubes * np.sqrt(self.count) / safe**1.5)
+
+    def _sparse_moments(self, columns: SparseColumns) -> tuple[Floats, Floats]:
         data = columns.data.astype(np.float64, copy=False)
-        lengths = data.multiply(data).T @ weights
-        squares = lengths - (data.T @ weights) ** 2 / weights.sum()
-        squares[squares < 1e-9 * lengths] = 0
-        return np.asarray(squares / columns.scale**2)
+        first, second, third = (data.power(n).T @ self.weights for n in (1, 2, 3))
+        mean = first / self.count
+        squares = second - mean * first
+        squares[squares < 1e-9 * second] = 0
+        cubes = third - 3 * mean * second + 2 * mean**2 * first
+        return squares / columns.scale**2, cubes / columns.scale**3
+
+
+def sums(a: Floats, b: Floats) -> Floats:
+    """``a.T @ b`` over rows."""
+    out = torch.empty(1, a.shape[1], b.shape[1], dtype=torch.float64)
+    product(torch.from_numpy(a.T)[None], torch.from_numpy(np.ascontiguousarray(b))[None], out)
+    return np.asarray(out[0].numpy())
 
 
 def draw(source: Source) -> Sample:
@@ -68,8 +96,7 @@ def draw(source: Source) -> Sample:
     enough = max(FEWEST, CELLS // len(source.owner))
     share = 1.0
     if source.rows > enough and not isinstance(source.columns, SparseColumns):
-        counting = rows if source.weights is None else np.flatnonzero(source.weights)
-        rows = np.sort(np.random.default_rng(0).permutation(counting)[:enough])
-        share = len(rows) / len(counting)
+        rows = np.sort(np.random.default_rng(0).permutation(rows)[:enough])
+        share = len(rows) / source.rows
     weights = np.ones(len(rows)) if source.weights is None else source.weights[rows].astype(np.float64)
     return Sample(source, rows, weights * share * source.worth / weights.sum())

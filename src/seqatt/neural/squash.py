@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from seqatt.encoding import each_chunk
+from seqatt.encoding import Encoder, each_chunk
 from seqatt.source import Source, SparseColumns
 
 Floats = NDArray[np.float64]
@@ -25,10 +25,13 @@ def squashed(source: Source) -> Source:
     columns = source.columns
     if isinstance(columns, SparseColumns):
         return replace(source, columns=_sparse(columns, weights))
-    return replace(source, columns=_dense(columns, source.encoder.holds_number, weights))
+    return replace(source, columns=_dense(columns, source.encoder, weights))
 
 
-def _dense(columns: NDArray[np.float32], number: NDArray[np.bool_], weights: Floats) -> NDArray[np.float32]:
+def _dense(columns: NDArray[np.float32], encoder: Encoder, weights: Floats) -> NDArray[np.float32]:
+    """A missing number is 0, the mean, and stays it: the mean of those that are there becomes 0 again."""
+    number, present = encoder.holds_number, 1 - encoder.missing
+    holed = np.flatnonzero(present < 1)
     out = np.empty_like(columns)
     share = weights.astype(np.float32)
 
@@ -40,12 +43,15 @@ def _dense(columns: NDArray[np.float32], number: NDArray[np.bool_], weights: Flo
     for some_mean, some_square in each_chunk(columns, draw_in):
         mean += some_mean
         square += some_square
-    spread = _spread(mean, square)
+    mean /= np.where(present > 0, present, 1.0)
+    spread = _spread(mean * np.sqrt(present), square)
     shift, scale = mean.astype(np.float32), spread.astype(np.float32)
 
     def standardise(rows: slice) -> None:
         out[rows] -= shift
         out[rows] /= scale
+        if len(holed):
+            out[rows, holed] *= columns[rows, holed] != 0
         if not number.all():
             out[rows, ~number] = columns[rows, ~number]
 

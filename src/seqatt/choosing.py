@@ -96,8 +96,8 @@ def select(
         rows)``, from 2 to 4, and 0 for fewer than 32 rows and for ``one_pass=False``. What a feature falls
         short of it counts up to three times if it has nothing to do with those chosen. 0 is the paper's.
     squash : train on asinh of the standardised numbers, so that far-out values are no lever to fit single
-        rows; by default True, but False for your own model, for a linear one (``hidden=()``) and for
-        ``one_pass=False``. False is the paper's. What is returned and evaluated is the table as it is.
+        rows; by default where there are more columns than rows, but not for your own model, for a linear
+        one (``hidden=()``) or for ``one_pass=False``. False is the paper's.
     one_pass : False is Algorithm 1 as printed, a fresh model in full for every choice.
     reset_model : in one pass, start each phase from fresh model weights too.
     sample_weight, class_weight : weights of rows, and of classes ("balanced" or a dict).

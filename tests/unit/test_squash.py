@@ -90,7 +90,7 @@ def test_the_users_table_is_not_touched():
 
 
 def test_ones_own_model_a_linear_one_and_the_papers_algorithm_see_numbers_as_they_are():
-    X, y = skewed()
+    X, y = skewed(rows=40, features=41)
 
     def told(**options):
         return seqatt.select(X, y, 2, epochs=2, **options).settings["squash"]
@@ -101,6 +101,8 @@ def test_ones_own_model_a_linear_one_and_the_papers_algorithm_see_numbers_as_the
     assert not told(model=lambda columns, outputs: nn.Linear(columns, outputs))
     assert told(hidden=(), squash=True)
     assert not told(squash=False)
+    X = X[:, :40]
+    assert not told()
 
 
 def test_it_must_be_yes_or_no():

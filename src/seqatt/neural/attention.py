@@ -17,6 +17,7 @@ from seqatt.neural.budget import (
     default_input_dropout,
     default_members,
     default_replacement,
+    default_squash,
     steps_for,
 )
 from seqatt.neural.doubt import Doubt
@@ -103,11 +104,12 @@ def _evidence(source: Source, options: AttentionOptions) -> float:
     return default_evidence(source.rows, len(source.owner)) if options.one_pass else 0.0
 
 
-def _squash(options: AttentionOptions) -> bool:
+def _squash(source: Source, options: AttentionOptions) -> bool:
     """Your own model is shown numbers as they are, and so is one that is to be linear in them."""
     if options.squash is not None:
         return options.squash
-    return options.one_pass and options.model is None and bool(options.hidden)
+    built_in = options.one_pass and options.model is None and bool(options.hidden)
+    return built_in and default_squash(source.rows, len(source.owner))
 
 
 def _doubt(source: Source, options: AttentionOptions) -> Doubt | None:
@@ -128,7 +130,7 @@ def prepare(
 ) -> list[Lane]:
     """Everything a run needs, on the device and ready to walk through a schedule."""
     mask = options.make_mask()
-    source = squashed(source) if _squash(options) else source
+    source = squashed(source) if _squash(source, options) else source
 
     def make_gate(body: Body, members: Sequence[Member]) -> Attention:
         return make_attention(len(members), source.features, mask, options.learning_rate, device)
@@ -170,7 +172,7 @@ def settings(source: Source, k: int, options: AttentionOptions, schedule: Schedu
         "features_per_phase": max(phase.take for phase in schedule),
         "evidence": _evidence(source, options),
         "input_dropout": _input_dropout(source, options),
-        "squash": _squash(options),
+        "squash": _squash(source, options),
         "surplus": sum(phase.drop for phase in schedule if phase.steps) / k + 1,
         "replacement": sum(phase.drop > 0 and phase.steps == 0 for phase in schedule),
         "weight_decay": _decay(source, options),

@@ -89,6 +89,15 @@ def default_evidence(rows: int, columns: int) -> float:
     return heard if rows >= FEWEST else 0.0
 
 
+def default_squash(rows: int, columns: int) -> bool:
+    """Whether far-out values are drawn in: where there are more columns than rows.
+
+    There any target can be fitted, and a far-out value fits its row the cheapest. Where rows are plenty it
+    made no difference that was worth another copy of the table.
+    """
+    return columns > rows
+
+
 def default_input_dropout(rows: int, columns: int) -> float:
     """How often an input is dropped in training: the more, the more columns there are for the rows.
 

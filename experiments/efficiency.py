@@ -26,8 +26,7 @@ ABOUT = """\
 seqatt's defaults at the paper's epochs and batch sizes. Seconds run from NumPy arrays in memory to
 the selections, with kernels already loaded; networks that judge them are not counted. The paper's
 seconds are for one trial, on a machine it does not name. Sets without an official split keep one
-split here, so that trials train together. The seconds on the H200 were taken while thirteen other
-processes kept its CPU cores busy, so they are rather too long."""
+split here, so that trials train together."""
 
 
 def cells(part: Slice) -> list[Cell]:

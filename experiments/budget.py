@@ -27,7 +27,8 @@ SETTINGS: dict[str, dict[str, Any]] = {
 ABOUT = """\
 Test accuracy with 50 features and the seconds of a trial, by how long seqatt trains while it
 chooses; trials train together and share the time. The network that judges the features is trained
-in full every time. Sets without an official split keep one split here."""
+in full every time. Sets without an official split keep one split here. The H200 was shared by eleven
+other selections meanwhile, so its seconds are uneven and too long."""
 
 
 def cells(part: Slice) -> list[Cell]:

@@ -105,7 +105,7 @@ def select(
     task : binary, multiclass, multilabel or regression, where ``y`` does not tell.
     missing_indicator, max_categories : add a column that marks missing values; categories kept.
     parameterisation : of ``method="linear_attention"``, linear or softmax.
-    bins, lazy : of "cmim"; neighbors : of "mutual_information"; trees, n_jobs : of "forest";
+    bins, lazy : of "cmim"; neighbors, n_jobs : of "mutual_information"; trees, n_jobs : of "forest";
         library, iterations, learning_rate, n_jobs : of "boosting".
     hierarchy : of ``method="lassonet"``, its M: how far a feature may enter the hidden layer for its skip.
     folds : of ``method="greedy"``, how many fifths of the rows are held out, one after the other.

@@ -230,8 +230,11 @@ def test_threads_are_never_more_than_the_cores(monkeypatch):
 
 def test_threads_change_nothing():
     X, y = linear_problem("multiclass")
-    for method in ("forest", "boosting"):
-        short = {"forest": {"trees": 30}, "boosting": {"iterations": 2}}[method]
+    for method, short in {
+        "forest": {"trees": 30},
+        "boosting": {"iterations": 2},
+        "mutual_information": {},
+    }.items():
         one, two = (seqatt.select(X, y, 8, method=method, n_jobs=jobs, **short) for jobs in (1, 2))
         assert one.scores.tolist() == two.scores.tolist()
 

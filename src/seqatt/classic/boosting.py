@@ -14,13 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from seqatt.classic.options import BoostingOptions, cores
+from seqatt.classic.options import BoostingOptions, worth_sharing
 from seqatt.classic.ranking import Floats, rank, sum_of_columns
 from seqatt.classic.variables import varying_outputs
 from seqatt.selection import Trace
 from seqatt.source import Source, SparseColumns
-
-WORTH_SHARING = 1 << 18  # cells; set by judgement: on a busy machine two threads took a minute for 300 rows
 
 
 def choose_by_boosting(source: Source, k: int, seed: int, options: BoostingOptions) -> Trace:
@@ -46,12 +44,6 @@ def choose_by_boosting(source: Source, k: int, seed: int, options: BoostingOptio
     return rank(source, scores, k, time.perf_counter() - started)
 
 
-def _threads(X: Any, options: BoostingOptions) -> int:
-    """One for few cells, if not told: OpenMP's threads wait for one another at every split of every tree."""
-    small = X.shape[0] * X.shape[1] < WORTH_SHARING
-    return 1 if small and options.n_jobs is None else cores(options.n_jobs)
-
-
 def _shares(gains: Any) -> Floats:
     """Of one total; where rows are too few for any split, nothing."""
     found: Floats = np.asarray(gains, dtype=np.float64)
@@ -65,7 +57,7 @@ def _scikit_learn(
 
     kind = HistGradientBoostingRegressor if numeric else HistGradientBoostingClassifier
     model = kind(max_iter=options.iterations, learning_rate=options.learning_rate, random_state=seed)
-    with threadpool_limits(_threads(X, options), user_api="openmp"):
+    with threadpool_limits(worth_sharing(X.shape, options.n_jobs), user_api="openmp"):
         model.fit(X, y, sample_weight=weights)
     gains = np.zeros(X.shape[1])
     for trees in _trees(model):
@@ -96,7 +88,7 @@ def _lightgbm(
         learning_rate=options.learning_rate,
         importance_type="gain",
         random_state=seed,
-        n_jobs=_threads(X, options),
+        n_jobs=worth_sharing(X.shape, options.n_jobs),
         deterministic=True,
         force_row_wise=True,
         verbose=-1,
@@ -115,6 +107,6 @@ def _xgboost(
         learning_rate=options.learning_rate,
         importance_type="total_gain",
         random_state=seed,
-        n_jobs=_threads(X, options),
+        n_jobs=worth_sharing(X.shape, options.n_jobs),
     )
     return model.fit(X, y, sample_weight=weights).feature_importances_

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from seqatt.classic.options import MutualInformationOptions, insist_on_even_rows
+from seqatt.classic.options import MutualInformationOptions, insist_on_even_rows, worth_sharing
 from seqatt.classic.ranking import most_of_columns, rank
 from seqatt.classic.variables import varying_outputs
 from seqatt.selection import Trace
@@ -30,16 +30,16 @@ def choose_by_mutual_information(
         raise ValueError(
             f"neighbors: {options.neighbors} neighbours need more than the {source.rows} rows there are"
         )
+    from joblib import parallel_config
     from sklearn.feature_selection import mutual_info_classif, mutual_info_regression
 
     started = time.perf_counter()
     outputs = varying_outputs(source)
     values, discrete, owner = _describe(source, source.columns)
     estimate = mutual_info_regression if source.target.task == "regression" else mutual_info_classif
-    found = [
-        estimate(values, y, discrete_features=discrete, n_neighbors=options.neighbors, random_state=seed)
-        for y in outputs
-    ]
+    told = {"n_neighbors": options.neighbors, "n_jobs": worth_sharing(values.shape, options.n_jobs)}
+    with parallel_config(backend="threading"):  # most of the work is done without Python's lock
+        found = [estimate(values, y, discrete_features=discrete, random_state=seed, **told) for y in outputs]
     scores = most_of_columns(owner, np.mean(found, axis=0), source.features)
     return rank(source, scores, k, time.perf_counter() - started)
 

@@ -10,6 +10,7 @@ from typing import Any
 from seqatt.source import Source
 
 LIBRARIES = ("scikit-learn", "lightgbm", "xgboost")
+WORTH_SHARING = 1 << 18  # cells; set by judgement: on a busy machine two threads took a minute for 300 rows
 
 
 @dataclass(frozen=True)
@@ -28,12 +29,14 @@ class CMIMOptions:
 
 @dataclass(frozen=True)
 class MutualInformationOptions:
-    """``neighbors`` of a row by which information in numbers is estimated."""
+    """``neighbors`` of a row by which information in numbers is estimated, on how many cores."""
 
     neighbors: int = 3
+    n_jobs: int | None = None
 
     def __post_init__(self) -> None:
         _insist_on_whole("neighbors", self.neighbors, 1)
+        _insist_on_jobs(self.n_jobs)
 
 
 @dataclass(frozen=True)
@@ -79,6 +82,11 @@ def cores(n_jobs: int | None) -> int:
         return there if n_jobs == -1 else min(n_jobs, there)
     told = os.environ.get("OMP_NUM_THREADS", "")
     return min(int(told), there) if told.isdecimal() and int(told) > 0 else there
+
+
+def worth_sharing(shape: tuple[int, int], n_jobs: int | None) -> int:
+    """As many threads as ``cores`` says, but one for few cells if not told: threads wait for one another."""
+    return 1 if n_jobs is None and shape[0] * shape[1] < WORTH_SHARING else cores(n_jobs)
 
 
 def insist_on_even_rows(source: Source, method: str) -> None:

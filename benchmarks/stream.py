@@ -29,9 +29,10 @@ from stream_stages import bottleneck, parts_of_a_step, sizes, stages
 from seqatt.data.synthetic import PLANTED, click_log
 from seqatt.neural.engine import pick_device
 from seqatt.stream.batches import Batch
+from seqatt.stream.dealing import batches_of
 from seqatt.stream.options import AttentionOnFiles
 from seqatt.stream.source import Stream, read_stream
-from seqatt.stream.walk import batch_size_for, batches_of, choose
+from seqatt.stream.walk import batch_size_for, choose
 from seqatt.stream.walks import WALKS
 
 K = len(PLANTED)

@@ -15,13 +15,14 @@ from torch.profiler import ProfilerActivity, profile
 from seqatt.stream.ahead import readers
 from seqatt.stream.batches import Batch
 from seqatt.stream.carrier import Carrier
+from seqatt.stream.dealing import batches_of
 from seqatt.stream.files import read_part
 from seqatt.stream.network import Network
 from seqatt.stream.options import AttentionOnFiles
 from seqatt.stream.ranks import ALONE
 from seqatt.stream.rows import join
 from seqatt.stream.source import Stream
-from seqatt.stream.walk import Walk, batches_of
+from seqatt.stream.walk import Walk
 from seqatt.stream.walks import WALKS
 
 SOME_ROWS = 1 << 18  # that stages are timed on

@@ -197,7 +197,7 @@ def select(
     if out is not None:
         make_folder(out)
     if streamed:
-        options |= about_stream | named_columns(ignore, weight) | with_folder(about_run, out, method)
+        options |= about_stream | named_columns(ignore, weight) | with_folder(about_run, out)
         train: tuple[Any, Any] = (files, target)
     else:
         table = read_file(files[0])

@@ -86,7 +86,7 @@ def select(
             raise TypeError(f"{name}: on Ray {instead}; leave it out")
     resources = Resources(workers, cpus_per_worker, use_gpu, max_failures)
     check_seeds([seed])
-    read_options(method, options, workers)
+    read_options(method, options)
     if options.get("checkpoint") is not None:
         options["checkpoint"] = _absolute(options["checkpoint"])
     files = [_absolute(each) for each in (X if isinstance(X, list | tuple) else [X])]

@@ -59,14 +59,10 @@ def keeping_options(
     return {name: value for name, value in given.items() if value is not None}
 
 
-def with_folder(about_run: dict[str, Any], out: Path | None, method: str) -> dict[str, Any]:
-    """Runs that train keep checkpoints beside their answer, unless another folder is named."""
-    from seqatt.stream.options import ON_FILES, TrainingOnFiles
-
-    trains = issubclass(ON_FILES.get(method, object), TrainingOnFiles)
-    default = {"checkpoint": out / "checkpoint"} if out is not None and trains else {}
-    told = default | about_run
-    if told.get("resume") and trains and "checkpoint" not in told:
+def with_folder(about_run: dict[str, Any], out: Path | None) -> dict[str, Any]:
+    """Runs keep checkpoints beside their answer, unless another folder is named."""
+    told = ({} if out is None else {"checkpoint": out / "checkpoint"}) | about_run
+    if told.get("resume") and "checkpoint" not in told:
         raise typer.BadParameter(
             "needs the folder that holds the checkpoints; add --out DIR or --checkpoint DIR",
             param_hint="--resume",

@@ -23,6 +23,7 @@ import torch.distributed as dist
 
 import seqatt
 import seqatt.stream.selecting
+from seqatt.stream import gathering
 
 PATIENCE = 5  # seconds that a rank waits for one that was killed before they met
 
@@ -37,6 +38,7 @@ def answer(selection: seqatt.Selection) -> dict:
 def live(case: dict, checkpoint: Path | None, out: Path, rank: int, store: Path) -> None:
     """One rank's life, in a child."""
     torch.set_num_threads(1)
+    gathering.AT_ONCE = 32  # else all rows come at once
     if case["ranks"] > 1:
         wait = timedelta(seconds=PATIENCE)
         dist.init_process_group(

@@ -122,7 +122,7 @@ def test_without_ray_the_error_says_how_to_get_it(monkeypatch, tmp_path):
         ({"max_failures": 0.5}, "max_failures: must be a whole number"),
         ({"k": None}, "k: say how many"),
         ({"X": np.eye(3)}, "X: on Ray it must be files"),
-        ({"method": "cmim"}, "method: 'cmim' runs in one process, not in 2"),
+        ({"method": "forest"}, "method: 'forest' does not run on files"),
         ({"hiden": 8}, "no option 'hiden'; did you mean 'hidden'"),
         ({"device": "cuda"}, "device: on Ray use_gpu says where"),
         ({"resume": True}, "resume: needs the folder"),

@@ -19,7 +19,8 @@ from filelock import FileLock
 
 import seqatt
 from seqatt.data.synthetic import click_log
-from seqatt.stream import checkpoint, training
+from seqatt.stream import checkpoint, gathering, training
+from seqatt.stream.batches import Batches
 from seqatt.stream.keeping import Keeper
 from seqatt.stream.walks import WALKS
 
@@ -48,6 +49,14 @@ def kill(files, scratch: Path, **case) -> dict:
 
 def test_a_run_killed_at_any_moment_and_resumed_gives_the_same_answer_to_the_last_bit(log, tmp_path):
     found = kill(log.files, tmp_path, kills=3, options=QUICK | {"passes": 2, "batch_size": 64, "buffer": 512})
+    assert all(answer == found["whole"] for answer in found["killed"])
+
+
+SUMS = {"k": 3, "log1p": True, "look": 500, "checkpoint_every": 0.01, "buffer": 256}
+
+
+def test_sums_gathered_by_a_run_that_was_killed_are_the_same_too(log, tmp_path):
+    found = kill(log.files, tmp_path, kills=2, options=SUMS | {"method": "linear_attention"})
     assert all(answer == found["whole"] for answer in found["killed"])
 
 
@@ -260,11 +269,6 @@ def test_a_folder_serves_one_run_at_a_time(log, tmp_path):
         ({"checkpoint": 7}, "checkpoint: must be a folder"),
         ({"checkpoint_every": -1}, "checkpoint_every: must be"),
         ({"on_full_disk": "pray"}, "on_full_disk: unknown 'pray'"),
-        ({"method": "linear_omp", "hidden": None, "batch_size": None}, "checkpoint: .* keeps none"),
-        (
-            {"method": "cmim", "hidden": None, "batch_size": None, "checkpoint": None, "resume": True},
-            "resume: .* keeps none",
-        ),
     ],
 )
 def test_what_cannot_be_is_refused(log, tmp_path, options, message):
@@ -283,6 +287,28 @@ def test_every_method_that_trains_can_be_resumed(log, tmp_path, method):
     [resumed] = choose(log, tmp_path / "kept", resume=True, **options)
     assert resumed.scores.tolist() == whole.scores.tolist()
     assert resumed.ranking.tolist() == whole.ranking.tolist()
+
+
+@pytest.mark.parametrize("method", ["cmim", "linear_omp"])
+def test_every_method_that_gathers_can_be_resumed(log, tmp_path, monkeypatch, method):
+    monkeypatch.setattr(gathering, "AT_ONCE", 64)
+    told = SUMS | {"target": "click", "method": method, "checkpoint": tmp_path / "kept"}
+    whole = seqatt.select(log.files, **told | {"checkpoint": tmp_path / "whole"})
+    with ending_when_kept(2), pytest.raises(SystemExit):
+        seqatt.select(log.files, **told | {"checkpoint_every": 0})
+    with pytest.raises(ValueError, match="holds a run that was not finished"):
+        seqatt.select(log.files, **told)
+    with pytest.raises(ValueError, match=r"is of another run: log1p was True and is False"):
+        seqatt.select(log.files, **told | {"resume": True, "log1p": False})
+    read = []
+    real = Batches._next
+    monkeypatch.setattr(Batches, "_next", lambda self: read.append(batch := real(self)) or batch)
+    for again in (range(1, 47), [0]):  # what is left of 47 batches, then nothing
+        resumed = seqatt.select(log.files, **told, resume=True)
+        assert resumed.scores.tolist() == whole.scores.tolist()
+        assert resumed.settings["rows"] == 3_000
+        assert sum(batch is not None for batch in read) in again
+        read.clear()
 
 
 def test_what_is_written_slowly_is_what_was_when_it_was_kept(log, tmp_path, monkeypatch):

@@ -77,7 +77,6 @@ def test_what_cannot_be_ends_with_one_line(folder, arguments, code, message):
     ("arguments", "message"),
     [
         (["{}", "--resume"], "--checkpoint DIR"),
-        (["{}", "--resume", "--out", "{}/run", "--method", "cmim"], "resume: 'cmim' has no checkpoints"),
         (["{}", "--epochs", "3"], "--passes"),
         (["{}", "--target", "click,count01"], "files have one target"),
         ([""], "an empty name is no file"),

@@ -12,7 +12,7 @@ import pytest
 
 import seqatt
 from seqatt.files import UnreadableFile
-from seqatt.stream import checkpoint, text, walk
+from seqatt.stream import checkpoint, dealing, text
 from seqatt.stream.batches import Batches
 from seqatt.stream.failures import SkippedPart
 
@@ -63,13 +63,13 @@ FAULTS = [(vanish, 1_000, "no longer there"), (change, 1_000, "has changed"), (c
 
 def happen(monkeypatch, folder, fault) -> None:
     """Let it happen after the first look, before the pass."""
-    real = walk.batches_of
+    real = dealing.batches_of
 
     def batches_of(*arguments, **others):
         fault(folder)
         return real(*arguments, **others)
 
-    monkeypatch.setattr(walk, "batches_of", batches_of)
+    monkeypatch.setattr(dealing, "batches_of", batches_of)
 
 
 @pytest.mark.parametrize(("fault", "lost", "message"), FAULTS)
@@ -92,6 +92,20 @@ def test_a_fault_that_is_skipped_is_told_of_with_the_rows_it_cost(folder, monkey
     assert sum(part["rows"] for part in skipped) == lost
     assert all("2.parquet" in part["file"] and message in part["why"] for part in skipped)
     assert found.settings["rows"] == 4_000 - lost
+
+
+@pytest.mark.parametrize("method", ["cmim", "linear_omp"])
+def test_methods_that_gather_skip_too_if_asked(folder, monkeypatch, method):
+    whole = seqatt.select(folder, target="y", k=2, method=method)
+    happen(monkeypatch, folder, corrupt)
+    with pytest.raises(UnreadableFile, match=r"2\.parquet"):
+        seqatt.select(folder, target="y", k=2, method=method)
+    monkeypatch.undo()
+    with pytest.warns(SkippedPart, match=r"2\.parquet.* 500 rows were skipped"):
+        found = seqatt.select(folder, target="y", k=2, method=method, on_bad_file="skip")
+    assert found.features == whole.features
+    assert found.settings["rows"] == 3_500
+    assert [part["rows"] for part in found.settings["skipped"]] == [500]
 
 
 def test_files_that_cannot_be_opened_are_skipped_too_if_asked(folder):
@@ -201,7 +215,6 @@ def test_a_run_that_skipped_a_file_that_vanished_goes_on_once_it_is_back(folder,
     ("options", "message"),
     [
         ({"on_bad_file": "hide"}, "on_bad_file: unknown 'hide'"),
-        ({"on_bad_file": "skip", "method": "linear_omp"}, "on_bad_file: methods that train can skip"),
         ({"shards": 0}, "shards: must be"),
         ({"shards": 64}, "batch_size: 32 rows do not go round 64 shards"),
     ],

@@ -49,6 +49,34 @@ def test_two_ranks_killed_at_any_moment_and_resumed_give_what_one_gives(files, t
     assert sum(steps) > 2_701 / 32 + 10  # those that one rank took alone are half as large
 
 
+@pytest.mark.parametrize("method", ["group_lasso", "sequential_lasso", "batch_attention"])
+def test_two_ranks_choose_what_one_chooses_by_every_method_that_trains(files, tmp_path, method):
+    """One of them runs out of rows and takes part with none."""
+    options = QUICK | {"method": method}
+    found = kill(files, tmp_path, kills=0, ranks=2, options=options)
+    whole = found["whole"][0]
+    assert found["whole"][1] == whole
+    alone = seqatt.select(files, target="click", shards=2, **options)
+    assert alone.features == whole["features"]
+    assert alone.scores == pytest.approx(whole["scores"], rel=2e-3, abs=1e-6)
+
+
+SUMS = {"k": 3, "log1p": True, "look": 500, "checkpoint_every": 0.01, "buffer": 256}
+
+
+@pytest.mark.parametrize("method", ["cmim", "linear_omp"])
+def test_two_ranks_gather_what_one_gathers_killed_or_not(files, tmp_path, method):
+    options = SUMS | {"method": method}
+    found = kill(files, tmp_path, kills=1, ranks=2, options=options)
+    whole = found["whole"][0]
+    assert all(answer == [whole, whole] for answer in [found["whole"], *found["killed"]])
+    assert {path.name for path in (tmp_path / "kept0").glob("rank-*")} == {"rank-1"}
+    alone = seqatt.select(files, target="click", **options)
+    assert alone.settings["rows"] == 2_701
+    assert alone.features == whole["features"]
+    assert alone.scores == pytest.approx(whole["scores"], rel=1e-6)
+
+
 def test_torchrun_works_as_it_stands(tmp_path):
     log = click_log(tmp_path / "clicks", 6_000, rows_per_file=2_000)
     out = tmp_path / "run"

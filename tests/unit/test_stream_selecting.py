@@ -11,7 +11,7 @@ import pytest
 import seqatt
 from seqatt.data.synthetic import CATEGORIES, COUNTS, click_log
 from seqatt.files import UnreadableFile
-from seqatt.stream import walk
+from seqatt.stream import dealing, walk
 from seqatt.stream.options import Reading
 from seqatt.stream.source import read_stream
 
@@ -266,13 +266,13 @@ def test_bad_values_in_the_middle_of_a_pass_are_told_with_their_file(frame, tmp_
 
 
 def test_a_file_that_vanishes_during_the_run_ends_it_with_its_name(parquet, monkeypatch):
-    real = walk.batches_of
+    real = dealing.batches_of
 
     def vanishing(*arguments, **others):
         (parquet.parent / "2.parquet").unlink()
         return real(*arguments, **others)
 
-    monkeypatch.setattr(walk, "batches_of", vanishing)
+    monkeypatch.setattr(dealing, "batches_of", vanishing)
     with pytest.raises(UnreadableFile, match=r"2\.parquet: the file is no longer there"):
         seqatt.select(parquet, target="click", k=2, **QUICK)
 

@@ -11,11 +11,12 @@ from seqatt.neural.losses import plain_rows
 from seqatt.neural.threads import threads_for
 from seqatt.stream import embeddings
 from seqatt.stream.batches import Batch
+from seqatt.stream.dealing import batches_of
 from seqatt.stream.network import Network
 from seqatt.stream.options import AttentionOnFiles
 from seqatt.stream.ranks import ALONE
 from seqatt.stream.source import Stream, read_stream
-from seqatt.stream.walk import Walk, batches_of
+from seqatt.stream.walk import Walk
 from seqatt.stream.walks import WALKS
 
 CPU = torch.device("cpu")

@@ -6,7 +6,7 @@ of raw numbers, from which means are taken away at the end, lose every digit on 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -89,6 +89,27 @@ class Gram:
         if apart and gram.weight:
             self._merge(gram.rows, gram.weight, gram._mean, gram._rest, gram._spread)
         return self
+
+    def arrays(self) -> dict[str, Any]:
+        """All of it, as arrays that ``numpy.savez`` takes and ``from_arrays`` reads."""
+        told = [self.rows, self._targets, self.flat, self._far]
+        sums = {"mean": self._mean, "rest": self._rest, "spread": self._spread}
+        return {"told": np.array(told), "weight": np.array(self.weight)} | {
+            name: array.copy() for name, array in sums.items()
+        }
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, Any]) -> Self:
+        """What ``arrays`` gave, or what was read back from a file."""
+        gram = cls()
+        rows, targets, flat, far = (int(value) for value in arrays["told"])
+        gram.rows, gram._targets, gram.flat, gram._far = rows, targets, bool(flat), bool(far)
+        gram.weight = float(arrays["weight"])
+        mean, rest, spread = (np.array(arrays[name], dtype=np.float64) for name in ("mean", "rest", "spread"))
+        if not mean.shape == rest.shape == spread.shape[:1] == spread.shape[1:] or targets > len(mean):
+            raise ValueError("arrays: these are not of a Gram")
+        gram._mean, gram._rest, gram._spread = mean, rest, spread
+        return gram
 
     def __add__(self, other: Gram) -> Gram:
         if not isinstance(other, Gram):

@@ -5,19 +5,21 @@ Numbers are binned and categories coded by what the first look saw, so given the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from seqatt.classic.bins import bin_edges
 from seqatt.classic.cmim import Search, default_bins, trace_of
 from seqatt.classic.counts import information_in
 from seqatt.selection import Trace
-from seqatt.stream.ahead import AHEAD, read_ahead
 from seqatt.stream.options import CMIMOnFiles
+from seqatt.stream.ranks import Team
 from seqatt.stream.rows import Rows
+from seqatt.stream.snapshot import Arrays
 from seqatt.stream.source import Stream, look_again
 
 Floats = NDArray[np.float64]
@@ -25,18 +27,35 @@ Codes = NDArray[np.int64]
 MOST_CELLS = 1 << 26  # of all joint tables together, eight bytes each
 
 
-def choose(
-    stream: Stream, k: int, options: CMIMOnFiles, advance: Callable[[int], None]
-) -> tuple[Trace, dict[str, Any]]:
-    coder = Coder(stream, options)
-    joint = Joint(coder.widths, coder.classes)
-    for rows in read_ahead(_each(stream), AHEAD):
-        joint.add(coder.codes(rows), coder.labels(rows), rows.weights)
-        advance(rows.count)
-    search = Search(joint, np.arange(stream.features), stream.constant, options.lazy)
-    trace = trace_of(search, stream.constant, k, lambda _: None)
-    trace.settings["rows"] = joint.rows
-    return trace, options.record() | {"bins": coder.bins}
+class Counts:
+    """How often values meet, of what the first look said values are."""
+
+    def __init__(self, stream: Stream, options: CMIMOnFiles) -> None:
+        self._stream, self._lazy = stream, options.lazy
+        self._coder = Coder(stream, options)
+        self._joint = Joint(self._coder.widths, self._coder.classes)
+        self.settings = options.record() | {"bins": self._coder.bins}
+
+    def add(self, rows: Rows) -> None:
+        if rows.count:
+            self._joint.add(self._coder.codes(rows), self._coder.labels(rows), rows.weights)
+
+    def held(self) -> Arrays:
+        return {"cells": self._joint.cells.copy(), "edges": self._coder.edges}
+
+    def take_up(self, arrays: Arrays) -> None:
+        same = np.array_equal(arrays["edges"], self._coder.edges)
+        if not same or arrays["cells"].shape != self._joint.cells.shape:
+            raise ValueError("the first look finds other bins or categories now")
+        self._joint.cells[:] = arrays["cells"]
+
+    def join(self, team: Team) -> None:
+        team.add_up([torch.from_numpy(self._joint.cells)])
+
+    def choose(self, k: int) -> Trace:
+        constant = self._stream.constant
+        search = Search(self._joint, np.arange(self._stream.features), constant, self._lazy)
+        return trace_of(search, constant, k, lambda _: None)
 
 
 class Coder:
@@ -46,7 +65,7 @@ class Coder:
         self.numeric = stream.target.task == "regression"
         classes = None if self.numeric else max(2, stream.target.outputs)
         self.bins = options.bins or default_bins(int(stream.expected), classes)
-        look = look_again(stream, options.look)
+        look = look_again(stream, options)
         self._labels = bin_edges(look.target, self.bins, look.weights) if self.numeric else None
         self.classes = self.bins if self.numeric else classes or 2
         self.widths = [1] * stream.features
@@ -64,6 +83,12 @@ class Coder:
             slots = category.frequent(options.max_categories) + 1
             self._categories.append((feature, place, slots))
             self.widths[feature] = int(slots.max()) + 1
+
+    @property
+    def edges(self) -> Floats:
+        """Of all bins."""
+        told = [edges for _, _, edges, _ in self._numbers]
+        return np.concatenate([np.empty(0), *told, *([] if self._labels is None else [self._labels])])
 
     def codes(self, rows: Rows) -> Codes:
         """(features, n)"""
@@ -93,14 +118,12 @@ class Joint:
                 f"(at most {MOST_CELLS:,}); use fewer bins, a smaller max_categories, or ignore some columns"
             )
         self.widths, self.classes = widths, classes
-        self.rows = 0
-        self._alone = [np.zeros((1, classes, w)) for w in widths]
-        self._pairs = [
-            [np.zeros((w, classes, other)) for other in widths[u + 1 :]] for u, w in enumerate(widths)
-        ]
+        self.cells = np.zeros(cells + classes * sum(widths))  # all tables, one after another
+        tables = _cut(self.cells, classes, widths)
+        self._alone = [next(tables) for _ in widths]
+        self._pairs = [[next(tables) for _ in widths[u + 1 :]] for u in range(len(widths))]
 
     def add(self, codes: Codes, labels: Codes, weights: NDArray[Any]) -> None:
-        self.rows += len(labels)
         even = None if (weights == weights[:1]).all() else weights.astype(np.float64)
         unit = 1.0 if even is not None else float(weights[0])
         for u, mine in enumerate(self._pairs):
@@ -125,7 +148,12 @@ def _count(table: Floats, cells: Codes, weights: Floats | None, unit: float) -> 
     table += (found if unit == 1.0 else found * unit).reshape(table.shape)
 
 
-def _each(stream: Stream) -> Iterator[Rows]:
-    for part in stream.files.parts:
-        for rows, _ in stream.read(part):
-            yield rows
+def _cut(cells: Floats, classes: int, widths: list[int]) -> Iterator[Floats]:
+    """The tables of single variables, then those of pairs."""
+    shapes = [(1, classes, w) for w in widths]
+    shapes += [(w, classes, other) for u, w in enumerate(widths) for other in widths[u + 1 :]]
+    start = 0
+    for shape in shapes:
+        stop = start + shape[0] * shape[1] * shape[2]
+        yield cells[start:stop].reshape(shape)
+        start = stop

@@ -15,6 +15,24 @@ from seqatt.stream.network import Network
 from seqatt.stream.ranks import Team
 
 
+class Means:
+    """Makes means over my rows of a step those over all ranks' rows, which are ``total``."""
+
+    def __init__(self, team: Team) -> None:
+        self._team, self.total = team, 1
+
+    def share(self, means: Sequence[Tensor], rows: int) -> None:
+        """In place. Of no rows a mean is not a number, and counts for nothing."""
+        if self._team.size == 1:
+            return
+        for mean in means:
+            if rows:
+                mean.mul_(rows / self.total)
+            else:
+                mean.zero_()
+        self._team.add_up(means)
+
+
 @torch.no_grad()
 def train_together(
     team: Team, network: Network, batch: tuple[Tensor, Tensor, Tensor, Tensor], total: int, most: int

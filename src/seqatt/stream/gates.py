@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -12,6 +14,7 @@ from seqatt.neural.masks import Mask
 from seqatt.neural.owner import Owner
 from seqatt.neural.rows import Batch
 from seqatt.neural.state import State
+from seqatt.stream.exchange import Means
 
 CARRIED = 0.5  # of the logits, from one choice to the next
 FADING = (0.9, 0.999)  # Adam's
@@ -57,15 +60,18 @@ class EmbeddedLasso(Lasso):
     compared by the length of W_f times that root itself.
     """
 
-    def __init__(self, network: Layered, owner: Owner, penalty: float, rate: float) -> None:
+    def __init__(self, network: Layered, owner: Owner, penalty: float, rate: float, means: Means) -> None:
         first = network.first_layer()
         columns = owner.narrow(torch.ones(1, owner.columns, device=first.device))[0]
         told = torch.tensor([penalty], device=first.device)
         super().__init__(network, owner, told, columns.sqrt(), rate)
         self._squares = torch.ones_like(self.weights)
+        self._means = means
 
     def look(self, batch: Batch, state: State) -> None:
-        self._squares.lerp_(self._owner.narrow(batch.x.square().mean(1)), LATELY)
+        squares = self._owner.narrow(batch.x.square().mean(1))
+        self._means.share([squares], batch.x.shape[1])
+        self._squares.lerp_(squares, LATELY)
 
     def learn(self, grad: Tensor, state: State) -> None:
         size = self._squares.sqrt()
@@ -80,6 +86,13 @@ class SteadyBatchAttention(BatchAttention):
     """Scores are the weights of late, so that no row has to be seen again."""
 
     judged_rows = 0
+
+    def __init__(self, means: Means, *about: Any) -> None:
+        self._means = means
+        super().__init__(*about)
+
+    def _share(self, means: list[Tensor], rows: int) -> None:
+        self._means.share(means, rows)
 
     def learn(self, grad: Tensor, state: State) -> None:
         super().learn(grad, state)

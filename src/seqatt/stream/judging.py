@@ -21,6 +21,7 @@ from seqatt.neural.threads import threads_for
 from seqatt.progress import progress_bar
 from seqatt.selection import Selection
 from seqatt.stream.ahead import AHEAD, read_ahead
+from seqatt.stream.dealing import batches_of
 from seqatt.stream.failures import SkippedPart
 from seqatt.stream.files import Files, open_files
 from seqatt.stream.kinds import compatible, words
@@ -28,7 +29,7 @@ from seqatt.stream.network import Network
 from seqatt.stream.options import JudgingOnFiles
 from seqatt.stream.rows import Rows
 from seqatt.stream.source import Stream, read_stream
-from seqatt.stream.walk import FEW_STEPS, batches_of, send
+from seqatt.stream.walk import FEW_STEPS, send
 
 STEPS = 400  # of a training, at least, where the rows allow it
 SMALLEST, LARGEST = 64, 4096  # rows in a batch
@@ -141,7 +142,7 @@ def _train(
             stream, options.hidden, options.activation, options.learning_rate, options.embedding, seed, device
         )
         everything = torch.ones(stream.features, device=device)
-        for batch in batches_of(stream, options, size, seed):
+        for batch in batches_of(stream, options, size, seed, passes=options.passes):
             rows = batch.rows
             done = min(1.0, seen / (options.passes * batch.expected))
             network.set_rate((1 + math.cos(math.pi * done)) / 2)

@@ -6,10 +6,11 @@ A category's most frequent values have a column each; the others share the row o
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from typing import Any
+from functools import reduce
+from operator import add
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from seqatt.linear.gram import Gram, Normal
@@ -21,37 +22,93 @@ from seqatt.linear.remainder import FromGram
 from seqatt.linear.steps import choose_in_steps
 from seqatt.linear.threads import Floats, calm
 from seqatt.selection import Trace
-from seqatt.stream.ahead import AHEAD, read_ahead
 from seqatt.stream.options import GatheringOnFiles
+from seqatt.stream.ranks import Team
 from seqatt.stream.rows import Rows
+from seqatt.stream.snapshot import Arrays
 from seqatt.stream.source import Stream
 
 CELLS, FEWEST = 1 << 22, 1 << 8  # numbers, and rows at least, that are opened at a time
 _RULE_OF = {"linear_sequential_lasso": "sequential_lasso", "linear_attention": "linear_attention"}
 
 
-def choose(
-    stream: Stream, k: int, method: str, options: GatheringOnFiles, advance: Callable[[int], None]
-) -> tuple[Trace, dict[str, Any]]:
-    started = time.perf_counter()
-    gram, rows = gather(stream, options, advance)
-    owner = _owner(stream, options)
-    blocks = read_blocks(owner, len(owner))
-    most = min(k, int((~stream.constant).sum()))
-    seen: list[Floats] = []
-    with calm():
-        if method == "linear_omp":
-            path = _pursue(gram, blocks, stream.constant, most, seen)
-        else:
-            softmax = getattr(options, "parameterisation", None) == "softmax"
-            rule = RULES["softmax" if softmax else _RULE_OF[method]]
-            problem = _problem(gram, blocks, stream.constant)
-            path = choose_in_steps(problem, blocks, most, rule, False, seen)
-    size = np.sqrt(path.null_loss * gram.weight)
-    trace = make_trace(stream.constant, path, [s / size for s in seen], k, time.perf_counter() - started)
-    trace.settings["rows"] = rows
-    explained = 1 - float(path.losses[-1] / path.null_loss) if len(path.losses) else 0.0
-    return trace, options.record() | {"stopped": path.stopped, "explained": explained}
+class Products:
+    """A Gram of the columns that numbers and frequent categories are."""
+
+    def __init__(self, stream: Stream, method: str, options: GatheringOnFiles) -> None:
+        self._stream, self._method = stream, method
+        self._softmax = getattr(options, "parameterisation", None) == "softmax"
+        self._columns = [category.frequent(options.max_categories) for category in stream.categories]
+        self._owner = np.concatenate([stream.number_owner, np.repeat(stream.category_owner, self._widths())])
+        self._gram = Gram()
+        self._started = time.perf_counter()
+        self.settings = options.record()
+
+    def add(self, rows: Rows) -> None:
+        at_once = max(FEWEST, CELLS // len(self._owner))
+        for start in range(0, rows.count, at_once):
+            some = rows.take(slice(start, start + at_once))
+            self._gram.update(self._open(some), _targets(some, self._stream), some.weights)
+
+    def held(self) -> Arrays:
+        return self._gram.arrays()
+
+    def take_up(self, arrays: Arrays) -> None:
+        gram = Gram.from_arrays(arrays)
+        if gram.rows and gram.features != len(self._owner):
+            raise ValueError("there are other columns")
+        self._gram = gram
+
+    def join(self, team: Team) -> None:
+        if team.size == 1:
+            return
+        if not self._gram.rows:  # of the shapes that everyone's have
+            none = self._stream.no_rows()
+            self._gram.update(self._open(none), _targets(none, self._stream))
+        mine = self._gram.arrays()
+        flat = torch.from_numpy(np.concatenate([np.ravel(mine[name]) for name in sorted(mine)]))
+        self._gram = reduce(add, (_read(one.numpy(), mine) for one in team.gather(flat)))
+
+    def choose(self, k: int) -> Trace:
+        gram, constant = self._gram, self._stream.constant
+        blocks = read_blocks(self._owner, len(self._owner))
+        most = min(k, int((~constant).sum()))
+        seen: list[Floats] = []
+        with calm():
+            if self._method == "linear_omp":
+                path = _pursue(gram, blocks, constant, most, seen)
+            else:
+                rule = RULES["softmax" if self._softmax else _RULE_OF[self._method]]
+                path = choose_in_steps(_problem(gram, blocks, constant), blocks, most, rule, False, seen)
+        size = np.sqrt(path.null_loss * gram.weight)
+        trace = make_trace(constant, path, [s / size for s in seen], k, time.perf_counter() - self._started)
+        explained = 1 - float(path.losses[-1] / path.null_loss) if len(path.losses) else 0.0
+        trace.settings |= {"stopped": path.stopped, "explained": explained}
+        return trace
+
+    def _widths(self) -> list[int]:
+        return [int(slots.max()) + 1 for slots in self._columns]
+
+    def _open(self, rows: Rows) -> Floats:
+        start = rows.numbers.shape[1]
+        out = np.zeros((rows.count, len(self._owner)))
+        out[:, :start] = rows.numbers
+        for j, (slots, width) in enumerate(zip(self._columns, self._widths(), strict=True)):
+            slot = slots[rows.places[:, j]]
+            which = np.flatnonzero(slot >= 0)
+            out[which, start + slot[which]] = 1.0
+            start += width
+        return out
+
+
+def _read(flat: Floats, shapes: Arrays) -> Gram:
+    """From everything in one row, by name."""
+    arrays, start = {}, 0
+    for name in sorted(shapes):
+        stop = start + shapes[name].size
+        arrays[name] = flat[start:stop].reshape(shapes[name].shape)
+        start = stop
+    return Gram.from_arrays(arrays)
 
 
 def _pursue(gram: Gram, blocks: Blocks, constant: NDArray[np.bool_], most: int, seen: list[Floats]) -> Path:
@@ -74,39 +131,6 @@ def _units(norms: Floats, gram: Gram, blocks: Blocks, constant: NDArray[np.bool_
     """For every column its divisor: a feature's columns together have variance 1, as in memory."""
     total = np.bincount(blocks.owner, norms / gram.weight, blocks.count)
     return np.asarray(np.sqrt(np.where(constant | (total <= 0), 1.0, total))[blocks.owner])
-
-
-def gather(stream: Stream, options: GatheringOnFiles, advance: Callable[[int], None]) -> tuple[Gram, int]:
-    """Sums over all rows, read ahead, and how many there were; their order does not matter."""
-    gram, count = Gram(), 0
-    columns = [category.frequent(options.max_categories) for category in stream.categories]
-    at_once = max(FEWEST, CELLS // len(_owner(stream, options)))
-    blocks = (rows for part in stream.files.parts for rows, _ in stream.read(part))
-    for rows in read_ahead(blocks, AHEAD):
-        for start in range(0, rows.count, at_once):
-            some = rows.take(slice(start, start + at_once))
-            gram.update(_open(some, columns), _targets(some, stream), some.weights)
-        count += rows.count  # a Gram does not count rows that weigh nothing
-        advance(rows.count)
-    return gram, count
-
-
-def _owner(stream: Stream, options: GatheringOnFiles) -> NDArray[np.int64]:
-    widths = [int(category.frequent(options.max_categories).max()) + 1 for category in stream.categories]
-    return np.concatenate([stream.number_owner, np.repeat(stream.category_owner, widths)])
-
-
-def _open(rows: Rows, columns: list[NDArray[np.int64]]) -> Floats:
-    widths = [int(slots.max()) + 1 for slots in columns]
-    start = rows.numbers.shape[1]
-    out = np.zeros((rows.count, start + sum(widths)))
-    out[:, :start] = rows.numbers
-    for j, slots in enumerate(columns):
-        slot = slots[rows.places[:, j]]
-        which = np.flatnonzero(slot >= 0)
-        out[which, start + slot[which]] = 1.0
-        start += widths[j]
-    return out
 
 
 def _targets(rows: Rows, stream: Stream) -> Floats:

@@ -165,8 +165,6 @@ class GatheringOnFiles(Reading):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.on_bad_file == "skip":
-            raise ValueError("on_bad_file: methods that train can skip; this one stops, so use 'stop'")
         check_whole(self, "max_categories", least=2)
 
 

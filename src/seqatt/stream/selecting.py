@@ -14,16 +14,20 @@ from seqatt.neural.engine import Diverged
 from seqatt.progress import progress_bar
 from seqatt.selection import Selection, Trace, TrainingDiverged, describe_environment, make_selection
 from seqatt.source import resolve_k
-from seqatt.stream import cmim, least_squares, walk
+from seqatt.stream import walk
+from seqatt.stream.cmim import Counts
+from seqatt.stream.dealing import share_out
+from seqatt.stream.description import describe
+from seqatt.stream.gathering import gather
 from seqatt.stream.keeping import Keeper, Keeping
+from seqatt.stream.least_squares import Products
 from seqatt.stream.options import CMIMOnFiles, GatheringOnFiles, Reading, TrainingOnFiles, make_options
-from seqatt.stream.ranks import Team, own_device, ranks
+from seqatt.stream.ranks import Team, own_device
 from seqatt.stream.source import Stream, read_stream
-from seqatt.stream.training import Training, share_out
+from seqatt.stream.training import Training
 from seqatt.stream.walks import WALKS
 
 KNOWN = 1 << 12  # categories that a linear method counts before it keeps the most frequent
-SHARED = ("sequential_attention",)  # methods that several ranks can run together
 
 
 def select_files(
@@ -38,30 +42,23 @@ def select_files(
     options: dict[str, Any],
 ) -> list[Selection]:
     """A selection for each seed; every seed reads the files once a pass."""
-    keeping, made = read_options(method, options, ranks())
+    keeping, made = read_options(method, options)
     stream = read_stream(where, target, made, made.buckets if isinstance(made, TrainingOnFiles) else KNOWN)
     count = resolve_k(k, stream.features)
     if isinstance(made, GatheringOnFiles):
-        return _count(stream, count, method, made, seeds, device, progress)
+        with closing(Team(torch.device("cpu"), keeping.rank_timeout)) as team:
+            return _gather(stream, count, method, made, seeds, device, progress, team, keeping)
     assert isinstance(made, TrainingOnFiles)
     device = own_device(device)
     with closing(Team(device, keeping.rank_timeout)) as team:
         return _train(stream, count, method, made, seeds, device, progress, team, keeping)
 
 
-def read_options(method: str, options: Mapping[str, Any], size: int) -> tuple[Keeping, Reading]:
-    """What was said about the run and about the method, checked for so many ranks."""
+def read_options(method: str, options: Mapping[str, Any]) -> tuple[Keeping, Reading]:
+    """What was said about the run and about the method, checked."""
     about_run = {f.name: options[f.name] for f in fields(Keeping) if f.name in options}
     made = make_options(method, {name: options[name] for name in options if name not in about_run})
-    for name in ("resume", "checkpoint"):
-        if about_run.get(name) and isinstance(made, GatheringOnFiles):
-            raise ValueError(
-                f"{name}: {method!r} has no checkpoints: it reads the files once and keeps none; leave it out"
-            )
-    keeping = Keeping(**about_run)
-    if method not in SHARED and size > 1:
-        raise ValueError(f"method: {method!r} runs in one process, not in {size}; start a single one")
-    return keeping, made
+    return Keeping(**about_run), made
 
 
 def _train(
@@ -78,7 +75,10 @@ def _train(
     its = WALKS[method]
     schedule = its.schedule(k, options)
     resolved = walk.settings(stream, schedule, options)
-    resolved |= {"shards": share_out(options, resolved["batch_size"], team.size)}
+    size, shards = resolved["batch_size"], share_out(options.shards, team.size)
+    if size < shards:
+        raise ValueError(f"batch_size: {size} rows do not go round {shards} shards; use a larger one")
+    resolved |= {"shards": shards}
     rows = round(options.passes * stream.expected)
 
     def selection(seed: int, trace: Trace, seconds: float) -> Selection:
@@ -105,7 +105,7 @@ def _train(
     return [selection(seed, *training.finished[seed]) for seed in seeds]
 
 
-def _count(
+def _gather(
     stream: Stream,
     k: int,
     method: str,
@@ -113,16 +113,23 @@ def _count(
     seeds: Sequence[int],
     device: torch.device,
     progress: bool,
+    team: Team,
+    keeping: Keeping,
 ) -> list[Selection]:
     """Methods that gather sums in one pass and choose from those."""
     started = time.perf_counter()
-    with progress_bar(
-        "CMIM" if method == "cmim" else "Least squares", round(stream.expected), shown=progress
-    ) as advance:
-        if isinstance(options, CMIMOnFiles):
-            trace, resolved = cmim.choose(stream, k, options, advance)
-        else:
-            trace, resolved = least_squares.choose(stream, k, method, options, advance)
+    shards = share_out(options.shards, team.size)
+    sums: Counts | Products
+    if isinstance(options, CMIMOnFiles):
+        title, sums = "CMIM", Counts(stream, options)
+    else:
+        title, sums = "Least squares", Products(stream, method, options)
+    resolved = sums.settings | {"shards": shards}
+    run = describe(stream, method, k, [], resolved)
+    with progress_bar(title, round(stream.expected), shown=progress and team.rank == 0) as advance:
+        found = gather(stream, options, shards, sums, run, team, keeping, advance)
+    trace = sums.choose(k)
+    trace.settings |= found
     seconds = time.perf_counter() - started
     return [  # nothing is drawn: one answer for all seeds
         _selection(stream, trace, k, method, seed, resolved, device, seconds) for seed in seeds

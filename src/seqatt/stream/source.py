@@ -157,10 +157,11 @@ def read_stream(where: Any, target: Any, options: Reading, most_places: int) -> 
     )
 
 
-def look_again(stream: Stream, rows: int) -> Rows:
+def look_again(stream: Stream, options: Reading) -> Rows:
     """The rows of the first look, decoded."""
     apart = [name for name in stream.types if name not in stream.kinds]
-    table, _ = _look(stream.files, stream.types, stream.kinds, apart, rows)
+    skip = options.on_bad_file == "skip"
+    table, _ = _look(stream.files, stream.types, stream.kinds, apart, options.look, skip)
     return stream.decode(pa.RecordBatch.from_pydict(table))
 
 

@@ -13,7 +13,7 @@ import torch
 from seqatt.neural.schedule import Schedule
 from seqatt.progress import Advance
 from seqatt.selection import Trace
-from seqatt.stream import walk
+from seqatt.stream import dealing, walk
 from seqatt.stream.batches import Batches, Position, Vote
 from seqatt.stream.checkpoint import Saved
 from seqatt.stream.description import describe, insist_on_same
@@ -130,19 +130,19 @@ class Training:
 
     def _batches(self, seed: int, position: Position | None) -> Batches:
         shards = self._resolved["shards"]
-        each = shards // self._team.size
 
         def agree(rows: int, expected: float, failed: bool) -> Vote:
             keeper = self._keeper
             return self._team.vote(rows, expected, keeper.due(), keeper.ending(), failed)
 
-        return walk.batches_of(
+        return dealing.batches_of(
             self._stream,
             self._options,
             self._resolved["batch_size"],
             seed,
+            passes=self._options.passes,
             shards=shards,
-            mine=range(self._team.rank * each, (self._team.rank + 1) * each),
+            mine=dealing.own_shards(shards, self._team.rank, self._team.size),
             agree=agree,
             position=position,
         )
@@ -155,13 +155,3 @@ class Training:
             first["shards"] |= other["shards"]
             first["skips"] += other["skips"]
         return dict(first)
-
-
-def share_out(options: TrainingOnFiles, size: int, ranks: int) -> int:
-    """How many shards there are: what the user says, else one a rank."""
-    shards = int(options.shards or ranks)
-    if shards % ranks:
-        raise ValueError(f"shards: {shards} cannot be shared by {ranks} ranks; use a multiple of {ranks}")
-    if size < shards:
-        raise ValueError(f"batch_size: {size} rows do not go round {shards} shards; use a larger one")
-    return shards

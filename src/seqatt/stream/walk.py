@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import accumulate
 from typing import Any, NamedTuple
@@ -21,9 +21,9 @@ from seqatt.neural.schedule import Phase, Schedule
 from seqatt.neural.state import State
 from seqatt.neural.threads import threads_for
 from seqatt.selection import Step, Trace
-from seqatt.stream.batches import Batch, Batches, Mixing, Reader
+from seqatt.stream.batches import Batch
 from seqatt.stream.carrier import Arrived, Carrier
-from seqatt.stream.exchange import train_together
+from seqatt.stream.exchange import Means, train_together
 from seqatt.stream.network import Network
 from seqatt.stream.options import TrainingOnFiles
 from seqatt.stream.ranks import ALONE, Team
@@ -35,7 +35,7 @@ STEPS_A_CHOICE, STEPS = 32, 400  # that a batch size is chosen for, and for all 
 FEW_STEPS = 20  # a choice from fewer is told of
 SMALLEST, LARGEST = 64, 4096  # rows in a batch
 
-MakeGate = Callable[[Stream, Network, Any, torch.Generator], Gate]  # of a stream, its network and options
+MakeGate = Callable[[Stream, Network, Any, torch.Generator, Means], Gate]
 
 
 def batch_size_for(stream: Stream, schedule: Schedule, options: TrainingOnFiles) -> int:
@@ -119,23 +119,6 @@ def choose(
     return trace
 
 
-def batches_of(
-    stream: Stream,
-    options: TrainingOnFiles,
-    size: int,
-    seed: int,
-    *,
-    mine: Sequence[int] = (0,),
-    shards: int = 1,
-    **others: Any,
-) -> Batches:
-    """All passes, each in an order of its own."""
-    reader = Reader(stream.files.parts, stream.read_piece, stream.no_rows())
-    skip = options.on_bad_file == "skip"
-    mixing = Mixing(size, options.buffer, seed, options.passes, shards, tuple(mine), skip)
-    return Batches(reader, mixing, **others)
-
-
 class Walk:
     """A network, its gate and what was chosen."""
 
@@ -156,7 +139,9 @@ class Walk:
         self.network = Network(
             stream, options.hidden, options.activation, options.learning_rate, options.embedding, seed, device
         )
-        self.gate = make_gate(stream, self.network, options, torch.Generator().manual_seed(seed + 1))
+        self._means = Means(team)
+        draws = torch.Generator().manual_seed(seed + 1)
+        self.gate = make_gate(stream, self.network, options, draws, self._means)
         self._carrier = Carrier(device)
         # Ranks talk to each other within a step, which no recording holds.
         self._recorder = Recorder(device, enabled=self.gate.captured and team.size == 1)
@@ -187,6 +172,7 @@ class Walk:
     @torch.no_grad()
     def _train(self, rows: Arrived, total: int, attended: bool) -> None:
         x = self.network.open(rows.numbers, rows.places)
+        self._means.total = total
         if attended:
             self.gate.look(Seen(x.unsqueeze(0), rows.target, rows.weights), self.state)
         weights = self.gate.weights[0] if attended else self.everything

@@ -12,6 +12,7 @@ from seqatt.neural.gates.gate import Gate
 from seqatt.neural.masks import Softmax
 from seqatt.neural.owner import Owner
 from seqatt.neural.schedule import Schedule, at_once, one_by_one, one_pass
+from seqatt.stream.exchange import Means
 from seqatt.stream.gates import EmbeddedLasso, EvenAttention, SteadyBatchAttention
 from seqatt.stream.network import Network
 from seqatt.stream.options import AttentionOnFiles, BatchAttentionOnFiles, PenaltyOnFiles
@@ -38,25 +39,28 @@ def _plan(k: int, options: AttentionOnFiles) -> Schedule:
     return one_pass(k, GRAIN, features_per_phase=options.features_per_phase, warmup=options.warmup)
 
 
-def _attention(stream: Stream, network: Network, options: AttentionOnFiles, draws: torch.Generator) -> Gate:
+def _attention(
+    stream: Stream, network: Network, options: AttentionOnFiles, draws: torch.Generator, means: Means
+) -> Gate:
     mask, device = options.make_mask(), network.owner.device
     if isinstance(mask, Softmax):  # to which only differences of logits matter
         return EvenAttention(stream.features, mask, EVEN_RATE, device)
     return Attention(1, stream.features, mask, GATE_RATE, device)
 
 
-def _lasso(stream: Stream, network: Network, options: PenaltyOnFiles, draws: torch.Generator) -> Gate:
-    return EmbeddedLasso(
-        network, Owner(network.owner, stream.features), options.penalty, options.learning_rate
-    )
+def _lasso(
+    stream: Stream, network: Network, options: PenaltyOnFiles, draws: torch.Generator, means: Means
+) -> Gate:
+    owner = Owner(network.owner, stream.features)
+    return EmbeddedLasso(network, owner, options.penalty, options.learning_rate, means)
 
 
 def _batch_attention(
-    stream: Stream, network: Network, options: BatchAttentionOnFiles, draws: torch.Generator
+    stream: Stream, network: Network, options: BatchAttentionOnFiles, draws: torch.Generator, means: Means
 ) -> Gate:
     owner = Owner(network.owner, stream.features)
     return SteadyBatchAttention(
-        owner, options.attention_width, options.learning_rate, [draws], network.owner.device
+        means, owner, options.attention_width, options.learning_rate, [draws], network.owner.device
     )
 
 

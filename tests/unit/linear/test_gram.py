@@ -119,3 +119,19 @@ def test_bad_rows_are_refused_and_change_nothing():
     assert gram.rows == 4
     with pytest.raises(ValueError, match="batches: there were none"):
         Gram.from_batches([])
+
+
+def test_a_gram_that_was_written_down_goes_on_to_the_last_bit(tmp_path):
+    rng = np.random.default_rng(5)
+    X, y = rng.normal(size=(300, 6)) + 1e6, rng.normal(size=(300, 2))
+    gram = Gram.of(X[:100], y[:100])
+    np.savez(tmp_path / "gram.npz", **gram.arrays())
+    with np.load(tmp_path / "gram.npz") as kept:
+        again = Gram.from_arrays(kept)
+    for one in (gram, again):
+        one.update(X[100:], y[100:])
+    assert (again.rows, again.targets, again.flat) == (300, 2, False)
+    for name, array in gram.arrays().items():
+        assert np.array_equal(again.arrays()[name], array), name
+    with pytest.raises(ValueError, match="not of a Gram"):
+        Gram.from_arrays(gram.arrays() | {"mean": np.zeros(3)})

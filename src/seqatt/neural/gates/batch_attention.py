@@ -59,6 +59,7 @@ class BatchAttention(Gate):
         sums = x.new_empty(len(x), self._mean.shape[1], x.shape[1])
         active = product(self.layers[0], x.mT, out=sums).add_(self.biases[0].unsqueeze(2)).tanh_()
         torch.mean(active, 2, out=self._mean)
+        self._share([self._mean], x.shape[1])
         logits = (self.layers[1] @ self._mean.unsqueeze(2)).squeeze(2).add_(self.biases[1])
         self._mask.weights(logits, state.closed, out=self.weights)
         self._batch = x, active
@@ -70,11 +71,15 @@ class BatchAttention(Gate):
         lower, upper, lower_bias, upper_bias = self._grads
         torch.mul(flow.unsqueeze(2), self._mean.unsqueeze(1), out=upper)
         upper_bias.copy_(flow)
-        back = (self.layers[1].mT @ flow.unsqueeze(2)) / x.shape[1]
+        back = (self.layers[1].mT @ flow.unsqueeze(2)) / max(1, x.shape[1])
         delta = active.square_().neg_().add_(1).mul_(back)
         product(delta, x, out=lower)
         torch.sum(delta, 2, out=lower_bias)
+        self._share([lower, lower_bias], x.shape[1])
         self._adam.step(self._grads)
+
+    def _share(self, means: list[Tensor], rows: int) -> None:
+        """A place to make means over a batch's rows, in place, those over a larger batch's."""
 
     def judge(self, batches: Iterable[Batch], state: State) -> None:
         total, rows = torch.zeros_like(self._seen), 0

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import threading
+import time
+from functools import cached_property
+
 import numpy as np
 import pytest
 import torch
@@ -12,7 +16,7 @@ from seqatt.neural.threads import threads_for
 from seqatt.stream import embeddings
 from seqatt.stream.batches import Batch
 from seqatt.stream.dealing import batches_of
-from seqatt.stream.network import Network
+from seqatt.stream.network import Network, Room
 from seqatt.stream.options import AttentionOnFiles
 from seqatt.stream.ranks import ALONE
 from seqatt.stream.source import Stream, read_stream
@@ -94,6 +98,33 @@ def test_the_number_of_threads_changes_no_digit(stream):
 
     for one, other in zip(trained(1), trained(3), strict=True):
         assert torch.equal(one, other)
+
+
+def test_memory_that_threads_share_is_made_before_they_start(stream, monkeypatch):
+    """A cached property has no lock from Python 3.12 on."""
+    made = []
+
+    def embedded(room):
+        made.append(threading.current_thread().name)
+        time.sleep(0.05)
+        return room.inputs.new_empty(room._rows, room._embedded)
+
+    real = Room.embedded
+    slow = cached_property(embedded)
+    slow.__set_name__(Room, "embedded")
+    monkeypatch.setattr(Room, "embedded", slow)
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        with threads_for(1 << 40, CPU):
+            network = Network(stream, (24, 12), "relu", 1e-3, None, 0, CPU)
+            numbers, places, target, row_weights = tensors(batches(stream, 600)[0])
+            x = network.open(numbers, places)
+            network.train(x, target, row_weights, torch.ones(stream.features))
+    finally:
+        torch.set_num_threads(before)
+    assert isinstance(real, cached_property)
+    assert made == [threading.current_thread().name]
 
 
 def test_rows_that_are_looked_up_are_summed_alike_in_both_ways():

@@ -118,9 +118,11 @@ class Network:
         y = (target.long() if self.task == "multiclass" else target.unsqueeze(1)).unsqueeze(0)
         shares = (row_weights / len(x)).unsqueeze(0)
 
+        embedded = room.embedded  # made here: two threads that find it missing would make two
+
         def through(some: Slice) -> Tensor:
             at = some.rows
-            columns = self._numbers, room.embedded[at]
+            columns = self._numbers, embedded[at]
             return some.differentiate(
                 x[at], y[:, at], shares[:, at], self._scaled, self._loss, self._activation, columns
             )
@@ -132,7 +134,7 @@ class Network:
                 for other in others:
                     grad.add_(other)
         loss = losses[0] if len(losses) == 1 else torch.stack(losses).sum()
-        parts = torch.split(room.embedded, [table.columns for table in self.tables], 1)
+        parts = torch.split(embedded, [table.columns for table in self.tables], 1)
         self.moved = [table.collect(part) for table, part in zip(self.tables, parts, strict=True)]
         by_column = torch.mul(self.layers[0][0], self.grads[0], out=self._scaled).sum(0)
         self.grads[0].mul_(wide)

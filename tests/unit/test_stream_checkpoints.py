@@ -218,9 +218,9 @@ def test_no_bit_that_turns_goes_unnoticed(tmp_path):
 def test_a_checkpoint_whose_arrays_do_not_fit_is_named(log, kept):
     last = checkpoint.found(kept)[-1]
     held = checkpoint.read(last)
-    path = checkpoint.write(kept, held.about, held.arrays | {"loss": np.zeros(3)})
+    path = checkpoint.write(kept, held.about, held.arrays | {"0.loss": np.zeros(3)})
     with pytest.raises(
-        ValueError, match=rf"{path.name} cannot be gone on from: loss is missing or of another"
+        ValueError, match=rf"{path.name} cannot be gone on from: 0.loss is missing or of another"
     ):
         choose(log, kept, resume=True)
 

@@ -19,8 +19,11 @@ from seqatt.neural.state import State
 from seqatt.stream import cmim, least_squares
 from seqatt.stream.exchange import Means
 from seqatt.stream.gates import EmbeddedLasso, EvenAttention
-from seqatt.stream.options import ON_FILES
+from seqatt.stream.options import ON_FILES, AttentionOnFiles
 from seqatt.stream.ranks import ALONE
+from seqatt.stream.source import read_stream
+from seqatt.stream.walk import Walk
+from seqatt.stream.walks import WALKS
 
 TRAINED = ("sequential_attention", "sequential_lasso", "group_lasso", "batch_attention")
 
@@ -276,3 +279,35 @@ def test_what_cannot_be_judged_is_refused_before_any_work(frame, path, tmp_path)
         with pytest.raises((ValueError, TypeError)) as error:
             seqatt.evaluate_files(*arguments, **options)
         assert message in str(error.value)
+
+
+def test_a_committee_follows_the_rows_and_has_one_voice_each(path):
+    told = {"target": "click", "k": 3, "hidden": 8, "batch_size": 64, "log1p": True}
+    four, one = seqatt.select(path, **told), seqatt.select(path, **told, ensemble=1)
+    assert (four.settings["ensemble"], one.settings["ensemble"]) == (4, 1)
+    assert seqatt.select(path, **told, ensemble=4).scores.tolist() == four.scores.tolist()
+    assert four.scores.tolist() != one.scores.tolist()
+    assert four.history[-1]["steps"] == one.history[-1]["steps"]
+    assert [AttentionOnFiles().members(rows) for rows in (0, 1e5, 1e6, 2e6, 3e9)] == [4, 4, 2, 1, 1]
+    assert AttentionOnFiles(passes=10).members(1e5) == 2
+    with pytest.raises(ValueError, match="ensemble: must be"):
+        seqatt.select(path, **told, ensemble=0)
+
+
+def test_members_of_a_committee_start_apart_and_look_at_one_state(path):
+    options = AttentionOnFiles(hidden=(8,))
+    stream = read_stream(path, "click", options, options.buckets)
+    walk = Walk(stream, 5, options, torch.device("cpu"), WALKS["sequential_attention"].make_gate, ALONE, 64)
+    first = [member.network.first_layer() for member in walk.members]
+    assert len({float(layer.sum()) for layer in first}) == 4
+    assert len({id(member._state) for member in walk.members}) == 1
+    alone = Walk(
+        stream,
+        5,
+        AttentionOnFiles(hidden=(8,), ensemble=1),
+        torch.device("cpu"),
+        WALKS["sequential_attention"].make_gate,
+        ALONE,
+        64,
+    )
+    assert torch.equal(alone.members[0].network.first_layer(), first[0])

@@ -34,12 +34,12 @@ def torchrun(*arguments: object, ranks: int = 2) -> list[str]:
 
 
 def test_two_ranks_killed_at_any_moment_and_resumed_give_what_one_gives(files, tmp_path):
-    found = kill(files, tmp_path, kills=2, ranks=2, options=QUICK)
+    found = kill(files, tmp_path, kills=2, ranks=2, options=QUICK | {"ensemble": 2})
     whole = found["whole"][0]
     assert 1 in found["ends"]  # who was left behind did not wait for ever
     assert found["whole"][1] == whole
     assert all(answer == [whole, whole] for answer in found["killed"])
-    alone = seqatt.select(files, target="click", shards=2, **QUICK)
+    alone = seqatt.select(files, target="click", shards=2, ensemble=2, **QUICK)
     assert alone.features == whole["features"]
     assert alone.scores == pytest.approx(whole["scores"], rel=1e-3)
     assert alone.ranking.tolist() == whole["ranking"]

@@ -91,9 +91,13 @@ def test_the_number_of_threads_changes_no_digit(stream):
         finally:
             torch.set_num_threads(before)
         return [
-            *walk.network.adam.params,
-            *(table.values for table in walk.network.tables),
-            walk.gate.weights,
+            tensor
+            for member in walk.members
+            for tensor in [
+                *member.network.adam.params,
+                *(table.values for table in member.network.tables),
+                member.gate.weights,
+            ]
         ]
 
     for one, other in zip(trained(1), trained(3), strict=True):

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-FORMAT = 2
+FORMAT = 3
 KEPT = 2  # files: a damaged last one is not the end
 ABOUT = "about"
 

@@ -61,7 +61,10 @@ class Network:
         embedding: int | Mapping[str, int] | None,
         seed: int,
         device: torch.device,
+        *,
+        beside: Network | None = None,
     ) -> None:
+        """``beside`` is a network that works before this one, on the same threads."""
         generator = torch.Generator().manual_seed(seed)
         self.task = stream.target.task
         self.tables = make_tables(stream.categories, embedding, generator, device)
@@ -83,6 +86,7 @@ class Network:
         self._scaled = torch.empty_like(self.layers[0][0])
         self._rooms: dict[int, Room] = {}
         self._slicing: Spread | None = None
+        self._beside = beside
 
     def open(self, numbers: Tensor, places: Tensor) -> Tensor:
         """The inputs (B, c): numbers, and the embeddings of places, which ``train`` goes on to teach.
@@ -178,6 +182,8 @@ class Network:
 
     def _spread(self) -> Spread:
         """On a CPU a thread for each slice, as far as there are threads, and then none of torch's own."""
+        if self._beside is not None:
+            return self._beside._spread()
         if self._slicing is None:
             on_cpu = self.owner.device.type == "cpu"
             self._slicing = Spread(torch.get_num_threads() if on_cpu else 1)

@@ -13,6 +13,8 @@ from seqatt.neural.options import check_flag, check_number, check_whole, check_w
 from seqatt.neural.stacked import ACTIVATIONS
 from seqatt.target import TASKS
 
+TOGETHER, MEMBERS = 1 << 21, 4  # rows that all networks of a committee see together, and how many there are
+
 
 @dataclass(frozen=True)
 class Reading:
@@ -92,6 +94,14 @@ class TrainingOnFiles(Reading):
         check_whole(self, "buckets", least=4)
         self._check_embedding()
 
+    def members(self, rows: float) -> int:
+        """How many networks choose together, of so many rows."""
+        return 1
+
+    def resolved(self, rows: float) -> dict[str, Any]:
+        """For ``Selection.settings``: as they are for so many rows."""
+        return self.record()
+
     def _check_embedding(self) -> None:
         widths: Any = self.embedding.values() if isinstance(self.embedding, Mapping) else [self.embedding]
         widths = [] if self.embedding is None else widths
@@ -114,19 +124,32 @@ class JudgingOnFiles(TrainingOnFiles):
 
 @dataclass(frozen=True)
 class AttentionOnFiles(TrainingOnFiles):
-    """Sequential Attention: the mask and the pace of choosing."""
+    """Sequential Attention: the mask and the pace of choosing.
+
+    ``ensemble`` left at None follows the number of rows: four networks for few, one for many.
+    """
 
     mask: str = "softmax"
     temperature: float = 1.0
     features_per_phase: int = 1
     warmup: float = 0.1
+    ensemble: int | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        check_whole(self, "ensemble", least=1, optional=True)
         one_of("mask", self.mask, list(MASKS))
         check_number(self, "temperature", above=0)
         check_whole(self, "features_per_phase", least=1)
         check_number(self, "warmup", least=0, below=1)
+
+    def members(self, rows: float) -> int:
+        """Few rows leave much to chance, and training costs little there."""
+        by_rows = int(min(max(1.0, TOGETHER / max(1.0, self.passes * rows)), MEMBERS))
+        return by_rows if self.ensemble is None else int(self.ensemble)
+
+    def resolved(self, rows: float) -> dict[str, Any]:
+        return self.record() | {"ensemble": self.members(rows)}
 
     def make_mask(self) -> Mask:
         return Softmax(self.temperature) if self.mask == "softmax" else MASKS[self.mask]

@@ -5,37 +5,31 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
 from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from seqatt.neural.capture import Recorder
-from seqatt.neural.engine import Diverged
-from seqatt.neural.gates.gate import Gate
-from seqatt.neural.rows import Batch as Seen
+from seqatt.neural.engine import Diverged, pool
 from seqatt.neural.schedule import Phase, Schedule
 from seqatt.neural.state import State
 from seqatt.neural.threads import threads_for
 from seqatt.selection import Step, Trace
 from seqatt.stream.batches import Batch
-from seqatt.stream.carrier import Arrived, Carrier
-from seqatt.stream.exchange import Means, train_together
-from seqatt.stream.network import Network
+from seqatt.stream.carrier import Carrier
+from seqatt.stream.member import MakeGate, Member, seed_of
 from seqatt.stream.options import TrainingOnFiles
 from seqatt.stream.ranks import ALONE, Team
-from seqatt.stream.snapshot import Arrays, Held, lasting, restore
+from seqatt.stream.snapshot import Arrays, Held, restore
 from seqatt.stream.source import Stream
 from seqatt.stream.traces import plain_step, read_step
 
 STEPS_A_CHOICE, STEPS = 32, 400  # that a batch size is chosen for, and for all choices together
 FEW_STEPS = 20  # a choice from fewer is told of
 SMALLEST, LARGEST = 64, 4096  # rows in a batch
-
-MakeGate = Callable[[Stream, Network, Any, torch.Generator, Means], Gate]
 
 
 def batch_size_for(stream: Stream, schedule: Schedule, options: TrainingOnFiles) -> int:
@@ -60,7 +54,7 @@ def settings(stream: Stream, schedule: Schedule, options: TrainingOnFiles) -> di
             f"every choice comes from about {steps:.0f} steps; more passes over the rows make it surer",
             stacklevel=2,
         )
-    return options.record() | {"batch_size": size, "phases": len(schedule)}
+    return options.resolved(stream.expected) | {"batch_size": size, "phases": len(schedule)}
 
 
 class Course(NamedTuple):
@@ -120,7 +114,7 @@ def choose(
 
 
 class Walk:
-    """A network, its gate and what was chosen."""
+    """Networks that train beside each other on the same rows, and what they chose together."""
 
     def __init__(
         self,
@@ -133,63 +127,36 @@ class Walk:
         most: int,
     ) -> None:
         """``most`` rows are a rank's in a step."""
-        self.device = device
-        self._team, self._most = team, most
         self.state = State(1, stream.constant, device)
-        self.network = Network(
-            stream, options.hidden, options.activation, options.learning_rate, options.embedding, seed, device
-        )
-        self._means = Means(team)
-        draws = torch.Generator().manual_seed(seed + 1)
-        self.gate = make_gate(stream, self.network, options, draws, self._means)
+        self.members: list[Member] = []
+        for number in range(options.members(stream.expected)):
+            beside = self.members[0] if self.members else None
+            own = seed_of(seed, number)
+            self.members.append(Member(stream, own, options, self.state, make_gate, team, most, beside))
         self._carrier = Carrier(device)
-        # Ranks talk to each other within a step, which no recording holds.
-        self._recorder = Recorder(device, enabled=self.gate.captured and team.size == 1)
-        self.everything = torch.ones(stream.features, device=device)
-        self.loss = torch.zeros((), device=device)
         self.steps = 0
         self.records: list[Step] = []
         self._last = np.zeros(stream.features)
         self._started = time.perf_counter()
 
     def enter(self) -> None:
-        self.gate.reset()
-        self.gate.refresh(self.state)
-        self.loss.zero_()
+        for member in self.members:
+            member.enter()
         self.steps = 0
         self._started = time.perf_counter()
 
     def step(self, phase: Phase, batch: Batch) -> None:
-        """One step; an accelerator replays it, but for batches of another size than the first."""
-        attended = phase.sees == "attended"
-        work = partial(self._train, self._carrier.bring(batch.rows), batch.total, attended)
-        if self._carrier.recorded == batch.rows.count:
-            self._recorder.run(attended, batch.rows.count, work)
-        else:
-            work()
+        """One step of each; an accelerator replays it, but for batches of another size than the first."""
+        rows = self._carrier.bring(batch.rows)
+        replayed = self._carrier.recorded == batch.rows.count
+        for member in self.members:
+            member.step(rows, batch.total, phase.sees == "attended", replayed)
         self.steps += 1
 
-    @torch.no_grad()
-    def _train(self, rows: Arrived, total: int, attended: bool) -> None:
-        x = self.network.open(rows.numbers, rows.places)
-        self._means.total = total
-        if attended:
-            self.gate.look(Seen(x.unsqueeze(0), rows.target, rows.weights), self.state)
-        weights = self.gate.weights[0] if attended else self.everything
-        if self._team.size == 1:
-            loss, grad = self.network.train(x, rows.target, rows.weights, weights)
-        else:
-            step = x, rows.target, rows.weights, weights
-            loss, grad = train_together(self._team, self.network, step, total, self._most)
-        self.loss += loss
-        if attended:
-            self.gate.learn(grad.unsqueeze(0), self.state)
-
     def leave(self, phase: Phase) -> None:
-        loss = float(self.loss) / max(1, self.steps)
-        judged = self.gate.scores().clone()
-        self._team.add_up([judged])
-        scores = judged.double().div_(self._team.size).cpu().numpy()
+        losses = [float(member.loss) for member in self.members]
+        loss = sum(losses) / len(losses) / max(1, self.steps)
+        scores = self._scores()
         if not (np.isfinite(loss) and np.isfinite(scores).all()):
             raise Diverged([self.trace()])
         if phase.take and not self.steps:
@@ -203,6 +170,11 @@ class Walk:
             step.scores = self._last = scores[0]
         self.records.append(step)
 
+    def _scores(self) -> NDArray[np.float64]:
+        """(1, d), of several members what they say together."""
+        said = torch.stack([member.scores() for member in self.members]).cpu().numpy()
+        return said if len(said) == 1 else pool(said[None], self.state.free())
+
     def about(self) -> dict[str, Any]:
         """What ``arrays`` does not say, as JSON has it: a copy, written while training goes on."""
         return {
@@ -214,10 +186,11 @@ class Walk:
         }
 
     def held(self) -> Iterator[tuple[str, Held]]:
-        yield "loss", self.loss
         yield "kept", self.state.kept
         yield "closed", self.state.closed
-        yield from lasting(self.network, self.gate)
+        for number, member in enumerate(self.members):
+            for name, held in member.held():
+                yield f"{number}.{name}", held
 
     def take_up(self, about: dict[str, Any], arrays: Arrays) -> None:
         """Be as the walk was that said so."""

@@ -14,10 +14,10 @@ from seqatt.neural.owner import Owner
 from seqatt.neural.schedule import Schedule, at_once, one_by_one, one_pass
 from seqatt.stream.exchange import Means
 from seqatt.stream.gates import EmbeddedLasso, EvenAttention, SteadyBatchAttention
+from seqatt.stream.member import MakeGate
 from seqatt.stream.network import Network
 from seqatt.stream.options import AttentionOnFiles, BatchAttentionOnFiles, PenaltyOnFiles
 from seqatt.stream.source import Stream
-from seqatt.stream.walk import MakeGate
 
 GRAIN = 1 << 20  # phases are shares of the rows, as parts of this
 EVEN_RATE = 3e-4  # the logits' own pace where they share a scale, whatever the network's

@@ -51,7 +51,7 @@ def settings(stream: Stream, schedule: Schedule, options: TrainingOnFiles) -> di
         )
     if steps < FEW_STEPS:
         warnings.warn(
-            f"every choice comes from about {steps:.0f} steps; more passes over the rows make it surer",
+            f"every choice comes from about {steps:.0f} steps; a smaller batch_size gives it more",
             stacklevel=2,
         )
     return options.resolved(stream.expected) | {"batch_size": size, "phases": len(schedule)}

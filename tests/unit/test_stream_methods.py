@@ -12,11 +12,13 @@ import torch
 import seqatt
 from seqatt.classic.bins import bin_values
 from seqatt.data.synthetic import click_log
+from seqatt.linear import Gram
 from seqatt.neural.masks import Softmax
 from seqatt.neural.owner import Owner
 from seqatt.neural.rows import Batch
 from seqatt.neural.state import State
-from seqatt.stream import cmim, least_squares
+from seqatt.stream import cmim
+from seqatt.stream.crossing import cross
 from seqatt.stream.exchange import Means
 from seqatt.stream.gates import EmbeddedLasso, EvenAttention
 from seqatt.stream.options import ON_FILES, AttentionOnFiles
@@ -88,26 +90,40 @@ def test_cmim_on_files_weighs_rows_as_in_memory(frame, tmp_path):
     assert there.scores == pytest.approx(here.scores, rel=1e-3)
 
 
-def test_least_squares_opens_few_rows_at_a_time_and_finds_the_same(frame, tmp_path, monkeypatch):
+def test_rows_that_weigh_nothing_are_counted_and_change_nothing(frame, tmp_path):
     frame.assign(w=np.arange(len(frame)) // 2_000).to_parquet(tmp_path / "a.parquet")
-    told = {"target": "click", "k": 4, "method": "linear_omp", "sample_weight": "w", "look": 6_000}
-    whole = seqatt.select(tmp_path, **told)
-    opened: list[int] = []
-    real = least_squares.Products._open
+    told = {"target": "click", "k": 4, "method": "linear_omp", "sample_weight": "w"}
+    found = seqatt.select(tmp_path, **told, look=6_000)
+    X, y = frame.drop(columns="click"), frame["click"]
+    here = seqatt.select(X, y, 4, method="linear_omp", sample_weight=np.arange(len(frame)) // 2_000)
+    assert found.features == here.features
+    assert found.settings["rows"] == len(frame)
 
-    def note(*about):
-        out = real(*about)
-        opened.append(out.size)
-        return out
 
-    monkeypatch.setattr(least_squares.Products, "_open", note)
-    monkeypatch.setattr(least_squares, "CELLS", 20_000)
-    cut = seqatt.select(tmp_path, **told)
-    assert len(opened) > 10
-    assert max(opened) <= 20_000
-    assert cut.features == whole.features
-    assert cut.scores == pytest.approx(whole.scores, rel=1e-9)
-    assert cut.settings["rows"] == whole.settings["rows"] == len(frame)  # those of no weight too
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("widths", [[], [3, 1, 4]])
+def test_products_with_categories_are_those_of_their_columns_written_out(weighted, widths):
+    rng = np.random.default_rng(0)
+    n = 700
+    numbers, targets = rng.normal(5, 2, size=(n, 3)), rng.normal(size=(n, 2))
+    slots = [rng.integers(-1, width, size=n) for width in widths]
+    weights = rng.integers(0, 4, size=n).astype(float) if weighted else np.full(n, 2.0)
+    hot = [
+        (slot[:, None] == np.arange(width)).astype(float) for slot, width in zip(slots, widths, strict=True)
+    ]
+    opened = Gram.of(np.concatenate([numbers, *hot], axis=1), targets, weights)
+    found = Gram()
+    for some in np.array_split(np.arange(n), 3):
+        here = [slot[some] for slot in slots]
+        crossed = cross(numbers[some], here, widths, targets[some], weights[some])
+        found.join(len(some), *crossed, 2)
+    assert (found.rows, found.weight) == (n, opened.weight)
+    np.testing.assert_allclose(found.means[0], opened.means[0], rtol=1e-12)
+    for centre in (True, False):
+        ours, theirs = found.normal(centre=centre), opened.normal(centre=centre)
+        np.testing.assert_allclose(ours.square, theirs.square, rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(ours.cross, theirs.cross, rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(ours.energy, theirs.energy, rtol=1e-9)
 
 
 def test_joint_tables_give_the_information_that_brute_force_gives():

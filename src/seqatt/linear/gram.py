@@ -90,6 +90,18 @@ class Gram:
             self._merge(gram.rows, gram.weight, gram._mean, gram._rest, gram._spread)
         return self
 
+    def join(self, rows: int, weight: float, mean: Floats, spread: Floats, targets: int) -> Self:
+        """Take in rows of which weighted means and products around them are known: X's columns, then y's.
+
+        Of the products the upper triangle is read.
+        """
+        self._fit(len(mean) - targets, targets, flat=False)
+        insist_on_finite(mean)
+        insist_on_finite(np.diag(spread))
+        if weight:
+            self._merge(rows, weight, mean, np.zeros(len(mean)), spread)
+        return self
+
     def arrays(self) -> dict[str, Any]:
         """All of it, as arrays that ``numpy.savez`` takes and ``from_arrays`` reads."""
         told = [self.rows, self._targets, self.flat, self._far]

@@ -1,6 +1,7 @@
 """Least squares from files: one pass gathers a Gram matrix, which is all these methods need.
 
-A category's most frequent values have a column each; the others share the row of zeros.
+A category's most frequent values have a column each; the others share the row of zeros. The columns are never
+written out (``crossing.py``).
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ from seqatt.linear.remainder import FromGram
 from seqatt.linear.steps import choose_in_steps
 from seqatt.linear.threads import Floats, calm
 from seqatt.selection import Trace
+from seqatt.stream.crossing import cross
 from seqatt.stream.options import GatheringOnFiles
 from seqatt.stream.ranks import Team
 from seqatt.stream.rows import Rows
 from seqatt.stream.snapshot import Arrays
 from seqatt.stream.source import Stream
 
-CELLS, FEWEST = 1 << 22, 1 << 8  # numbers, and rows at least, that are opened at a time
 _RULE_OF = {"linear_sequential_lasso": "sequential_lasso", "linear_attention": "linear_attention"}
 
 
@@ -39,16 +40,21 @@ class Products:
         self._stream, self._method = stream, method
         self._softmax = getattr(options, "parameterisation", None) == "softmax"
         self._columns = [category.frequent(options.max_categories) for category in stream.categories]
-        self._owner = np.concatenate([stream.number_owner, np.repeat(stream.category_owner, self._widths())])
+        self._widths = [int(numbers.max()) + 1 for numbers in self._columns]
+        self._owner = np.concatenate([stream.number_owner, np.repeat(stream.category_owner, self._widths)])
         self._gram = Gram()
         self._started = time.perf_counter()
         self.settings = options.record()
 
     def add(self, rows: Rows) -> None:
-        at_once = max(FEWEST, CELLS // len(self._owner))
-        for start in range(0, rows.count, at_once):
-            some = rows.take(slice(start, start + at_once))
-            self._gram.update(self._open(some), _targets(some, self._stream), some.weights)
+        weights = rows.weights.astype(np.float64)
+        if not weights.any():
+            return
+        slots = [numbers[rows.places[:, j]] for j, numbers in enumerate(self._columns)]
+        targets = _targets(rows, self._stream)
+        with calm():  # so that the number of threads changes no digit
+            found = cross(rows.numbers, slots, self._widths, targets, weights)
+        self._gram.join(rows.count, *found, targets.shape[1])
 
     def held(self) -> Arrays:
         return self._gram.arrays()
@@ -63,8 +69,9 @@ class Products:
         if team.size == 1:
             return
         if not self._gram.rows:  # of the shapes that everyone's have
-            none = self._stream.no_rows()
-            self._gram.update(self._open(none), _targets(none, self._stream))
+            targets = _targets(self._stream.no_rows(), self._stream).shape[1]
+            width = len(self._owner) + targets
+            self._gram.join(0, 0.0, np.zeros(width), np.zeros((width, width)), targets)
         mine = self._gram.arrays()
         flat = torch.from_numpy(np.concatenate([np.ravel(mine[name]) for name in sorted(mine)]))
         self._gram = reduce(add, (_read(one.numpy(), mine) for one in team.gather(flat)))
@@ -85,20 +92,6 @@ class Products:
         explained = 1 - float(path.losses[-1] / path.null_loss) if len(path.losses) else 0.0
         trace.settings |= {"stopped": path.stopped, "explained": explained}
         return trace
-
-    def _widths(self) -> list[int]:
-        return [int(slots.max()) + 1 for slots in self._columns]
-
-    def _open(self, rows: Rows) -> Floats:
-        start = rows.numbers.shape[1]
-        out = np.zeros((rows.count, len(self._owner)))
-        out[:, :start] = rows.numbers
-        for j, (slots, width) in enumerate(zip(self._columns, self._widths(), strict=True)):
-            slot = slots[rows.places[:, j]]
-            which = np.flatnonzero(slot >= 0)
-            out[which, start + slot[which]] = 1.0
-            start += width
-        return out
 
 
 def _read(flat: Floats, shapes: Arrays) -> Gram:

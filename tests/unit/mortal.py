@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import signal
 import sys
 import time
@@ -100,6 +101,12 @@ def main() -> None:
             ends += ended
         found.append(answers(case, out))
     report = {"seconds": whole, "ends": ends, "killed": found}
+    if "lost" in case:  # a finished run, of which a folder is lost, is asked again
+        for out in ("first", "again"):
+            ended = codes(start(case, scratch / "finished", scratch / out))
+            assert not any(ended), (out, ended)
+            shutil.rmtree(scratch / "finished" / case["lost"], ignore_errors=True)
+        report["lost"] = answers(case, scratch / "again")
     print(json.dumps(report | {"whole": answers(case, scratch / "whole")}))
 
 

@@ -298,8 +298,13 @@ def test_every_method_that_gathers_can_be_resumed(log, tmp_path, monkeypatch, me
         seqatt.select(log.files, **told | {"checkpoint_every": 0})
     with pytest.raises(ValueError, match="holds a run that was not finished"):
         seqatt.select(log.files, **told)
-    with pytest.raises(ValueError, match=r"is of another run: log1p was True and is False"):
-        seqatt.select(log.files, **told | {"resume": True, "log1p": False})
+    for other, was in {"log1p": False, "buffer": 128}.items():
+        with pytest.raises(ValueError, match=rf"is of another run: {other} was"):
+            seqatt.select(log.files, **told | {"resume": True, other: was})
+    with monkeypatch.context() as patch:
+        patch.setattr(gathering, "AT_ONCE", 32)
+        with pytest.raises(ValueError, match="is of another run: at_once was 64 and is 32"):
+            seqatt.select(log.files, **told, resume=True)
     read = []
     real = Batches._next
     monkeypatch.setattr(Batches, "_next", lambda self: read.append(batch := real(self)) or batch)
@@ -309,6 +314,11 @@ def test_every_method_that_gathers_can_be_resumed(log, tmp_path, monkeypatch, me
         assert resumed.settings["rows"] == 3_000
         assert sum(batch is not None for batch in read) in again
         read.clear()
+    more = seqatt.select(log.files, **told | {"resume": True, "k": 5})  # from the same sums
+    assert more.features[:3] == whole.features
+    assert not read
+    seqatt.select(log.files, **told)
+    assert read  # afresh: nobody said resume
 
 
 def test_what_is_written_slowly_is_what_was_when_it_was_kept(log, tmp_path, monkeypatch):

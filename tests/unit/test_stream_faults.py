@@ -108,6 +108,16 @@ def test_methods_that_gather_skip_too_if_asked(folder, monkeypatch, method):
     assert [part["rows"] for part in found.settings["skipped"]] == [500]
 
 
+@pytest.mark.parametrize("method", ["cmim", "linear_omp"])
+def test_no_answer_comes_from_no_rows(folder, tmp_path, method):
+    frame = pd.read_parquet(folder / "0.parquet")
+    frame.loc[900, "c"] = np.inf
+    frame.to_parquet(tmp_path / "bad.parquet")
+    told = {"target": "y", "k": 2, "method": method, "look": 500, "on_bad_file": "skip"}
+    with pytest.warns(SkippedPart), pytest.raises(UnreadableFile, match="no row of any file could be read"):
+        seqatt.select(tmp_path / "bad.parquet", **told)
+
+
 def test_files_that_cannot_be_opened_are_skipped_too_if_asked(folder):
     (folder / "1.parquet").write_bytes(b"not a table")
     with pytest.raises(UnreadableFile, match=r"1\.parquet"):

@@ -297,14 +297,14 @@ def test_what_cannot_be_judged_is_refused_before_any_work(frame, path, tmp_path)
         assert message in str(error.value)
 
 
-def test_a_committee_follows_the_rows_and_has_one_voice_each(path):
+def test_a_committee_follows_the_rows(path):
     told = {"target": "click", "k": 3, "hidden": 8, "batch_size": 64, "log1p": True}
     four, one = seqatt.select(path, **told), seqatt.select(path, **told, ensemble=1)
     assert (four.settings["ensemble"], one.settings["ensemble"]) == (4, 1)
     assert seqatt.select(path, **told, ensemble=4).scores.tolist() == four.scores.tolist()
     assert four.scores.tolist() != one.scores.tolist()
     assert four.history[-1]["steps"] == one.history[-1]["steps"]
-    assert [AttentionOnFiles().members(rows) for rows in (0, 1e5, 1e6, 2e6, 3e9)] == [4, 4, 2, 1, 1]
+    assert [AttentionOnFiles().members(rows) for rows in (0, 1e5, 6e5, 1e6, 2e6, 3e9)] == [4, 4, 2, 2, 1, 1]
     assert AttentionOnFiles(passes=10).members(1e5) == 2
     with pytest.raises(ValueError, match="ensemble: must be"):
         seqatt.select(path, **told, ensemble=0)
@@ -327,3 +327,17 @@ def test_members_of_a_committee_start_apart_and_look_at_one_state(path):
         64,
     )
     assert torch.equal(alone.members[0].network.first_layer(), first[0])
+
+
+def test_each_member_has_one_voice_however_loud(path):
+    options = AttentionOnFiles(hidden=(8,), ensemble=3)
+    stream = read_stream(path, "click", options, options.buckets)
+    walk = Walk(stream, 0, options, torch.device("cpu"), WALKS["sequential_attention"].make_gate, ALONE, 64)
+    said = np.random.default_rng(0).normal(size=(3, stream.features)).astype(np.float32)
+    said[1] *= 100
+    for member, logits in zip(walk.members, said, strict=True):
+        member.gate.logits[0] = torch.from_numpy(logits)
+    [taken] = walk.state.take(said[:1].astype(float), 1)
+    free = np.setdiff1d(np.flatnonzero(~stream.constant), taken)
+    voices = (said - said[:, free].mean(1, keepdims=True)) / said[:, free].std(1, keepdims=True)
+    np.testing.assert_allclose(walk._scores()[0, free], voices.mean(0)[free], rtol=1e-5)

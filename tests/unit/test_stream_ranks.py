@@ -67,9 +67,9 @@ SUMS = {"k": 3, "log1p": True, "look": 500, "checkpoint_every": 0.01, "buffer": 
 @pytest.mark.parametrize("method", ["cmim", "linear_omp"])
 def test_two_ranks_gather_what_one_gathers_killed_or_not(files, tmp_path, method):
     options = SUMS | {"method": method}
-    found = kill(files, tmp_path, kills=1, ranks=2, options=options)
+    found = kill(files, tmp_path, kills=1, ranks=2, options=options, lost="rank-1")
     whole = found["whole"][0]
-    assert all(answer == [whole, whole] for answer in [found["whole"], *found["killed"]])
+    assert all(answer == [whole, whole] for answer in [found["whole"], *found["killed"], found["lost"]])
     assert {path.name for path in (tmp_path / "kept0").glob("rank-*")} == {"rank-1"}
     alone = seqatt.select(files, target="click", **options)
     assert alone.settings["rows"] == 2_701

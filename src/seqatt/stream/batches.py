@@ -114,7 +114,7 @@ class Batches:
             "rows": self._rows,
             "known": self._known,
             "shards": {str(shard.number): shard.position() for shard in self._shards},
-            "skips": self.skips,
+            "skips": list(self.skips),
         }
 
     def _open(self) -> None:

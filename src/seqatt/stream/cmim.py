@@ -36,23 +36,27 @@ class Counts:
         self._joint = Joint(self._coder.widths, self._coder.classes)
         self.settings = options.record() | {"bins": self._coder.bins}
 
+    def layout(self) -> list[list[float]]:
+        return [list(map(float, self._coder.widths)), *(edges.tolist() for edges in self._coder.edges)]
+
     def add(self, rows: Rows) -> None:
         if rows.count:
             self._joint.add(self._coder.codes(rows), self._coder.labels(rows), rows.weights)
 
     def held(self) -> Arrays:
-        return {"cells": self._joint.cells.copy(), "edges": self._coder.edges}
+        return {"cells": self._joint.cells.copy()}
 
     def take_up(self, arrays: Arrays) -> None:
-        same = np.array_equal(arrays["edges"], self._coder.edges)
-        if not same or arrays["cells"].shape != self._joint.cells.shape:
-            raise ValueError("the first look finds other bins or categories now")
+        if arrays["cells"].shape != self._joint.cells.shape:
+            raise ValueError("cells is of another shape")
         self._joint.cells[:] = arrays["cells"]
 
     def join(self, team: Team) -> None:
         team.add_up([torch.from_numpy(self._joint.cells)])
 
     def choose(self, k: int) -> Trace:
+        if not self._joint.cells.any():
+            raise ValueError("sample_weight: no row weighs anything; there is nothing to count")
         constant = self._stream.constant
         search = Search(self._joint, np.arange(self._stream.features), constant, self._lazy)
         return trace_of(search, constant, k, lambda _: None)
@@ -85,10 +89,9 @@ class Coder:
             self.widths[feature] = int(slots.max()) + 1
 
     @property
-    def edges(self) -> Floats:
-        """Of all bins."""
-        told = [edges for _, _, edges, _ in self._numbers]
-        return np.concatenate([np.empty(0), *told, *([] if self._labels is None else [self._labels])])
+    def edges(self) -> list[Floats]:
+        """Of the bins of all numbers, and of the target where it is one."""
+        return [edges for _, _, edges, _ in self._numbers] + ([] if self._labels is None else [self._labels])
 
     def codes(self, rows: Rows) -> Codes:
         """(features, n)"""

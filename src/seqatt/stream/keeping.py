@@ -78,9 +78,8 @@ class Keeper:
         except OSError as error:
             raise ValueError(f"checkpoint: cannot write to {self.folder} ({error.strerror})") from None
         try:
-            saved = self._find()
             with self._heeding_signals():
-                yield saved
+                yield self._find()  # not held on to: it may be large
         finally:
             try:
                 self._wait()
@@ -138,17 +137,24 @@ class Keeper:
             return None
         if self._keeping.resume:
             return checkpoint.read(paths[-1])
-        try:
-            over = checkpoint.read(paths[-1]).about.get("over", False)
-        except ValueError:
-            over = False
-        if not over:
+        if not self._holds_finished():
             raise ValueError(
                 f"checkpoint: {self.folder} holds a run that was not finished; go on with it with resume, or "
                 "remove the folder to start again"
             )
-        checkpoint.clear(self.folder)
         return None
+
+    def clear_finished(self) -> None:
+        """Once a run begins afresh: remove what one left that is over."""
+        if self._writes and not self._keeping.resume and self._holds_finished():
+            checkpoint.clear(self.folder)
+
+    def _holds_finished(self) -> bool:
+        paths = checkpoint.found(self.folder)
+        try:
+            return bool(paths and checkpoint.read(paths[-1]).about.get("over", False))
+        except ValueError:
+            return False
 
     @contextmanager
     def _heeding_signals(self) -> Iterator[None]:

@@ -46,6 +46,9 @@ class Products:
         self._started = time.perf_counter()
         self.settings = options.record()
 
+    def layout(self) -> list[list[float]]:
+        return [self._owner.astype(float).tolist()]
+
     def add(self, rows: Rows) -> None:
         weights = rows.weights.astype(np.float64)
         if not weights.any():
@@ -74,10 +77,13 @@ class Products:
             self._gram.join(0, 0.0, np.zeros(width), np.zeros((width, width)), targets)
         mine = self._gram.arrays()
         flat = torch.from_numpy(np.concatenate([np.ravel(mine[name]) for name in sorted(mine)]))
-        self._gram = reduce(add, (_read(one.numpy(), mine) for one in team.gather(flat)))
+        # One at a time: all of them might not fit.
+        self._gram = reduce(add, (_read(said.numpy(), mine) for said in team.in_turn(flat)))
 
     def choose(self, k: int) -> Trace:
         gram, constant = self._gram, self._stream.constant
+        if not gram.weight:
+            raise ValueError("sample_weight: no row weighs anything; there is nothing to fit")
         blocks = read_blocks(self._owner, len(self._owner))
         most = min(k, int((~constant).sum()))
         seen: list[Floats] = []

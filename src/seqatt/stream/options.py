@@ -13,7 +13,7 @@ from seqatt.neural.options import check_flag, check_number, check_whole, check_w
 from seqatt.neural.stacked import ACTIVATIONS
 from seqatt.target import TASKS
 
-TOGETHER, MEMBERS = 1 << 21, 4  # rows that all networks of a committee see together, and how many there are
+TOGETHER, MEMBERS = 1 << 21, (4, 2)  # rows that the networks of a committee see together, and their number
 
 
 @dataclass(frozen=True)
@@ -145,8 +145,9 @@ class AttentionOnFiles(TrainingOnFiles):
 
     def members(self, rows: float) -> int:
         """Few rows leave much to chance, and training costs little there."""
-        by_rows = int(min(max(1.0, TOGETHER / max(1.0, self.passes * rows)), MEMBERS))
-        return by_rows if self.ensemble is None else int(self.ensemble)
+        if self.ensemble is not None:
+            return int(self.ensemble)
+        return next((members for members in MEMBERS if members * self.passes * rows <= TOGETHER), 1)
 
     def resolved(self, rows: float) -> dict[str, Any]:
         return self.record() | {"ensemble": self.members(rows)}

@@ -71,6 +71,15 @@ class Team:
             dist.all_gather(list(all_of_them.unbind()), flat, group=self._large)
         return all_of_them
 
+    def in_turn(self, flat: Tensor) -> Iterator[Tensor]:
+        """Everyone's (n,) on the CPU, one rank after another."""
+        for rank in range(self.size):
+            said = flat if rank == self.rank else torch.empty_like(flat)
+            if self.size > 1:
+                with self._told():
+                    dist.broadcast(said, rank, group=self._small)
+            yield said
+
     def share(self, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         """Rank 0's arrays; the others bring arrays of the same shapes."""
         if self.size == 1:

@@ -126,6 +126,8 @@ def _gather(
         title, sums = "Least squares", Products(stream, method, options)
     resolved = sums.settings | {"shards": shards}
     run = describe(stream, method, k, [], resolved)
+    for name in ("k", "lazy", "parameterisation"):  # which the sums do not depend on
+        run.pop(name, None)
     with progress_bar(title, round(stream.expected), shown=progress and team.rank == 0) as advance:
         found = gather(stream, options, shards, sums, run, team, keeping, advance)
     trace = sums.choose(k)

@@ -68,6 +68,7 @@ class Training:
             raise RankGone(self._about["error"])
         if len(set(self._team.gather_texts(json.dumps(self._run, sort_keys=True)))) > 1:
             raise ValueError("ranks: not all ranks see the same files and options; give them the same")
+        self._keeper.clear_finished()
         plain = self._about.get("finished", {})
         self.finished = {int(seed): (read_trace(trace), took) for seed, (trace, took) in plain.items()}
 

@@ -80,7 +80,8 @@ def select(
     ensemble : models whose evidence is pooled before each choice; they share the training budget, and
         each is judged on rows it has not seen. Scores are then means of standardised logits; with 1, and no
         evidence, the logits themselves. By default 4, and 1 for your own model, for tables of fewer than 32
-        rows and for ``one_pass=False``; on files 4 to 1, the fewer the more rows there are. 1 is the paper's.
+        rows and for ``one_pass=False``. On files each sees all rows, and there are 4, 2 or 1, the fewer the
+        more rows there are. 1 is the paper's.
     surplus : how many times k features are chosen before the least useful are dropped again; by default 2.
         1 is the paper's.
     features_per_phase : how many are chosen at the end of a phase; by default 1 without a surplus, with

@@ -97,6 +97,17 @@ def test_two_workers_of_which_one_is_killed_choose_what_one_process_chooses(clus
     assert list((tmp_path / "storage").iterdir())
 
 
+def test_workers_gather_what_one_process_gathers(cluster, tmp_path):
+    log = click_log(tmp_path / "clicks", 6_000, rows_per_file=2_000)
+    told = {"target": "click", "k": 3, "method": "cmim", "look": 6_000}
+    found = seqatt.ray.select(log.files, storage=tmp_path, checkpoint=tmp_path / "kept", **told)
+    alone = seqatt.select(log.files, **told)
+    assert found.features == alone.features
+    assert found.scores == pytest.approx(alone.scores, rel=1e-9)
+    assert found.settings["rows"] == 6_000
+    assert {path.name for path in (tmp_path / "kept").glob("rank-*")} == {"rank-1"}
+
+
 def test_the_worker_that_knows_why_is_heard(cluster, tmp_path):
     x = np.random.default_rng(0).normal(size=(4_000, 3))
     y = (x[:, 0] > 0).astype(int)

@@ -56,7 +56,7 @@ SUMS = {"k": 3, "log1p": True, "look": 500, "checkpoint_every": 0.01, "buffer": 
 
 
 def test_sums_gathered_by_a_run_that_was_killed_are_the_same_too(log, tmp_path):
-    found = kill(log.files, tmp_path, kills=2, options=SUMS | {"method": "linear_attention"})
+    found = kill(log.files, tmp_path, kills=2, options=SUMS | {"method": "cmim"})
     assert all(answer == found["whole"] for answer in found["killed"])
 
 

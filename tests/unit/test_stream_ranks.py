@@ -34,12 +34,12 @@ def torchrun(*arguments: object, ranks: int = 2) -> list[str]:
 
 
 def test_two_ranks_killed_at_any_moment_and_resumed_give_what_one_gives(files, tmp_path):
-    found = kill(files, tmp_path, kills=2, ranks=2, options=QUICK | {"ensemble": 2})
+    found = kill(files, tmp_path, kills=2, ranks=2, options=QUICK | {"ensemble": 1})
     whole = found["whole"][0]
     assert 1 in found["ends"]  # who was left behind did not wait for ever
     assert found["whole"][1] == whole
     assert all(answer == [whole, whole] for answer in found["killed"])
-    alone = seqatt.select(files, target="click", shards=2, ensemble=2, **QUICK)
+    alone = seqatt.select(files, target="click", shards=2, ensemble=1, **QUICK)
     assert alone.features == whole["features"]
     assert alone.scores == pytest.approx(whole["scores"], rel=1e-3)
     assert alone.ranking.tolist() == whole["ranking"]
@@ -67,10 +67,9 @@ SUMS = {"k": 3, "log1p": True, "look": 500, "checkpoint_every": 0.01, "buffer": 
 @pytest.mark.parametrize("method", ["cmim", "linear_omp"])
 def test_two_ranks_gather_what_one_gathers_killed_or_not(files, tmp_path, method):
     options = SUMS | {"method": method}
-    found = kill(files, tmp_path, kills=1, ranks=2, options=options, lost="rank-1")
+    found = kill(files, tmp_path, kills=int(method == "cmim"), ranks=2, options=options, lost="rank-1")
     whole = found["whole"][0]
     assert all(answer == [whole, whole] for answer in [found["whole"], *found["killed"], found["lost"]])
-    assert {path.name for path in (tmp_path / "kept0").glob("rank-*")} == {"rank-1"}
     alone = seqatt.select(files, target="click", **options)
     assert alone.settings["rows"] == 2_701
     assert alone.features == whole["features"]

@@ -25,8 +25,8 @@ ONE_MODEL = {
     "surplus": 1.0,
     "input_dropout": 0.0,
     "weight_decay": 0.0,
-    "evidence": 0.0,
-    "squash": False,
+    "univariate_test": 0.0,
+    "asinh_inputs": False,
 }
 SETTINGS = {
     "neither": ONE_MODEL | {"replacement": 0},

@@ -40,9 +40,9 @@ def wider() -> float:
 def reading() -> float:
     X = np.random.default_rng(0).standard_normal((20_000, 400), dtype=np.float32)
     y = np.arange(20_000) % 3
-    from seqatt.source import read_source
+    from seqatt.data.tables.table_data import read_table_data
 
-    read, copied = in_turns([lambda: read_source(X, y), lambda: X.astype(np.float64)], 3, 1)
+    read, copied = in_turns([lambda: read_table_data(X, y), lambda: X.astype(np.float64)], 3, 1)
     return ratio(read, copied)
 
 

@@ -17,12 +17,12 @@ import torch
 from common import print_table, wait, write_record
 from datasets import PAPER, load
 
-from seqatt.neural.attention import members_of, plan, prepare
-from seqatt.neural.engine import run
-from seqatt.neural.lanes import work_of
-from seqatt.neural.options import AttentionOptions
-from seqatt.neural.threads import threads_for
-from seqatt.source import read_source
+from seqatt.algorithms.neural.sequential_attention import members_of, plan, prepare
+from seqatt.data.tables.table_data import read_table_data
+from seqatt.training.backend.threads import training_threads
+from seqatt.training.build import largest_product
+from seqatt.training.loop import train
+from seqatt.training.options import AttentionOptions
 
 TRIALS, K = 5, 50
 
@@ -32,14 +32,14 @@ def measure(name: str, device: torch.device) -> dict[str, Any]:
     epochs, batch, paper = PAPER[name]
     options = AttentionOptions(epochs=epochs, batch_size=batch)
     started = time.perf_counter()
-    source = read_source(X, y, task="multiclass")
+    source = read_table_data(X, y, task="multiclass")
     schedule = plan(source, K, options)
 
-    with threads_for(work_of(source, options), device) as threads:
+    with training_threads(largest_product(source, options), device) as threads:
         lanes = prepare(source, range(TRIALS), options, device)
         wait()
         ready = time.perf_counter()
-        run(lanes, schedule, threads=threads)
+        train(lanes, schedule, threads=threads)
         wait()
     ended = time.perf_counter()
     steps = sum(phase.steps for phase in schedule)

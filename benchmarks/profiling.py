@@ -10,32 +10,32 @@ from common import wait
 from step import OPTIONS, attending_lanes
 from torch.profiler import ProfilerActivity, profile
 
-from seqatt.neural.feed import STRETCH
-from seqatt.neural.lanes import work_of
-from seqatt.neural.threads import threads_for
-from seqatt.source import Source
+from seqatt.data.tables.table_data import TableData
+from seqatt.training.backend.threads import training_threads
+from seqatt.training.build import largest_product
+from seqatt.training.loader import CHUNK_STEPS
 
 STRETCHES = 20
 
 
 @torch.no_grad()
-def profile_steps(source: Source, trials: int, device: torch.device) -> dict[str, Any]:
+def profile_steps(source: TableData, trials: int, device: torch.device) -> dict[str, Any]:
     """Microseconds a step of each kernel (or operation), and the share of time none was running."""
     on_gpu = device.type == "cuda"
     crew = attending_lanes(source, trials, device)[0].crews[0]
-    steps = STRETCH * STRETCHES
-    with threads_for(work_of(source, OPTIONS), device):
+    steps = CHUNK_STEPS * STRETCHES
+    with training_threads(largest_product(source, OPTIONS), device):
         for _ in range(3):
-            crew.advance(STRETCH)
+            crew.advance(CHUNK_STEPS)
         wait()
         started = time.perf_counter()
         for _ in range(STRETCHES):
-            crew.advance(STRETCH)
+            crew.advance(CHUNK_STEPS)
         wait()
         seconds = time.perf_counter() - started
         with profile(activities=[ProfilerActivity.CUDA if on_gpu else ProfilerActivity.CPU]) as seen:
             for _ in range(STRETCHES):
-                crew.advance(STRETCH)
+                crew.advance(CHUNK_STEPS)
             wait()
     spent: dict[str, tuple[float, int]] = {}
     for event in seen.key_averages():

@@ -14,32 +14,32 @@ import numpy as np
 import torch
 from common import Work, in_turns, ratio
 
-from seqatt.neural.engine import Lane
-from seqatt.neural.feed import STRETCH
-from seqatt.neural.lanes import make_attention, make_lanes, work_of
-from seqatt.neural.masks import Softmax
-from seqatt.neural.options import AttentionOptions
-from seqatt.neural.schedule import Phase
-from seqatt.neural.threads import threads_for
-from seqatt.source import Source, read_source
+from seqatt.data.tables.table_data import TableData, read_table_data
+from seqatt.training.backend.threads import training_threads
+from seqatt.training.build import largest_product, make_attention, make_trial_groups
+from seqatt.training.loader import CHUNK_STEPS
+from seqatt.training.loop import TrialGroup
+from seqatt.training.masks import SoftmaxMask
+from seqatt.training.options import AttentionOptions
+from seqatt.training.schedule import Phase
 
 ROWS, BATCH, FEATURES, HIDDEN, CLASSES = 20_000, 256, 784, 67, 10
 OPTIONS = AttentionOptions(batch_size=BATCH, hidden=(HIDDEN,))
 
 
-def table() -> Source:
+def table() -> TableData:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(ROWS, FEATURES)).astype(np.float32)
-    return read_source(X, rng.integers(CLASSES, size=ROWS), task="multiclass")
+    return read_table_data(X, rng.integers(CLASSES, size=ROWS), task="multiclass")
 
 
-def attending_lanes(source: Source, trials: int, device: torch.device) -> list[Lane]:
+def attending_lanes(source: TableData, trials: int, device: torch.device) -> list[TrialGroup]:
     def make_gate(body: Any, members: Any) -> Any:
-        return make_attention(len(members), source.features, Softmax(), 3e-3, device)
+        return make_attention(len(members), source.features, SoftmaxMask(), 3e-3, device)
 
-    lanes = make_lanes(source, range(trials), OPTIONS, device, make_gate, decay=1e-4)
+    lanes = make_trial_groups(source, range(trials), OPTIONS, device, make_gate, decay=1e-4)
     for lane in lanes:
-        lane.enter(Phase(STRETCH, take=1))
+        lane.enter(Phase(CHUNK_STEPS, take=1))
     return lanes
 
 
@@ -68,7 +68,7 @@ def bare_products(trials: int, device: torch.device) -> Work:
         torch.bmm(hidden.mT, x, out=outer)
 
     def run() -> None:
-        for i in range(STRETCH):
+        for i in range(CHUNK_STEPS):
             if device.type == "cpu":
                 for t in range(trials):
                     start = (i * trials + t) * BATCH % (ROWS - BATCH)
@@ -93,20 +93,20 @@ def bare_products(trials: int, device: torch.device) -> Work:
 
 
 @torch.no_grad()
-def measure(source: Source, trials: int, device: torch.device, rounds: int = 15) -> dict[str, Any]:
+def measure(source: TableData, trials: int, device: torch.device, rounds: int = 15) -> dict[str, Any]:
     lanes = attending_lanes(source, trials, device)
 
-    def stretch() -> None:
+    def chunk_steps() -> None:
         for lane in lanes:
-            lane.crews[0].advance(STRETCH)
+            lane.crews[0].advance(CHUNK_STEPS)
 
-    with threads_for(work_of(source, OPTIONS), device):
-        steps, products = in_turns([stretch, bare_products(trials, device)], rounds, repeats=1)
+    with training_threads(largest_product(source, OPTIONS), device):
+        steps, products = in_turns([chunk_steps, bare_products(trials, device)], rounds, repeats=1)
     return {
         "workload": f"step, T={trials}",
-        "milliseconds": 1e3 * statistics.median(steps) / STRETCH,
+        "milliseconds": 1e3 * statistics.median(steps) / CHUNK_STEPS,
         "floor": "bare matrix products",
-        "floor_milliseconds": 1e3 * statistics.median(products) / STRETCH,
+        "floor_milliseconds": 1e3 * statistics.median(products) / CHUNK_STEPS,
         "ratio": ratio(steps, products),
     }
 

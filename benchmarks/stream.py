@@ -26,30 +26,29 @@ import torch
 from common import in_turns, print_table, ratio, write_record
 from stream_stages import bottleneck, parts_of_a_step, sizes, stages
 
-from seqatt.data.synthetic import PLANTED, click_log
-from seqatt.neural.engine import pick_device
-from seqatt.stream.batches import Batch
-from seqatt.stream.dealing import batches_of
-from seqatt.stream.options import AttentionOnFiles
-from seqatt.stream.source import Stream, read_stream
-from seqatt.stream.walk import batch_size_for, choose
-from seqatt.stream.walks import WALKS
+from seqatt.data.files.file_data import FileData, read_file_data
+from seqatt.data.files.loader import FileBatch, make_loader
+from seqatt.datasets.synthetic import PLANTED, click_log
+from seqatt.streaming.options import StreamAttentionOptions
+from seqatt.streaming.trained_methods import STREAMED_METHODS
+from seqatt.streaming.trial import batch_size_for, train_trial
+from seqatt.training.loop import resolve_device
 
 K = len(PLANTED)
-METHOD = WALKS["sequential_attention"]
+METHOD = STREAMED_METHODS["sequential_attention"]
 IN_THE_PAPER = 3_000_000_000  # rows
 
 
-def prepare(files: list[str], batch: int | None) -> tuple[Stream, AttentionOnFiles, int]:
-    options = AttentionOnFiles(log1p=True, batch_size=batch)
-    stream = read_stream(files, "click", options, options.buckets)
+def prepare(files: list[str], batch: int | None) -> tuple[FileData, StreamAttentionOptions, int]:
+    options = StreamAttentionOptions(log1p=True, batch_size=batch)
+    stream = read_file_data(files, "click", options, options.buckets)
     return stream, options, batch_size_for(stream, METHOD.schedule(K, options), options)
 
 
-def train(stream: Stream, options: AttentionOnFiles, coming: Iterable[Batch]) -> list[str]:
+def train(stream: FileData, options: StreamAttentionOptions, coming: Iterable[FileBatch]) -> list[str]:
     schedule = METHOD.schedule(K, options)
-    device = pick_device("auto")
-    trace = choose(stream, 0, options, device, schedule, METHOD.make_gate, coming, lambda rows: None)
+    device = resolve_device("auto")
+    trace = train_trial(stream, 0, options, device, schedule, METHOD.make_gate, coming, lambda rows: None)
     return [stream.names[f] for f in trace.order]
 
 
@@ -58,7 +57,7 @@ def peak(files: list[str], batch: int | None, rounds: int) -> dict[str, Any]:
     stream, options, size = prepare(files, batch)
     before = _peak_mib()
     started = time.perf_counter()
-    features = train(stream, options, batches_of(stream, options, size, 0))
+    features = train(stream, options, make_loader(stream, options, size, 0))
     return {
         "rows": int(stream.expected),
         "batch_size": size,
@@ -74,10 +73,10 @@ def peak(files: list[str], batch: int | None, rounds: int) -> dict[str, Any]:
 def rates(files: list[str], batch: int | None, rounds: int) -> dict[str, Any]:
     """Seconds from files and from memory, taking turns; then each stage, and what a step is made of."""
     stream, options, size = prepare(files, batch)
-    device = pick_device("auto")
-    held = list(batches_of(stream, options, size, 0))
+    device = resolve_device("auto")
+    held = list(make_loader(stream, options, size, 0))
     works = [
-        lambda: train(stream, options, batches_of(stream, options, size, 0)),
+        lambda: train(stream, options, make_loader(stream, options, size, 0)),
         lambda: train(stream, options, held),
     ]
     from_files, from_memory = in_turns(works, rounds, 1)

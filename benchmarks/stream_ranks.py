@@ -26,7 +26,7 @@ import torch.distributed as dist
 from common import print_table, ratio, write_record
 
 import seqatt
-from seqatt.data.synthetic import click_log
+from seqatt.datasets.synthetic import click_log
 
 K, BATCH = 8, 4096
 EVERY = 5.0  # seconds between checkpoints: twelve times as often as by default

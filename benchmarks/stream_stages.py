@@ -12,24 +12,25 @@ import torch
 from common import in_turns, wait
 from torch.profiler import ProfilerActivity, profile
 
-from seqatt.stream.ahead import readers
-from seqatt.stream.batches import Batch
-from seqatt.stream.carrier import Carrier
-from seqatt.stream.dealing import batches_of
-from seqatt.stream.files import read_part
-from seqatt.stream.network import Network
-from seqatt.stream.options import AttentionOnFiles
-from seqatt.stream.ranks import ALONE
-from seqatt.stream.rows import join
-from seqatt.stream.source import Stream
-from seqatt.stream.walk import Walk
-from seqatt.stream.walks import WALKS
+from seqatt.data.files.file_data import FileData
+from seqatt.data.files.file_set import read_row_group
+from seqatt.data.files.loader import FileBatch, make_loader
+from seqatt.data.files.prefetch import reader_threads
+from seqatt.data.files.rows import concatenate
+from seqatt.distributed.process_group import SINGLE_PROCESS
+from seqatt.streaming.device_transfer import DeviceTransfer
+from seqatt.streaming.network import EmbeddingMLP
+from seqatt.streaming.options import StreamAttentionOptions
+from seqatt.streaming.trained_methods import STREAMED_METHODS
+from seqatt.streaming.trial import StreamTrial
 
 SOME_ROWS = 1 << 18  # that stages are timed on
 SOME_STEPS = 30
 
 
-def stages(stream: Stream, options: AttentionOnFiles, size: int, device: torch.device) -> dict[str, float]:
+def stages(
+    stream: FileData, options: StreamAttentionOptions, size: int, device: torch.device
+) -> dict[str, float]:
     """Rows a second of every stage: the first three on one thread, reading on all it has."""
     count = 0
     some = []
@@ -38,19 +39,21 @@ def stages(stream: Stream, options: AttentionOnFiles, size: int, device: torch.d
         count += part.rows or 0
         if count >= SOME_ROWS:
             break
-    read, seconds = _timed(lambda: [b for p in some for b, _ in read_part(p, stream.types, stream.kinds)])
+    read, seconds = _timed(
+        lambda: [b for p in some for b, _ in read_row_group(p, stream.types, stream.kinds)]
+    )
     rates = {"read": count / seconds}
     decoded, seconds = _timed(lambda: [stream.decode(batch) for batch in read])
     rates["decode"] = count / seconds
     order = torch.randperm(count).numpy()
-    mixed, seconds = _timed(lambda: join(decoded).take(order))
+    mixed, seconds = _timed(lambda: concatenate(decoded).take(order))
     rates["mix"] = count / seconds
     batches = [mixed.take(slice(i, i + size)) for i in range(0, count - size + 1, size)]
-    carrier = Carrier(device)
+    carrier = DeviceTransfer(device)
     carrier.bring(batches[0])
     _, seconds = _timed(lambda: deque((carrier.bring(rows) for rows in batches), maxlen=0))
     rates["copy"] = len(batches) * size / seconds
-    _, seconds = _timed(lambda: deque(batches_of(stream, options, size, 0), maxlen=0))
+    _, seconds = _timed(lambda: deque(make_loader(stream, options, size, 0), maxlen=0))
     rates["reading, all threads"] = stream.expected / seconds
     rates["bare products"] = 1 / _products(stream, options, size, device)
     return rates
@@ -64,12 +67,12 @@ def _timed(work: Any) -> tuple[Any, float]:
     return done, time.perf_counter() - started
 
 
-def _network(stream: Stream, options: AttentionOnFiles, device: torch.device) -> Network:
+def _network(stream: FileData, options: StreamAttentionOptions, device: torch.device) -> EmbeddingMLP:
     shape = options.hidden, options.activation, options.learning_rate, options.embedding
-    return Network(stream, *shape, 0, device)
+    return EmbeddingMLP(stream, *shape, 0, device)
 
 
-def _products(stream: Stream, options: AttentionOnFiles, size: int, device: torch.device) -> float:
+def _products(stream: FileData, options: StreamAttentionOptions, size: int, device: torch.device) -> float:
     """Seconds a row of a step's matrix products and nothing else: no step can be faster.
 
     On a CPU one thread's, over the number of threads: theirs together would wait for each other.
@@ -102,7 +105,7 @@ def _one_thread() -> Iterator[int]:
         torch.set_num_threads(before)
 
 
-def sizes(stream: Stream, options: AttentionOnFiles, device: torch.device) -> dict[str, float]:
+def sizes(stream: FileData, options: StreamAttentionOptions, device: torch.device) -> dict[str, float]:
     """What a row costs by construction."""
     network = _network(stream, options, device)
     weights = sum(matrix.numel() for matrix, _ in network.layers)
@@ -115,16 +118,16 @@ def sizes(stream: Stream, options: AttentionOnFiles, device: torch.device) -> di
         "rows_of_tables": len(stream.categories),
         "megaflop": 6 * weights / 1e6,
         "mib_of_tables": 4 * tables / 2**20,
-        "readers": readers(),
+        "readers": reader_threads(),
     }
 
 
 def parts_of_a_step(
-    stream: Stream, options: AttentionOnFiles, held: list[Batch], device: torch.device
+    stream: FileData, options: StreamAttentionOptions, held: list[FileBatch], device: torch.device
 ) -> list[dict[str, Any]]:
     """Microseconds a step of each kernel (or operation, on one thread of a CPU), the longest first."""
-    method = WALKS["sequential_attention"]
-    walk = Walk(stream, 0, options, device, method.make_gate, ALONE, held[0].rows.count)
+    method = STREAMED_METHODS["sequential_attention"]
+    walk = StreamTrial(stream, 0, options, device, method.make_gate, SINGLE_PROCESS, held[0].rows.count)
     phase = method.schedule(2, options)[-1]
     walk.enter()
     on_gpu = device.type == "cuda"

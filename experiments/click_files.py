@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import pyarrow.parquet as pq
 
-from seqatt.data import synthetic
+from seqatt.datasets import synthetic
 
 DATA = ("criteo", "click_log")
 SAMPLE = "criteo_sample.parquet"

@@ -43,7 +43,7 @@ beside 0.3, as far apart as the paper's 0.0001 and 0.1. The best mean of a row i
 lead."""
 
 ABOUT_PLANTED = """\
-On a synthetic log (`seqatt.data.synthetic.click_log`, 60,000 rows to choose from) eight features decide
+On a synthetic log (`seqatt.datasets.synthetic.click_log`, 60,000 rows to choose from) eight features decide
 about clicks, each less than the one before; 31 do nothing. So many of the k chosen are among the eight:"""
 
 

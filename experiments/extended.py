@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from seqatt.data import Split
+from seqatt.datasets import Split
 
 KINDS = ("noise", "copies", "products")
 MOST_REAL = 100  # features kept of a wider table

@@ -93,7 +93,7 @@ def draw(results: Results, folder: Path) -> None:
         chosen, candidates, gains = (first[what][0] for what in ("chosen", "candidates", "gains"))
         by_gain = [candidates[i] for i in np.argsort(-np.asarray(gains), kind="stable")[:TOP]]
         pictures = {"marginal gain": by_gain, "attention logit": candidates[:TOP]}
-        shape = seqatt.data.info(data.partition("/")[0]).image_shape
+        shape = seqatt.datasets.info(data.partition("/")[0]).image_shape
         assert shape is not None
         for axes, (name, best) in zip(panels[2 * number :], pictures.items(), strict=False):
             drawing.picture(axes, shape, [(chosen, drawing.REST), (best, drawing.OURS)])

@@ -33,7 +33,7 @@ def cells(part: Slice) -> list[Cell]:
 
 def insist_on_images(data: Sequence[str]) -> None:
     for name in data:
-        if seqatt.data.info(name).image_shape is None:
+        if seqatt.datasets.info(name).image_shape is None:
             raise ValueError(f"data: {name} holds no images; use mnist, fashion_mnist, coil20 or digits")
 
 
@@ -43,7 +43,7 @@ def run(cell: Cell) -> dict[str, Any]:
 
 def grid(data: str, pixels: list[int]) -> np.ndarray:
     """The image, 1 where a pixel was chosen."""
-    shape = seqatt.data.info(base(data)).image_shape
+    shape = seqatt.datasets.info(base(data)).image_shape
     assert shape is not None
     chosen = np.zeros(shape)
     chosen.flat[pixels] = 1

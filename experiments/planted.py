@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from sklearn.datasets import make_classification
 
-from seqatt.data import Dataset
+from seqatt.datasets import Dataset
 
 ROWS, FEATURES, INFORMATIVE, REDUNDANT = 2_000, 500, 5, 15
 

@@ -50,7 +50,7 @@ def cells(part: Slice) -> list[Cell]:
     draws = [range(first, min(first + TOGETHER, part.seeds)) for first in range(0, part.seeds, TOGETHER)]
     made = []
     for data in part.data or TABLES:
-        seqatt.data.info(data)  # a wrong name is told before any work
+        seqatt.datasets.info(data)  # a wrong name is told before any work
         for name in [f"{data}/{kind}/{percent}" for kind in KINDS for percent in SHARES]:
             for method, options in methods.items():
                 if not part.settings or method in part.settings:

@@ -26,8 +26,8 @@ PLAIN = {
     "surplus": 1.0,
     "replacement": 0,
     "input_dropout": 0.0,
-    "evidence": 0.0,
-    "squash": False,
+    "univariate_test": 0.0,
+    "asinh_inputs": False,
 }
 
 Options = Mapping[str, Any]
@@ -77,7 +77,7 @@ def run_trials(cell: Cell, *, judge: bool = True) -> dict[str, Any]:
 
 
 def choose(
-    split: seqatt.data.Split, task: str, seeds: Sequence[int], options: Options
+    split: seqatt.datasets.Split, task: str, seeds: Sequence[int], options: Options
 ) -> tuple[list[list[int] | None], dict[str, Any]]:
     """Columns in the order chosen, None for all of them, a list a seed."""
     told = dict(options)
@@ -92,7 +92,7 @@ def choose(
 
 
 def score(
-    split: seqatt.data.Split, task: str, seeds: Sequence[int], chosen: Sequence[list[int] | None]
+    split: seqatt.datasets.Split, task: str, seeds: Sequence[int], chosen: Sequence[list[int] | None]
 ) -> list[float]:
     """Test accuracy of one network a trial, R² for regression; those with the same columns train together."""
     found: dict[int, float] = {}
@@ -103,17 +103,17 @@ def score(
     return [round(found[seed], 6) for seed in seeds]
 
 
-def open_data(name: str, seed: int = 0) -> seqatt.data.Dataset:
+def open_data(name: str, seed: int = 0) -> seqatt.datasets.Dataset:
     """A data set by name; the planted problem is another one for every seed."""
     return planted(seed) if name == "planted" else _load(name.partition("/")[0])
 
 
 @lru_cache(maxsize=1)
-def _load(name: str) -> seqatt.data.Dataset:
-    return seqatt.data.load(name)
+def _load(name: str) -> seqatt.datasets.Dataset:
+    return seqatt.datasets.load(name)
 
 
-def _shared_rows(cell: Cell) -> Iterator[tuple[tuple[int, ...], seqatt.data.Split, str]]:
+def _shared_rows(cell: Cell) -> Iterator[tuple[tuple[int, ...], seqatt.datasets.Split, str]]:
     """Training and test rows, and the trials that share them."""
     kind = split_kind(cell.data)
     together = bool(cell.machine) or kind == "official"
@@ -126,7 +126,7 @@ def _shared_rows(cell: Cell) -> Iterator[tuple[tuple[int, ...], seqatt.data.Spli
 def split_kind(name: str) -> Any:
     """How a data set is split: as its name says after a slash, else as its source offers first."""
     base, _, kind = name.partition("/")
-    return kind or ("rows" if base == "planted" else seqatt.data.info(base).splits[0])
+    return kind or ("rows" if base == "planted" else seqatt.datasets.info(base).splits[0])
 
 
 def _insist_on_data(name: str) -> None:
@@ -134,6 +134,6 @@ def _insist_on_data(name: str) -> None:
     base, _, kind = name.partition("/")
     if base == "planted":
         return
-    offered = seqatt.data.info(base).splits
+    offered = seqatt.datasets.info(base).splits
     if kind and kind not in offered:
         raise ValueError(f"data: {base} has no split {kind!r}; it has {' or '.join(map(repr, offered))}")

@@ -13,23 +13,23 @@ from pathlib import Path
 
 import pytest
 
-import seqatt.choosing
-import seqatt.comparison.running
-import seqatt.data
-import seqatt.data.synthetic
+import seqatt.api.evaluate
+import seqatt.api.select
+import seqatt.comparison.compare
+import seqatt.datasets
+import seqatt.datasets.synthetic
 import seqatt.estimators
 import seqatt.feature_selector
-import seqatt.neural.evaluate
 
 LINEAR = ("gram", "omp", "sequential_lasso", "attention", "penalty", "guarantees")
 MODULES = [
-    seqatt.choosing,
-    seqatt.comparison.running,
+    seqatt.api.select,
+    seqatt.comparison.compare,
     seqatt.estimators,
     seqatt.feature_selector,
-    seqatt.neural.evaluate,
-    seqatt.data,
-    seqatt.data.synthetic,
+    seqatt.api.evaluate,
+    seqatt.datasets,
+    seqatt.datasets.synthetic,
     *(import_module(f"seqatt.linear.{name}") for name in LINEAR),
 ]
 README = Path(__file__).parent.parent / "README.md"
@@ -82,8 +82,8 @@ def test_docstring_examples_run(module):
 def test_the_table_of_data_sets_is_the_catalogue():
     row = r"^\| `(\w+)` " + 4 * r"\| ([^|]+) " + r"\|"
     rows = re.findall(row, DATA.read_text(encoding="utf-8"), re.MULTILINE)
-    shown = [row for row in rows if row[0] in seqatt.data.names()]
-    entries = [seqatt.data.info(name) for name in seqatt.data.names()]
+    shown = [row for row in rows if row[0] in seqatt.datasets.names()]
+    entries = [seqatt.datasets.info(name) for name in seqatt.datasets.names()]
     assert shown == [
         (
             entry.name,

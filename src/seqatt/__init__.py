@@ -8,10 +8,14 @@ from typing import TYPE_CHECKING, Any
 from seqatt.version import __version__
 
 if TYPE_CHECKING:
-    from seqatt import data, linear, ray
-    from seqatt.choosing import TrainingDiverged, select, select_trials
-    from seqatt.comparison.result import Comparison
-    from seqatt.comparison.running import compare
+    from seqatt import datasets, linear, ray
+    from seqatt.algorithms.registry import methods
+    from seqatt.api.evaluate import Evaluation, evaluate
+    from seqatt.api.evaluate_files import evaluate_files
+    from seqatt.api.marginal_gains import marginal_gains
+    from seqatt.api.select import TrainingDiverged, select, select_trials
+    from seqatt.comparison.compare import compare
+    from seqatt.comparison.comparison import Comparison
     from seqatt.estimators import (
         LinearAttentionSelector,
         OMPSelector,
@@ -20,15 +24,11 @@ if TYPE_CHECKING:
     )
     from seqatt.feature_selector import FeatureSelector
     from seqatt.layer import SequentialAttention
-    from seqatt.neural.evaluate import Evaluation, evaluate
-    from seqatt.neural.marginal_gains import marginal_gains
-    from seqatt.registry import methods
     from seqatt.selection import Selection
-    from seqatt.stream.judging import evaluate_files
 
-_ROOMS = {
-    "Comparison": "comparison.result",
-    "Evaluation": "neural.evaluate",
+_MODULES = {
+    "Comparison": "comparison.comparison",
+    "Evaluation": "api.evaluate",
     "FeatureSelector": "feature_selector",
     "LinearAttentionSelector": "estimators",
     "OMPSelector": "estimators",
@@ -36,14 +36,14 @@ _ROOMS = {
     "SequentialAttention": "layer",
     "SequentialAttentionSelector": "estimators",
     "SequentialLassoSelector": "estimators",
-    "TrainingDiverged": "choosing",
-    "compare": "comparison.running",
-    "evaluate": "neural.evaluate",
-    "evaluate_files": "stream.judging",
-    "marginal_gains": "neural.marginal_gains",
-    "methods": "registry",
-    "select": "choosing",
-    "select_trials": "choosing",
+    "TrainingDiverged": "api.select",
+    "compare": "comparison.compare",
+    "evaluate": "api.evaluate",
+    "evaluate_files": "api.evaluate_files",
+    "marginal_gains": "api.marginal_gains",
+    "methods": "algorithms.registry",
+    "select": "api.select",
+    "select_trials": "api.select",
 }
 
 __all__ = [
@@ -59,7 +59,7 @@ __all__ = [
     "TrainingDiverged",
     "__version__",
     "compare",
-    "data",
+    "datasets",
     "evaluate",
     "evaluate_files",
     "linear",
@@ -73,11 +73,11 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Public names load what they need when they are first used, so that ``--help`` is quick."""
-    if name in ("data", "linear", "ray"):
+    if name in ("datasets", "linear", "ray"):
         return import_module(f"seqatt.{name}")
-    if name not in _ROOMS:
+    if name not in _MODULES:
         raise AttributeError(f"module 'seqatt' has no attribute {name!r}")
-    value = getattr(import_module(f"seqatt.{_ROOMS[name]}"), name)
+    value = getattr(import_module(f"seqatt.{_MODULES[name]}"), name)
     globals()[name] = value
     return value
 

@@ -1,5 +1,5 @@
 """``python -m seqatt`` is the command line."""
 
-from seqatt.cli import main
+from seqatt.cli.main import main
 
 main()

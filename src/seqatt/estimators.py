@@ -12,13 +12,13 @@ from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from seqatt.choosing import select
+from seqatt.api.select import select
+from seqatt.data.tables.table_data import Groups
+from seqatt.data.tables.target import target_array
 from seqatt.selection import Selection
-from seqatt.source import Groups
-from seqatt.target import target_array
 
 
-class Selector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
+class BaseSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
     """What every selector does: parameters are the options of its ``method``."""
 
     method: str
@@ -89,7 +89,7 @@ class Selector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
 
-class SequentialAttentionSelector(Selector):
+class SequentialAttentionSelector(BaseSelector):
     """Choose features by Sequential Attention, as a scikit-learn selector.
 
     Works in pipelines, searches, ``clone``, pickles and ``set_output``; NaN, categories and sparse
@@ -142,8 +142,8 @@ class SequentialAttentionSelector(Selector):
         surplus: float = 2.0,
         replacement: int | None = None,
         weight_decay: float | None = None,
-        evidence: float | None = None,
-        squash: bool | None = None,
+        univariate_test: float | None = None,
+        asinh_inputs: bool | None = None,
         one_pass: bool = True,
         reset_model: bool = False,
         model: Any = None,
@@ -176,8 +176,8 @@ class SequentialAttentionSelector(Selector):
         self.surplus = surplus
         self.replacement = replacement
         self.weight_decay = weight_decay
-        self.evidence = evidence
-        self.squash = squash
+        self.univariate_test = univariate_test
+        self.asinh_inputs = asinh_inputs
         self.one_pass = one_pass
         self.reset_model = reset_model
         self.model = model
@@ -193,7 +193,7 @@ class SequentialAttentionSelector(Selector):
         self.random_state = random_state
 
 
-class _LinearSelector(Selector):
+class _LinearSelector(BaseSelector):
     def __init__(
         self,
         n_features_to_select: int | float | None = None,

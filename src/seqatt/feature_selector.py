@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from seqatt.estimators import Selector
+from seqatt.estimators import BaseSelector
 
 SAID_ELSEWHERE = {
     "X": "an argument of fit",
@@ -20,7 +20,7 @@ SAID_ELSEWHERE = {
 }
 
 
-class FeatureSelector(Selector):
+class FeatureSelector(BaseSelector):
     """Choose features by any method of ``seqatt.methods()``, as a scikit-learn selector.
 
     Parameters

@@ -10,9 +10,9 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
-from seqatt.neural.masks import closing
-from seqatt.neural.options import AttentionOptions
-from seqatt.neural.schedule import one_pass
+from seqatt.training.masks import additive_mask
+from seqatt.training.options import AttentionOptions
+from seqatt.training.schedule import one_pass
 
 _stepped: weakref.WeakSet[Optimizer] = weakref.WeakSet()
 
@@ -50,10 +50,10 @@ class SequentialAttention(nn.Module):
     """
 
     logits: nn.Parameter
-    kept: Tensor
+    selected_mask: Tensor
     order: Tensor
     steps_done: Tensor
-    owner: Tensor | None
+    feature_of: Tensor | None
 
     def __init__(
         self,
@@ -90,35 +90,35 @@ class SequentialAttention(nn.Module):
             self._ends[done] = phase.take
         self._warm = schedule[0].steps if schedule[0].take == 0 else 0
         self.logits = nn.Parameter(torch.full((num_features,), self._mask.start))
-        self.register_buffer("kept", torch.zeros(num_features, dtype=torch.bool))
+        self.register_buffer("selected_mask", torch.zeros(num_features, dtype=torch.bool))
         self.register_buffer("order", torch.full((k,), -1, dtype=torch.long))
         self.register_buffer("steps_done", torch.zeros((), dtype=torch.long))
-        owner = None if groups is None else torch.as_tensor(groups, dtype=torch.long)
-        if owner is not None and sorted(set(owner.tolist())) != list(range(num_features)):
+        feature_of = None if groups is None else torch.as_tensor(groups, dtype=torch.long)
+        if feature_of is not None and sorted(set(feature_of.tolist())) != list(range(num_features)):
             raise ValueError(f"groups: must name every feature from 0 to {num_features - 1}")
-        self.register_buffer("owner", owner, persistent=False)
+        self.register_buffer("feature_of", feature_of, persistent=False)
         self._find_place()
 
     def forward(self, x: Tensor) -> Tensor:
         weights = self.weights
-        if self.owner is not None:
-            weights = weights[self.owner]
+        if self.feature_of is not None:
+            weights = weights[self.feature_of]
         return x * (weights.to(x.dtype) if x.is_floating_point() else weights)
 
     @property
     def weights(self) -> Tensor:
         """The weight of each feature right now."""
-        kept = self.kept.to(self.logits.dtype)
+        selected_mask = self.selected_mask.to(self.logits.dtype)
         if not self.training:
-            return kept
+            return selected_mask
         # Where the logits say nothing they stay in the graph, with a gradient of zero, because
         # DistributedDataParallel wants one for every parameter.
         if self._warming:
-            return torch.ones_like(kept) + 0 * self.logits
+            return torch.ones_like(selected_mask) + 0 * self.logits
         if self._finished:
-            return kept + 0 * self.logits
-        shares: Tensor = self._mask.weights(self.logits, closing(self.kept, self.logits.dtype))
-        return kept + shares
+            return selected_mask + 0 * self.logits
+        shares: Tensor = self._mask.weights(self.logits, additive_mask(self.selected_mask, self.logits.dtype))
+        return selected_mask + shares
 
     @property
     def selected(self) -> list[int]:
@@ -142,11 +142,11 @@ class SequentialAttention(nn.Module):
         if not take:
             self._find_place()
             return
-        scores = self._mask.score(self.logits.float()).masked_fill(self.kept, -torch.inf)
+        scores = self._mask.score(self.logits.float()).masked_fill(self.selected_mask, -torch.inf)
         best = torch.sort(scores, descending=True, stable=True).indices[:take]
         chosen = len(self.selected)
         self.order[chosen : chosen + take] = best
-        self.kept[best] = True
+        self.selected_mask[best] = True
         self.logits.fill_(self._mask.start)
         self._find_place()
 

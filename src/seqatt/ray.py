@@ -7,14 +7,14 @@ import warnings
 from dataclasses import dataclass
 from typing import Any
 
-from seqatt import choosing
-from seqatt.neural.options import check_flag, check_number, check_seeds, check_whole
-from seqatt.notes import Note, Post, portable, reason
+from seqatt.api import select as choosing
+from seqatt.data.files.errors import SkippedData
+from seqatt.data.files.remote import is_url
+from seqatt.distributed.process_group import RankLost
+from seqatt.distributed.worker_reports import ReportCollector, WorkerReport, find_cause, picklable
 from seqatt.selection import Selection, TrainingDiverged
-from seqatt.stream.failures import SkippedPart
-from seqatt.stream.ranks import RankGone
-from seqatt.stream.remote import is_url
-from seqatt.stream.selecting import read_options
+from seqatt.streaming.select_files import read_options
+from seqatt.training.options import check_flag, check_number, check_seeds, check_whole
 
 __all__ = ["select"]
 
@@ -22,7 +22,7 @@ INSTEAD = {"device": "use_gpu says where to train", "progress": "workers have no
 
 
 @dataclass(frozen=True)
-class Resources:
+class WorkerResources:
     """What is asked of Ray, in its units."""
 
     workers: int
@@ -84,7 +84,7 @@ def select(
     for name, instead in INSTEAD.items():
         if name in options:
             raise TypeError(f"{name}: on Ray {instead}; leave it out")
-    resources = Resources(workers, cpus_per_worker, use_gpu, max_failures)
+    resources = WorkerResources(workers, cpus_per_worker, use_gpu, max_failures)
     check_seeds([seed])
     read_options(method, options)
     if options.get("checkpoint") is not None:
@@ -95,7 +95,7 @@ def select(
     return _answer(notes)
 
 
-def _run(asked: dict[str, Any], resources: Resources, storage: str | None) -> list[Note]:
+def _run(asked: dict[str, Any], resources: WorkerResources, storage: str | None) -> list[WorkerReport]:
     """Every note that was left, whether or not the run came to its end."""
     try:
         import ray
@@ -106,7 +106,7 @@ def _run(asked: dict[str, Any], resources: Resources, storage: str | None) -> li
     if not ray.is_initialized():
         ray.init()
     _warn_if_short(ray.cluster_resources(), resources)
-    post = ray.remote(num_cpus=0)(Post).remote()
+    post = ray.remote(num_cpus=0)(ReportCollector).remote()
     trainer = TorchTrainer(
         _work,
         train_loop_config={"asked": asked, "use_gpu": resources.use_gpu, "post": post},
@@ -124,15 +124,15 @@ def _run(asked: dict[str, Any], resources: Resources, storage: str | None) -> li
         trainer.fit()
     except Exception as error:
         said = " ".join(str(error).split())[:300]
-        lost = RankGone(
+        lost = RankLost(
             f"workers: the run ended before they had an answer ({said}); start again, with resume where "
             "checkpoints are kept, or allow max_failures"
         )
-        return [Note(-1, error=lost), *ray.get(post.read.remote())]
+        return [WorkerReport(-1, error=lost), *ray.get(post.read.remote())]
     return list(ray.get(post.read.remote()))
 
 
-def _warn_if_short(there: dict[str, float], resources: Resources) -> None:
+def _warn_if_short(there: dict[str, float], resources: WorkerResources) -> None:
     """A cluster may grow, so this is no error; but whoever waits should know for what."""
     for what, number in resources.each().items():
         needed, has = number * resources.workers, there.get(what, 0)
@@ -153,7 +153,7 @@ def _work(config: dict[str, Any]) -> None:
     post, asked = config["post"], dict(config["asked"])
     rank = get_context().get_world_rank()
     before = ray.get(post.start.remote(rank))
-    known = reason(ray.get(post.read.remote()))
+    known = find_cause(ray.get(post.read.remote()))
     if isinstance(known, ValueError | TypeError | TrainingDiverged):
         raise known  # it would only go wrong again
     if before and asked.get("checkpoint") is not None:
@@ -166,21 +166,21 @@ def _work(config: dict[str, Any]) -> None:
         except Exception as raised:
             error = raised
     said = [w.message for w in caught if isinstance(w.message, UserWarning)]
-    warned = tuple(m for m in said if rank == 0 or isinstance(m, SkippedPart))
-    note = Note(rank, selection if rank == 0 else None, portable(error), warned)
+    warned = tuple(m for m in said if rank == 0 or isinstance(m, SkippedData))
+    note = WorkerReport(rank, selection if rank == 0 else None, picklable(error), warned)
     ray.get(post.leave.remote(note))
     if error is not None:
         raise error
 
 
-def _answer(notes: list[Note]) -> Selection:
+def _answer(notes: list[WorkerReport]) -> Selection:
     for note in notes:
         for message in note.warned:
             warnings.warn(message, stacklevel=3)
     found = [note.selection for note in notes if note.selection is not None]
     if found:
         return found[-1]
-    failed = reason(notes)
+    failed = find_cause(notes)
     raise failed if failed is not None else RuntimeError("workers: Ray ended them before they had an answer")
 
 

@@ -19,7 +19,7 @@ FORMAT = 1
 MOST_SCORES = 100  # kept of a phase: a table of 50,000 features must not make a file of gigabytes
 
 
-class Layout(Protocol):
+class FeatureLayout(Protocol):
     """How a method's features lead back to the user's: a ``Source``, or files."""
 
     @property
@@ -27,7 +27,7 @@ class Layout(Protocol):
     @property
     def members(self) -> tuple[tuple[int, ...], ...]: ...
     @property
-    def place(self) -> NDArray[np.int64]: ...
+    def user_position(self) -> NDArray[np.int64]: ...
     @property
     def inputs(self) -> tuple[str, ...]: ...
     @property
@@ -35,7 +35,7 @@ class Layout(Protocol):
 
 
 @dataclass
-class Step:
+class PhaseRecord:
     """What one phase of a method saw, in the source's layout of features. No training, no loss."""
 
     steps: int
@@ -56,7 +56,7 @@ class Trace:
 
     order: list[int]
     rest: list[int]
-    steps: list[Step] = field(default_factory=list)
+    steps: list[PhaseRecord] = field(default_factory=list)
     settings: dict[str, Any] = field(default_factory=dict)
 
 
@@ -90,7 +90,7 @@ class Selection:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write as JSON, whole or not at all."""
-        write_whole(Path(path), json.dumps(self.to_dict(), indent=1) + "\n")
+        write_atomically(Path(path), json.dumps(self.to_dict(), indent=1) + "\n")
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Selection:
@@ -137,7 +137,7 @@ class TrainingDiverged(RuntimeError):
 
 
 def make_selection(
-    source: Layout,
+    source: FeatureLayout,
     trace: Trace,
     *,
     method: str,
@@ -147,18 +147,18 @@ def make_selection(
     seconds: float,
 ) -> Selection:
     """A trace, taken from the source's layout back to the user's order of features."""
-    place = source.place
+    user_position = source.user_position
     ranking = np.empty(source.features, dtype=np.int64)
-    ranking[place[trace.order + trace.rest]] = np.arange(1, source.features + 1)
-    back = np.argsort(place)
+    ranking[user_position[trace.order + trace.rest]] = np.arange(1, source.features + 1)
+    back = np.argsort(user_position)
     names = [source.names[f] for f in back]
     members = [list(source.members[f]) for f in back]
     support = np.zeros(source.features, dtype=bool)
-    support[place[trace.order]] = True
+    support[user_position[trace.order]] = True
     return Selection(
         method=method,
         seed=seed,
-        indices=place[trace.order].astype(np.int64),
+        indices=user_position[trace.order].astype(np.int64),
         features=[source.names[f] for f in trace.order],
         scores=np.array([_score_when_taken(trace, f) for f in trace.order], dtype=np.float64),
         ranking=ranking,
@@ -181,7 +181,7 @@ def _score_when_taken(trace: Trace, feature: int) -> float:
     return 0.0
 
 
-def _history(source: Layout, trace: Trace) -> list[dict[str, Any]]:
+def _history(source: FeatureLayout, trace: Trace) -> list[dict[str, Any]]:
     free = np.ones(source.features, dtype=bool)
     history = []
     for step in trace.steps:
@@ -200,7 +200,9 @@ def _history(source: Layout, trace: Trace) -> list[dict[str, Any]]:
     return history
 
 
-def _best_scores(source: Layout, step: Step, free: NDArray[np.bool_]) -> dict[str, float] | None:
+def _best_scores(
+    source: FeatureLayout, step: PhaseRecord, free: NDArray[np.bool_]
+) -> dict[str, float] | None:
     if step.scores is None:
         return None
     candidates = np.flatnonzero(free)
@@ -234,7 +236,7 @@ def describe_environment(device: str) -> dict[str, str]:
     }
 
 
-def write_whole(path: Path, text: str) -> None:
+def write_atomically(path: Path, text: str) -> None:
     """Write next to the place and move over: a reader never sees half a file."""
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:

@@ -8,7 +8,7 @@ import pytest
 from conftest import linear_problem
 
 import seqatt
-from seqatt import registry
+from seqatt.algorithms import registry
 
 METHODS = seqatt.methods()
 CHOOSERS = [name for name in METHODS if name != "random"]

@@ -7,10 +7,10 @@ import torch
 from conftest import linear_problem
 
 import seqatt
-from seqatt.neural.attention import sequential_attention
-from seqatt.neural.options import AttentionOptions
-from seqatt.neural.schedule import Phase
-from seqatt.source import read_source
+from seqatt.algorithms.neural.sequential_attention import sequential_attention
+from seqatt.data.tables.table_data import read_table_data
+from seqatt.training.options import AttentionOptions
+from seqatt.training.schedule import Phase
 
 
 def algorithm_1_by_hand(X: np.ndarray, y: np.ndarray, k: int, steps: int, rate: float) -> list[int]:
@@ -46,7 +46,7 @@ def test_algorithm_1_chooses_what_its_arithmetic_chooses():
     X = rng.normal(size=(200, 6))
     X[:, 2] += X[:, 0]
     y = X @ np.array([3.0, 0, 1, 0, -2, 0.5]) + 0.1 * rng.normal(size=200)
-    source = read_source(X, y)
+    source = read_table_data(X, y)
     expected = algorithm_1_by_hand(
         source.columns.astype(np.float64),
         source.target.values[:, 0].astype(np.float64),
@@ -69,9 +69,9 @@ def test_algorithm_1_chooses_what_its_arithmetic_chooses():
 
 def test_the_choice_is_made_at_the_end_of_a_phase():
     X, y = linear_problem("regression")
-    source = read_source(X, y)
+    source = read_table_data(X, y)
     schedule = (Phase(40, sees="all"), Phase(30, take=1), Phase(30, take=1))
-    options = AttentionOptions(ensemble=1, evidence=0, squash=False)
+    options = AttentionOptions(ensemble=1, univariate_test=0, asinh_inputs=False)
     (trace,) = sequential_attention(
         source, 2, [0], options, torch.device("cpu"), schedule, lambda steps: None
     )

@@ -19,7 +19,7 @@ VISITS = 100_000  # of rows while choosing; the defaults take from two to eight 
 @pytest.mark.data
 @pytest.mark.parametrize("name", list(TITLES))
 def test_better_than_random_features(name):
-    entry = seqatt.data.info(name)
+    entry = seqatt.datasets.info(name)
     if not (Path(os.environ.get("SEQATT_DATA_DIR", "nowhere")) / entry.file).is_file():
         pytest.skip(f"{entry.file} is not in the folder named by SEQATT_DATA_DIR")
     seeds = (0,)

@@ -11,7 +11,7 @@ from seqatt.linear import q_star
 from seqatt.linear.attention import attend
 from seqatt.linear.inputs import make_design, read_blocks
 from seqatt.linear.penalty import norm_of_logits
-from seqatt.linear.remainder import FromRows
+from seqatt.linear.residual import ResidualFromRows
 from seqatt.linear.sequential_lasso import solve
 
 
@@ -19,7 +19,7 @@ def reduced(seed, n=15, d=6):
     rng = np.random.default_rng(seed)
     X, y = rng.normal(size=(n, d)), rng.normal(size=n)
     design, targets, _ = make_design(X, y, None, centre=False, scale=False)
-    return X, y, FromRows(design, targets), read_blocks(None, d)
+    return X, y, ResidualFromRows(design, targets), read_blocks(None, d)
 
 
 def lasso_objective(X, y, chosen, b, penalty):

@@ -23,8 +23,8 @@ import torch
 import torch.distributed as dist
 
 import seqatt
-import seqatt.stream.selecting
-from seqatt.stream import gathering
+import seqatt.streaming.select_files
+from seqatt.streaming.sums import accumulate as gathering
 
 PATIENCE = 5  # seconds that a rank waits for one that was killed before they met
 

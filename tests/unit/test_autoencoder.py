@@ -9,10 +9,10 @@ import torch
 from conftest import linear_problem
 
 import seqatt
-from seqatt.neural.autoencoder import Selector, assign
-from seqatt.neural.options import AutoencoderOptions
-from seqatt.neural.rows import Rows
-from seqatt.source import read_source
+from seqatt.algorithms.neural.concrete_autoencoder import ConcreteAutoencoder, assign
+from seqatt.data.tables.table_data import read_table_data
+from seqatt.training.batch import DeviceTable
+from seqatt.training.options import AutoencoderOptions
 
 CPU = torch.device("cpu")
 
@@ -32,8 +32,8 @@ def test_every_node_on_the_same_feature_still_gives_k():
 
 def test_an_end_with_all_nodes_alike_returns_k_distinct_features():
     X, y = linear_problem("binary", rows=60)
-    source = read_source(X, y)
-    selector = Selector(source, Rows(source, CPU), 3, 10, [0], AutoencoderOptions(), CPU)
+    source = read_table_data(X, y)
+    selector = ConcreteAutoencoder(source, DeviceTable(source, CPU), 3, 10, [0], AutoencoderOptions(), CPU)
     selector.logits[:, :, 5] += 100.0
     trace = selector.traces()[0]
     assert trace.order[0] == 5
@@ -47,13 +47,13 @@ def test_the_written_out_gradient_is_autograds(reconstruct):
     a, c = rng.normal(size=(2, 50))
     frame = pd.DataFrame({"a": a, "b": rng.choice(list("xyz"), 50), "c": c})
     y = (frame["a"] > 0).astype(int)
-    source = read_source(frame, y)
+    source = read_table_data(frame, y)
     options = AutoencoderOptions(hidden=(7,), reconstruct=reconstruct)
-    selector = Selector(source, Rows(source, CPU), 2, 10, [0], options, CPU)
+    selector = ConcreteAutoencoder(source, DeviceTable(source, CPU), 2, 10, [0], options, CPU)
     seen = []
     selector._logit_adam.step = seen.extend
     selector._adam.step = seen.extend
-    selector._feed.load(1)
+    selector._loader.load(1)
     with torch.no_grad():
         selector._train(1)
     logits = selector.logits[0].clone().requires_grad_()
@@ -64,7 +64,7 @@ def test_the_written_out_gradient_is_autograds(reconstruct):
     x = torch.from_numpy(source.columns)
     slot = {0: 0, 1: 0, 2: 1, 3: 2, 4: 0}
     passed = torch.zeros(50, 2, 3)
-    for column, feature in enumerate(source.owner):
+    for column, feature in enumerate(source.feature_of):
         passed[:, :, slot[column]] = passed[:, :, slot[column]] + x[:, column, None] * mixture[:, feature]
     out = torch.relu(passed.flatten(1) @ matrix.T + bias) @ upper.T + last
     if reconstruct:

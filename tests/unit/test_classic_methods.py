@@ -13,7 +13,7 @@ from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.feature_selection import f_classif, f_regression, mutual_info_classif, mutual_info_regression
 
 import seqatt
-from seqatt.classic.options import cores
+from seqatt.algorithms.filters.options import cores
 
 CLASSIC = ["cmim", "mutual_information", "f_test", "forest", "boosting"]
 SMALL = {"forest": {"trees": 30}, "boosting": {"iterations": 20}}
@@ -207,7 +207,7 @@ def test_large_sparse_tables(library, monkeypatch):
     rng = np.random.default_rng(4)
     X = sp.random(300, 60, density=0.3, random_state=rng, format="csr")
     y = (np.asarray(X[:, 40].todense()).ravel() > 0).astype(int)
-    monkeypatch.setattr("seqatt.encoding.DENSE_CELLS", 10)
+    monkeypatch.setattr("seqatt.data.tables.encoding.DENSE_CELLS", 10)
     if library == "scikit-learn":
         with pytest.raises(ValueError, match="booster cannot open a sparse table"):
             seqatt.select(X, y, 1, method="boosting")
@@ -258,7 +258,7 @@ def test_wrong_options_are_told(method, told, says, problem):
 
 
 def test_an_absent_library_is_told_before_any_work(monkeypatch):
-    monkeypatch.setattr("seqatt.classic.options.find_spec", lambda name: None)
+    monkeypatch.setattr("seqatt.algorithms.filters.options.find_spec", lambda name: None)
     with pytest.raises(ValueError, match="lightgbm is not installed; pip install"):
         seqatt.select(object(), None, 2, method="boosting", library="lightgbm")
 

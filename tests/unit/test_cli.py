@@ -21,9 +21,9 @@ import pytest
 from conftest import linear_problem
 
 import seqatt
-from seqatt.command_inputs import settings_of
-from seqatt.files import UnreadableFile, read_file
-from seqatt.holdout import split_rows
+from seqatt.cli.arguments import settings_of
+from seqatt.cli.holdout import split_rows
+from seqatt.data.tables.whole_file import UnreadableFile, read_whole_file
 
 
 def run(*arguments: object, **options) -> subprocess.CompletedProcess[str]:
@@ -84,7 +84,7 @@ def _stream(table: pa.Table, path: Path) -> None:
 )
 def test_every_kind_of_file(frame, tmp_path, name):
     write(frame, tmp_path / name)
-    table = read_file(tmp_path / name)
+    table = read_whole_file(tmp_path / name)
     assert table.column_names == list(frame.columns)
     np.testing.assert_allclose(table.column("f3").to_numpy(), frame["f3"])
 
@@ -215,7 +215,7 @@ def test_unreadable_files(tmp_path, name, content, message):
     if content is not None:
         (tmp_path / name).write_bytes(content)
     with pytest.raises(UnreadableFile, match=message.replace("(", r"\(").replace(")", r"\)")):
-        read_file(tmp_path / name)
+        read_whole_file(tmp_path / name)
 
 
 def test_a_truncated_parquet_file(frame, tmp_path):
@@ -223,7 +223,7 @@ def test_a_truncated_parquet_file(frame, tmp_path):
     whole = (tmp_path / "a.parquet").read_bytes()
     (tmp_path / "a.parquet").write_bytes(whole[: len(whole) // 2])
     with pytest.raises(UnreadableFile, match="cannot be read as a table"):
-        read_file(tmp_path / "a.parquet")
+        read_whole_file(tmp_path / "a.parquet")
 
 
 def test_duplicate_names_in_a_file(tmp_path):
@@ -245,7 +245,7 @@ def test_a_diverged_run_keeps_what_was_found(csv, tmp_path):
 def test_a_rare_class_stays_among_the_rows_to_learn_from(frame, tmp_path):
     rare = frame.assign(label=["rare", *frame["label"][1:]])[:64]
     rare.to_csv(tmp_path / "rare.csv", index=False)
-    labels = read_file(tmp_path / "rare.csv")["label"]
+    labels = read_whole_file(tmp_path / "rare.csv")["label"]
     for seed in range(20):
         assert 0 in split_rows(labels, 0.5, seed)[0]
     done = run(
@@ -299,5 +299,5 @@ def test_help_teaches_and_is_quick():
 
 
 def test_help_does_not_load_torch():
-    code = "import sys, seqatt.cli; sys.exit('torch' in sys.modules)"
+    code = "import sys, seqatt.cli.main; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from conftest import linear_problem
 
 import seqatt
-from seqatt.classic.bins import bin_values
+from seqatt.algorithms.filters.binning import bin_values
 
 
 def conditional(y, x, z, weights) -> float:
@@ -101,11 +101,11 @@ def test_lazy_and_plain_choose_the_same(task, seed):
 
 
 def test_lazy_counts_less(monkeypatch):
-    from seqatt.classic.counts import Counts
+    from seqatt.algorithms.filters.joint_counts import JointCounts
 
     counted = []
-    whole = Counts.information
-    monkeypatch.setattr(Counts, "information", lambda self, *v: counted.append(v) or whole(self, *v))
+    whole = JointCounts.information
+    monkeypatch.setattr(JointCounts, "information", lambda self, *v: counted.append(v) or whole(self, *v))
     X, y = linear_problem("multiclass", features=40)
     tables = []
     for lazy in (True, False):
@@ -175,7 +175,7 @@ def test_sparse_tables_too_large_to_open_give_the_same(monkeypatch):
     X = sp.random(300, 100, density=0.2, random_state=rng, format="csr")
     y = (np.asarray(X[:, 70].todense()).ravel() > 0).astype(int)
     opened = seqatt.select(X, y, 5, method="cmim")
-    monkeypatch.setattr("seqatt.encoding.DENSE_CELLS", 10)
+    monkeypatch.setattr("seqatt.data.tables.encoding.DENSE_CELLS", 10)
     closed = seqatt.select(X, y, 5, method="cmim")
     assert opened.indices[0] == 70
     assert opened.indices.tolist() == closed.indices.tolist()

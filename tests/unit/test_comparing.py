@@ -13,13 +13,14 @@ import torch
 from conftest import linear_problem
 
 import seqatt
-from seqatt import encoding
-from seqatt.choosing import plain
-from seqatt.comparison import checks, running
+from seqatt.algorithms.registry import METHODS, Method, NoOptions
+from seqatt.api.select import plain
+from seqatt.comparison import arguments as checks
+from seqatt.comparison import compare as running
 from seqatt.comparison.splits import hold_out
-from seqatt.registry import METHODS, Method, NoOptions
+from seqatt.data.tables import encoding
+from seqatt.data.tables.table_data import read_table_data
 from seqatt.selection import Trace
-from seqatt.source import read_source
 
 QUICK = ["linear_omp", "random"]
 
@@ -289,7 +290,7 @@ def test_classes_keep_their_shares_and_a_lonely_row_is_learnt_from():
 
 
 def test_the_usual_methods_are_those_registered(small, monkeypatch):
-    source = read_source(*small)
+    source = read_table_data(*small)
     assert checks.usual_methods(source) == list(checks.USUAL)
     assert {"sequential_attention", "random", "all"} <= set(checks.usual_methods(source))
     monkeypatch.delitem(METHODS, "random")
@@ -298,10 +299,10 @@ def test_the_usual_methods_are_those_registered(small, monkeypatch):
 
 def test_the_usual_methods_can_all_cope_with_the_table(small, monkeypatch):
     X, y = small
-    assert "mutual_information" in checks.usual_methods(read_source(X, y))
-    weighed = read_source(X, y, class_weight="balanced")
+    assert "mutual_information" in checks.usual_methods(read_table_data(X, y))
+    weighed = read_table_data(X, y, class_weight="balanced")
     monkeypatch.setattr(encoding, "DENSE_CELLS", 10)
-    large = read_source(sp.csr_array(X.to_numpy()), y)
+    large = read_table_data(sp.csr_array(X.to_numpy()), y)
     for source in (weighed, large):
         names = checks.usual_methods(source)
         assert "mutual_information" not in names

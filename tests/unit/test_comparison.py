@@ -8,16 +8,16 @@ import math
 import pytest
 
 from seqatt import Comparison
-from seqatt.comparison.cell import Cell
 from seqatt.comparison.chart import _spread_out
+from seqatt.comparison.runs import ComparisonRun
 
 
 def comparison(scores: dict[str, list[float | None]], *, metric: str = "accuracy", **settings) -> Comparison:
     """Methods with a score a seed at k = 2; None is a run that failed."""
     cells = [
-        Cell(method, 2, seed, [f"f{seed}", "f9"], {metric: value}, seed + 1.0)
+        ComparisonRun(method, 2, seed, [f"f{seed}", "f9"], {metric: value}, seed + 1.0)
         if value is not None
-        else Cell(method, 2, seed, error="ValueError: no <good>|bad")
+        else ComparisonRun(method, 2, seed, error="ValueError: no <good>|bad")
         for method, values in scores.items()
         for seed, value in enumerate(values)
     ]
@@ -51,10 +51,12 @@ def test_means_deviations_seconds_and_stability_are_those_worked_out_by_hand():
 
 
 def test_stability_is_the_mean_over_pairs():
-    cells = [Cell("a", 2, s, chosen, {"accuracy": 0.5}) for s, chosen in enumerate(["ab", "ab", "bc"])]
+    cells = [
+        ComparisonRun("a", 2, s, chosen, {"accuracy": 0.5}) for s, chosen in enumerate(["ab", "ab", "bc"])
+    ]
     made = comparison({"a": [0.5, 0.5, 0.5]})
     found = Comparison(
-        [Cell(c.method, 2, c.seed, list(c.features), c.metrics) for c in cells], made.settings, {}
+        [ComparisonRun(c.method, 2, c.seed, list(c.features), c.metrics) for c in cells], made.settings, {}
     )
     assert row(found, "a")["stability"] == pytest.approx((1 + 1 / 3 + 1 / 3) / 3)
 
@@ -176,7 +178,9 @@ def test_of_several_k_one_must_be_named():
 def test_the_reason_of_a_failure_and_an_undefined_metric_are_said():
     made = comparison({"a": [0.5, 0.6], "b": [0.4, None]}, metric="auc")
     assert "b failed at k = 2: ValueError: no <good>|bad" in repr(made)
-    cells = [Cell(c.method, 2, c.seed, c.features, {"auc": None, "accuracy": 0.5}) for c in made.cells]
+    cells = [
+        ComparisonRun(c.method, 2, c.seed, c.features, {"auc": None, "accuracy": 0.5}) for c in made.cells
+    ]
     made = Comparison(cells, made.settings, {})
     for text in (repr(made), made.to_markdown(), made._repr_html_()):
         assert "undefined" in text
@@ -251,8 +255,11 @@ def test_another_metric_is_asked_for_by_name():
 
 def test_the_chart_names_every_method_and_is_the_same_each_time():
     one = comparison({"sequential_attention": [0.5, 0.6], "b": [0.4, 0.5], "random": [0.1, 0.2]})
-    cells = [*one.cells, *(Cell(c.method, 8, c.seed, c.features, c.metrics) for c in one.cells)]
-    cells += [Cell("all", 10, 0, [], {"accuracy": 0.9}), Cell("all", 10, 1, [], {"accuracy": 0.8})]
+    cells = [*one.cells, *(ComparisonRun(c.method, 8, c.seed, c.features, c.metrics) for c in one.cells)]
+    cells += [
+        ComparisonRun("all", 10, 0, [], {"accuracy": 0.9}),
+        ComparisonRun("all", 10, 1, [], {"accuracy": 0.8}),
+    ]
     settings = one.settings | {"k": [2, 8], "methods": [*one.settings["methods"], "all"]}
     several = Comparison(cells, settings, {})
     for made in (one, several):

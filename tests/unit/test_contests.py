@@ -17,7 +17,7 @@ from experiments.results_file import Results
 from experiments.running import Cell, Slice, attempt, run_cells
 
 import seqatt
-from seqatt.data import Split
+from seqatt.datasets import Split
 
 
 def by_method(table: np.ndarray) -> dict[str, dict[str, float]]:
@@ -156,9 +156,9 @@ def test_wide_tables_keep_a_hundred_features_and_seeds_draw_others():
     ("kind", "columns", "says"), [("squares", 7, "there is no 'squares'"), ("products", 2, "2 real features")]
 )
 def test_impossible_extensions_are_told(kind, columns, says, split):
-    narrow = split._replace(X_train=split.X_train[:, :columns], X_test=split.X_test[:, :columns])
+    to_features = split._replace(X_train=split.X_train[:, :columns], X_test=split.X_test[:, :columns])
     with pytest.raises(ValueError, match=says):
-        extend(narrow, kind, 0.75, 0)
+        extend(to_features, kind, 0.75, 0)
 
 
 def test_a_slice_of_spurious_columns_runs_end_to_end(tmp_path, capsys):

@@ -16,9 +16,9 @@ from scipy.io import savemat
 from typer.testing import CliRunner
 
 import seqatt
-from seqatt.cli import app
-from seqatt.data.catalogue import CATALOGUE
-from seqatt.data.entry import Original
+from seqatt.cli.main import app
+from seqatt.datasets.catalogue import CATALOGUE
+from seqatt.datasets.entry import PublisherFile
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def test_list_shows_every_set_and_where_it_is(places):
 
 def test_list_as_json_has_licences_citations_and_paths(places):
     rows = {row["name"]: row for row in json.loads(run("list", "--json").stdout)}
-    assert list(rows) == seqatt.data.names()
+    assert list(rows) == seqatt.datasets.names()
     assert rows["mnist"]["where"] == "download"
     assert rows["mnist"]["path"] is None
     assert rows["mice_protein"]["licence"] == "CC BY 4.0"
@@ -122,7 +122,7 @@ def test_fetch_all_gets_what_can_be_had_and_fails_if_one_does(places, monkeypatc
         for name in [n for n, e in CATALOGUE.items() if e.originals]:
             entry = dataclasses.replace(
                 CATALOGUE[name], rows=(8,), features=2, classes=2, parser="matlab", needs=(),
-                originals=(Original(f"{site.url}/{name}.mat"),),
+                originals=(PublisherFile(f"{site.url}/{name}.mat"),),
             )  # fmt: skip
             monkeypatch.setitem(CATALOGUE, name, entry)
         with pytest.warns(UserWarning, match="no checksum of yale.mat is known"):
@@ -136,7 +136,7 @@ def test_fetch_all_gets_what_can_be_had_and_fails_if_one_does(places, monkeypatc
 
 def test_the_commands_load_no_torch(places):
     code = (
-        "import sys; from typer.testing import CliRunner; from seqatt.cli import app; "
+        "import sys; from typer.testing import CliRunner; from seqatt.cli.main import app; "
         "assert CliRunner().invoke(app, ['data', 'list']).exit_code == 0; sys.exit('torch' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

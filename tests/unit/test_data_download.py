@@ -19,9 +19,9 @@ from local_server import serve
 from scipy.io import savemat
 
 import seqatt
-from seqatt.data.catalogue import CATALOGUE
-from seqatt.data.entry import Entry, Original
-from seqatt.data.errors import DataError
+from seqatt.datasets.catalogue import CATALOGUE
+from seqatt.datasets.entry import DatasetEntry, PublisherFile
+from seqatt.datasets.errors import DataError
 
 NOISE = np.random.default_rng(0).normal(size=(40, 500))
 
@@ -49,11 +49,11 @@ def cache(tmp_path, monkeypatch) -> Path:
     return tmp_path / "cache"
 
 
-def add(monkeypatch, url: str, checksum: str | None = None) -> Entry:
+def add(monkeypatch, url: str, checksum: str | None = None) -> DatasetEntry:
     """A set of 40 rows in the catalogue."""
     entry = dataclasses.replace(
         CATALOGUE["yale"], name="noise", rows=(40,), features=500, classes=2,
-        originals=(Original(f"{url}/noise.mat", checksum),),
+        originals=(PublisherFile(f"{url}/noise.mat", checksum),),
     )  # fmt: skip
     monkeypatch.setitem(CATALOGUE, "noise", entry)
     return entry
@@ -67,11 +67,11 @@ def originals(cache: Path) -> Path:
     return cache / "originals" / "noise"
 
 
-def load() -> seqatt.data.Dataset:
+def load() -> seqatt.datasets.Dataset:
     """With a known checksum, or where the note about a new one is not the point."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*no checksum of noise.mat is known.*")
-        return seqatt.data.load("noise")
+        return seqatt.datasets.load("noise")
 
 
 def fails(message: str) -> None:
@@ -95,7 +95,7 @@ def test_a_download_is_kept_as_arrays_and_asked_for_once(site, cache, monkeypatc
 def test_a_first_download_records_its_checksum_and_says_so(site, cache, monkeypatch):
     add(monkeypatch, site.url)
     with pytest.warns(UserWarning, match=f"no checksum of noise.mat is known.*{sha256()}.*recorded"):
-        seqatt.data.load("noise")
+        seqatt.datasets.load("noise")
     assert (originals(cache) / "noise.mat.sha256").read_text() == sha256() + "\n"
 
 
@@ -235,9 +235,9 @@ def test_a_download_that_is_killed_leaves_no_half_file_and_goes_on(site, cache, 
     monkeypatch.setitem(CATALOGUE, "noise", dataclasses.replace(entry, features=5000))
     site.gate.clear()
     code = (
-        "import dataclasses, seqatt; from seqatt.data.catalogue import CATALOGUE as C; "
-        "from seqatt.data.entry import Original; C['noise'] = dataclasses.replace(C['yale'], name='noise', "
-        f"originals=(Original('{site.url}/noise.mat'),)); seqatt.data.load('noise')"
+        "import dataclasses, seqatt; from seqatt.datasets.catalogue import CATALOGUE as C; "
+        "from seqatt.datasets.entry import Original; C['noise'] = dataclasses.replace(C['yale'], name='noise', "
+        f"originals=(Original('{site.url}/noise.mat'),)); seqatt.datasets.load('noise')"
     )
     process = subprocess.Popen([sys.executable, "-c", code], env=os.environ.copy())
     part = originals(cache) / "noise.mat.part"

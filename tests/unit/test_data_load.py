@@ -1,4 +1,4 @@
-"""What ``seqatt.data`` promises about data sets that are on this machine."""
+"""What ``seqatt.datasets`` promises about data sets that are on this machine."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import seqatt
-from seqatt.data.catalogue import CATALOGUE
-from seqatt.data.errors import DataError
+from seqatt.datasets.catalogue import CATALOGUE
+from seqatt.datasets.errors import DataError
 
 BUNDLED = ["iris", "wine", "breast_cancer", "digits", "diabetes"]
 
@@ -47,8 +47,8 @@ def mice(folder, monkeypatch) -> dict[str, np.ndarray]:
 
 @pytest.mark.parametrize("name", BUNDLED)
 def test_scikit_learns_own_come_raw_and_in_full(name):
-    data = seqatt.data.load(name)
-    entry = seqatt.data.info(name)
+    data = seqatt.datasets.load(name)
+    entry = seqatt.datasets.info(name)
     assert data.X.shape == (*entry.rows, entry.features)
     assert len(data.feature_names) == entry.features
     assert data.task == (
@@ -61,7 +61,7 @@ def test_scikit_learns_own_come_raw_and_in_full(name):
 
 @pytest.mark.parametrize("name", list(CATALOGUE))
 def test_every_entry_tells_its_licence_citation_and_size(name):
-    entry = seqatt.data.info(name)
+    entry = seqatt.datasets.info(name)
     assert entry.name == name
     assert entry.title
     assert entry.licence
@@ -72,15 +72,15 @@ def test_every_entry_tells_its_licence_citation_and_size(name):
 
 def test_names_are_those_of_the_catalogue_and_a_wrong_one_gets_a_hint():
     wanted = {"mice_protein", "mnist", "fashion_mnist", "isolet", "coil20", "activity", *BUNDLED}
-    assert wanted < set(seqatt.data.names())
+    assert wanted < set(seqatt.datasets.names())
     with pytest.raises(ValueError, match="no data set 'Fashion-MNIST'; did you mean 'fashion_mnist'"):
-        seqatt.data.load("Fashion-MNIST")
+        seqatt.datasets.load("Fashion-MNIST")
     with pytest.raises(ValueError, match="the names are mice_protein, mnist"):
-        seqatt.data.load("xyzzy")
+        seqatt.datasets.load("xyzzy")
 
 
 def test_values_come_as_they_are_with_nan_for_missing(mice):
-    data = seqatt.data.load("mice_protein")
+    data = seqatt.datasets.load("mice_protein")
     np.testing.assert_array_equal(data.X, mice["X"])
     assert np.isnan(data.X).any()
     assert data.y.dtype == np.int64
@@ -88,7 +88,7 @@ def test_values_come_as_they_are_with_nan_for_missing(mice):
 
 
 def test_the_row_wise_split_shares_mice_and_the_mouse_wise_does_not(mice):
-    data = seqatt.data.load("mice_protein")
+    data = seqatt.datasets.load("mice_protein")
     for seed in range(5):
         train, test = data.split_rows(seed=seed)
         assert sorted([*train, *test]) == list(range(240))
@@ -103,7 +103,7 @@ def test_the_row_wise_split_shares_mice_and_the_mouse_wise_does_not(mice):
 
 
 def test_a_random_split_keeps_classes_in_proportion():
-    data = seqatt.data.load("breast_cancer")
+    data = seqatt.datasets.load("breast_cancer")
     split = data.split(seed=3)
     assert len(split.y_test) == 114
     assert abs(split.y_test.mean() - data.y.mean()) < 0.01
@@ -119,7 +119,7 @@ def test_an_official_split_is_the_sources_and_no_seed_changes_it(folder, monkeyp
         subset_train=np.repeat([1, 2], 26), feature_names=np.array(["f1", "f2"]),
         target_names=np.array(list("ABCDEFGHIJKLMNOPQRSTUVWXYZ")),
     )  # fmt: skip
-    data = seqatt.data.load("isolet")
+    data = seqatt.datasets.load("isolet")
     for seed in (0, 1):
         split = data.split(seed=seed)
         np.testing.assert_array_equal(split.X_train, X[:52])
@@ -132,13 +132,13 @@ def test_an_official_split_is_the_sources_and_no_seed_changes_it(folder, monkeyp
 
 def test_a_split_that_does_not_exist_is_refused():
     with pytest.raises(ValueError, match="kind: wine has no split 'official'; it has 'rows'"):
-        seqatt.data.load("wine").split("official")
+        seqatt.datasets.load("wine").split("official")
 
 
 def test_a_copy_without_mouse_ids_has_no_mouse_wise_split(mice, folder):
     del mice["mouse_id"]
     np.savez(folder / "mice_protein.npz", **mice)
-    data = seqatt.data.load("mice_protein")
+    data = seqatt.datasets.load("mice_protein")
     assert len(data.split().y_test) == 48
     with pytest.raises(ValueError, match="does not tell whose rows are whose"):
         data.split("groups")
@@ -161,7 +161,7 @@ def test_a_copy_without_mouse_ids_has_no_mouse_wise_split(mice, folder):
 def test_a_file_that_is_not_the_data_set_is_refused(mice, folder, change, message):
     np.savez(folder / "mice_protein.npz", **{k: v for k, v in (mice | change).items() if v is not None})
     with pytest.raises(DataError) as caught:
-        seqatt.data.load("mice_protein")
+        seqatt.datasets.load("mice_protein")
     assert message in str(caught.value)
     assert str(caught.value).startswith(str(folder / "mice_protein.npz"))
 
@@ -171,7 +171,7 @@ def test_a_truncated_file_is_refused(mice, folder, keep):
     whole = (folder / "mice_protein.npz").read_bytes()
     (folder / "mice_protein.npz").write_bytes(whole[:keep])
     with pytest.raises(DataError, match=r"cannot be read as a .npz file \(.*\); delete or replace it"):
-        seqatt.data.load("mice_protein")
+        seqatt.datasets.load("mice_protein")
 
 
 def test_a_damaged_file_is_refused(mice, folder):
@@ -179,16 +179,16 @@ def test_a_damaged_file_is_refused(mice, folder):
     whole[1000:1010] = bytes(b ^ 255 for b in whole[1000:1010])
     (folder / "mice_protein.npz").write_bytes(whole)
     with pytest.raises(DataError, match=r"cannot be read as a \.npz file"):
-        seqatt.data.load("mice_protein")
+        seqatt.datasets.load("mice_protein")
 
 
 def test_the_folder_comes_before_the_cache_and_neither_is_needed_of_all(mice, folder, tmp_path):
     cache = tmp_path / "cache"
     cache.mkdir()
     np.savez(cache / "mice_protein.npz", **(mice | {"X": mice["X"] + 1}))
-    np.testing.assert_array_equal(seqatt.data.load("mice_protein").X, mice["X"])
+    np.testing.assert_array_equal(seqatt.datasets.load("mice_protein").X, mice["X"])
     (folder / "mice_protein.npz").unlink()
-    np.testing.assert_array_equal(seqatt.data.load("mice_protein").X, mice["X"] + 1)
+    np.testing.assert_array_equal(seqatt.datasets.load("mice_protein").X, mice["X"] + 1)
 
 
 def test_a_set_without_download_says_where_to_put_it(folder):
@@ -196,19 +196,19 @@ def test_a_set_without_download_says_where_to_put_it(folder):
         "sylva: .*put extra/sylva.npz into the folder named by SEQATT_DATA_DIR, with the keys X, y, feature"
     )
     with pytest.raises(DataError, match=message):
-        seqatt.data.load("sylva")
+        seqatt.datasets.load("sylva")
 
 
 def test_a_folder_that_is_not_there_is_refused(monkeypatch, tmp_path):
     monkeypatch.setenv("SEQATT_DATA_DIR", str(tmp_path / "typo"))
     with pytest.raises(DataError, match=r"SEQATT_DATA_DIR: .*typo is not a folder"):
-        seqatt.data.load("mnist")
-    assert len(seqatt.data.load("iris").y) == 150
+        seqatt.datasets.load("mnist")
+    assert len(seqatt.datasets.load("iris").y) == 150
 
 
 def test_what_is_fitted_is_fitted_on_training_rows_alone(mice):
     """With missing values on both sides: other test rows change nothing for the one that stays."""
-    split = seqatt.data.load("mice_protein").split("groups")
+    split = seqatt.datasets.load("mice_protein").split("groups")
     options = {"seeds": [0], "epochs": 20, "device": "cpu", "task": "multiclass"}
     alone = seqatt.evaluate(*split, **options)
     wild = np.concatenate([split.X_test, np.full((len(split.X_test), 6), 1e9)])
@@ -225,15 +225,15 @@ def test_what_is_fitted_is_fitted_on_training_rows_alone(mice):
 
 
 def test_a_frame_has_the_labels_as_their_source_has_them():
-    frame = seqatt.data.load("wine").frame()
+    frame = seqatt.datasets.load("wine").frame()
     assert list(frame.columns[:2]) == ["alcohol", "malic_acid"]
     assert set(frame["target"]) == {"class_0", "class_1", "class_2"}
-    assert seqatt.data.load("diabetes").frame()["target"].mean() > 100
+    assert seqatt.datasets.load("diabetes").frame()["target"].mean() > 100
 
 
 def test_the_room_loads_when_first_used_and_without_torch():
     code = (
-        "import sys, seqatt; assert 'seqatt.data' not in sys.modules; seqatt.data.load('iris'); "
+        "import sys, seqatt; assert 'seqatt.datasets' not in sys.modules; seqatt.datasets.load('iris'); "
         "sys.exit(bool({'torch', 'pooch', 'requests'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -17,8 +17,8 @@ from PIL import Image
 from scipy.io import savemat
 
 import seqatt
-from seqatt.data.catalogue import CATALOGUE
-from seqatt.data.errors import DataError
+from seqatt.datasets.catalogue import CATALOGUE
+from seqatt.datasets.errors import DataError
 
 RNG = np.random.default_rng(0)
 
@@ -29,7 +29,7 @@ def fetch(tmp_path, monkeypatch):
     monkeypatch.delenv("SEQATT_DATA_DIR", raising=False)
     monkeypatch.setenv("SEQATT_CACHE_DIR", str(tmp_path))
 
-    def load(name: str, files: dict[str, bytes], **size) -> seqatt.data.Dataset:
+    def load(name: str, files: dict[str, bytes], **size) -> seqatt.datasets.Dataset:
         entry = CATALOGUE[name]
         with serve() as site:
             site.files = files
@@ -39,8 +39,8 @@ def fetch(tmp_path, monkeypatch):
             monkeypatch.setitem(CATALOGUE, name, dataclasses.replace(entry, originals=at_home, **size))
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", message=".*no checksum of .* is known.*")
-                first = seqatt.data.load(name)
-        again = seqatt.data.load(name)  # without a server: from the cache
+                first = seqatt.datasets.load(name)
+        again = seqatt.datasets.load(name)  # without a server: from the cache
         np.testing.assert_array_equal(first.X, again.X)
         return again
 
@@ -185,7 +185,7 @@ def test_a_missing_package_is_named_before_any_download(fetch, monkeypatch, name
 
 @pytest.mark.parametrize("name", [n for n, e in CATALOGUE.items() if e.originals])
 def test_every_download_has_a_parser_and_a_sound_address(name):
-    from seqatt.data.parse import PARSERS
+    from seqatt.datasets.parsers import PARSERS
 
     entry = CATALOGUE[name]
     assert entry.parser in PARSERS

@@ -15,25 +15,25 @@ from archives import idx, workbook, zipped
 from PIL import Image
 
 import seqatt
-from seqatt.data.catalogue import CATALOGUE
-from seqatt.data.parse import PARSERS
-from seqatt.data.places import locate
+from seqatt.datasets.catalogue import CATALOGUE
+from seqatt.datasets.locations import locate
+from seqatt.datasets.parsers import PARSERS
 
 pytestmark = pytest.mark.data
 
 
-def load(name: str) -> seqatt.data.Dataset:
+def load(name: str) -> seqatt.datasets.Dataset:
     path = Path(os.environ.get("SEQATT_DATA_DIR", "")) / CATALOGUE[name].file
     if "SEQATT_DATA_DIR" not in os.environ or not path.is_file():
         pytest.skip(f"{CATALOGUE[name].file} is not in the folder named by SEQATT_DATA_DIR")
     assert locate(CATALOGUE[name]).where == "folder"
-    return seqatt.data.load(name)
+    return seqatt.datasets.load(name)
 
 
 @pytest.mark.parametrize("name", [n for n, e in CATALOGUE.items() if not e.bundled])
 def test_every_set_is_as_documented_and_splits(name):
     data = load(name)
-    entry = seqatt.data.info(name)
+    entry = seqatt.datasets.info(name)
     assert data.X.shape == (sum(entry.rows), entry.features)
     assert len(data.target_names) == max(entry.classes, 1)
     for kind in data.splits:

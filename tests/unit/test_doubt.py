@@ -10,11 +10,11 @@ from experiments.planted import planted
 from scipy.stats import norm, pearsonr
 
 import seqatt
-from seqatt import encoding
-from seqatt.neural.doubt import STRANGE, Doubt, by_chance
-from seqatt.neural.evidence import false_findings
-from seqatt.neural.sample import draw
-from seqatt.source import read_source
+from seqatt.data.tables import encoding
+from seqatt.data.tables.table_data import read_table_data
+from seqatt.training.screening.row_sample import draw_sample
+from seqatt.training.screening.score_penalty import UNRELATED_FACTOR, ScorePenalty, chance_correlation_p_value
+from seqatt.training.screening.univariate_test import benjamini_hochberg
 
 
 def table(rows=200, noise=30, seed=0):
@@ -27,8 +27,8 @@ def table(rows=200, noise=30, seed=0):
 
 
 def doubt_of(X, y, **options):
-    source = read_source(X, y, **options)
-    return Doubt(draw(source), np.where(np.arange(source.features) > 0, -1.0, 0.0))
+    source = read_table_data(X, y, **options)
+    return ScorePenalty(draw_sample(source), np.where(np.arange(source.features) > 0, -1.0, 0.0))
 
 
 def test_strangers_to_the_chosen_are_doubted_more():
@@ -36,8 +36,8 @@ def test_strangers_to_the_chosen_are_doubted_more():
     before, after = doubt.given([]), doubt.given([0])
     assert before.tolist() == [0] + [-1] * 32
     np.testing.assert_allclose(after[:3], [0, -1, -1])
-    assert after[3:].mean() < -1 - 0.9 * STRANGE
-    assert after[3:].min() >= -1 - STRANGE
+    assert after[3:].mean() < -1 - 0.9 * UNRELATED_FACTOR
+    assert after[3:].min() >= -1 - UNRELATED_FACTOR
 
 
 def test_a_correlation_is_tested_as_textbooks_do():
@@ -46,7 +46,9 @@ def test_a_correlation_is_tested_as_textbooks_do():
     closest = np.array([min(pearsonr(X[:, c], X[:, f]).pvalue for c in (0, 5)) for f in range(1, 13)])
     closest[4] = pearsonr(X[:, 0], X[:, 5]).pvalue  # a chosen one is held against the other alone
     tests = np.where(np.arange(1, 13) == 5, 1, 2)
-    expected = 1 + STRANGE * (1 - np.minimum(-np.log10(false_findings(1 - (1 - closest) ** tests)), 2) / 2)
+    expected = 1 + UNRELATED_FACTOR * (
+        1 - np.minimum(-np.log10(benjamini_hochberg(1 - (1 - closest) ** tests)), 2) / 2
+    )
     np.testing.assert_allclose(-doubt.given([0, 5])[1:], expected, rtol=0.05)
 
 
@@ -60,21 +62,21 @@ def test_chance_is_what_shuffling_gives(kind):
     skew = np.array((x**3).mean() * (y**3).mean())
     for large in np.quantile(shuffled, [0.98, 0.999]):
         share = np.mean(np.abs(shuffled) >= large - 1e-9)
-        assert share / 4 < by_chance(np.array(large), skew, 200) < 4 * share
+        assert share / 4 < chance_correlation_p_value(np.array(large), skew, 200) < 4 * share
 
 
 def test_categories_of_many_levels_are_not_related_because_two_rare_ones_meet():
     rng = np.random.default_rng(0)
     drawn = {f"c{i}": rng.integers(0, 40, 1000).astype(str) for i in range(8)}
-    source = read_source(pd.DataFrame(drawn), np.arange(1000) % 2)
-    against = Doubt(draw(source), np.full(8, -1.0)).given([0, 1, 2])
-    assert against.mean() < -1 - 0.8 * STRANGE
+    source = read_table_data(pd.DataFrame(drawn), np.arange(1000) % 2)
+    against = ScorePenalty(draw_sample(source), np.full(8, -1.0)).given([0, 1, 2])
+    assert against.mean() < -1 - 0.8 * UNRELATED_FACTOR
 
 
 def test_a_chosen_feature_is_no_relation_of_itself():
     X, y = table()
     doubt = doubt_of(X, y)
-    assert doubt.given([5])[5] == -1 - STRANGE
+    assert doubt.given([5])[5] == -1 - UNRELATED_FACTOR
     assert doubt.given([3, 5])[5] < -2.5
     assert doubt.given([0, 1])[1] == -1
 
@@ -96,8 +98,8 @@ def test_groups_and_categories_are_related_by_any_of_their_columns():
     frame = pd.DataFrame(X, columns=[f"x{i:02}" for i in range(33)])
     frame["z"] = pd.cut(frame["x00"], 4, labels=list("abcd"))
     frame["constant"] = 1.0
-    source = read_source(frame, y, groups={"g": ["x05", "x02"], "h": ["x06", "x07"]})
-    doubt = Doubt(draw(source), np.full(source.features, -1.0))
+    source = read_table_data(frame, y, groups={"g": ["x05", "x02"], "h": ["x06", "x07"]})
+    doubt = ScorePenalty(draw_sample(source), np.full(source.features, -1.0))
     found = dict(zip(source.names, doubt.given([source.names.index("x00")]), strict=True))
     assert found["g"] == found["z"] == -1
     assert found["h"] < -1.5

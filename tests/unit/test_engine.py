@@ -12,18 +12,18 @@ from conftest import linear_problem
 from torch import nn
 
 import seqatt
-from seqatt.neural.gates.attention import Attention
-from seqatt.neural.masks import MASKS, Softmax
-from seqatt.neural.state import State
+from seqatt.training.gates.attention import AttentionGate
+from seqatt.training.masks import MASKS, SoftmaxMask
+from seqatt.training.selection_state import SelectionState
 
 CPU = torch.device("cpu")
 QUICK = {"epochs": 5, "hidden": (8,)}
 
 
-def state(trials: int = 1, features: int = 5, constant: tuple[int, ...] = ()) -> State:
+def state(trials: int = 1, features: int = 5, constant: tuple[int, ...] = ()) -> SelectionState:
     mask = np.zeros(features, dtype=bool)
     mask[list(constant)] = True
-    return State(trials, mask, CPU)
+    return SelectionState(trials, mask, CPU)
 
 
 @pytest.mark.parametrize("features_per_phase", range(1, 9))
@@ -45,7 +45,7 @@ def test_the_first_choice_comes_from_trained_logits():
 
 
 def test_kept_features_weigh_one_and_never_more():
-    gate, chosen = Attention(1, 5, Softmax(), 1e-2, CPU), state()
+    gate, chosen = AttentionGate(1, 5, SoftmaxMask(), 1e-2, CPU), state()
     chosen.take(np.array([[0.0, 3, 1, 2, 0]]), 2)
     gate.logits.copy_(torch.tensor([[9.0, 9, 9, 9, 9]]))
     gate.refresh(chosen)
@@ -64,7 +64,7 @@ def test_a_feature_is_never_chosen_twice_and_ties_go_to_the_lowest_index():
 def test_constant_features_wait_until_nothing_else_is_left():
     chosen = state(constant=(0, 2))
     assert chosen.take(np.array([[9.0, 1, 8, 0, 0.5]]), 3) == [[1, 4, 3]]
-    assert chosen.closed[0, [0, 2]].tolist() == [0, 0]
+    assert chosen.blocked[0, [0, 2]].tolist() == [0, 0]
     assert chosen.take(np.zeros((1, 5)), 2) == [[0, 2]]
 
 
@@ -73,22 +73,22 @@ def test_drop_lets_go_of_the_least_harmful():
     chosen.take(np.array([[5.0, 4, 3, 2, 1]]), 3)
     assert chosen.drop(np.array([[0.9, 0.1, 0.5]]), 1) == [[1]]
     assert chosen.order == [[0, 2]]
-    assert chosen.kept[0].tolist() == [1, 0, 1, 0, 0]
+    assert chosen.selected[0].tolist() == [1, 0, 1, 0, 0]
 
 
 @pytest.mark.parametrize("name", list(MASKS))
 def test_resetting_the_logits_resets_the_optimizers_moments(name):
-    gate, chosen = Attention(1, 5, MASKS[name], 1e-2, CPU), state()
+    gate, chosen = AttentionGate(1, 5, MASKS[name], 1e-2, CPU), state()
     fresh = copy.deepcopy(gate)
     grad = torch.tensor([[1.0, -1, 0.5, 0, 2]])
     for _ in range(7):
         gate.refresh(chosen)
-        gate.learn(grad, chosen)
+        gate.update(grad, chosen)
     assert not torch.equal(gate.logits, fresh.logits)
     gate.reset()
     for one in (gate, fresh):
         one.refresh(chosen)
-        one.learn(grad, chosen)
+        one.update(grad, chosen)
     torch.testing.assert_close(gate.logits, fresh.logits, rtol=0, atol=0)
 
 

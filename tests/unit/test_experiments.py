@@ -21,7 +21,7 @@ from experiments.results_file import COMMITTED, Results
 from experiments.running import ROOT, Cell, Slice, run_cells
 from experiments.variation import jaccard
 
-from seqatt.data import synthetic
+from seqatt.datasets import synthetic
 
 
 def run_slice(folder: Path, *words: str) -> str:
@@ -181,7 +181,7 @@ def test_what_was_not_measured_is_a_dash(tmp_path):
 def test_experiments_use_public_names_alone():
     for path in (ROOT / "experiments").glob("*.py"):
         used = re.findall(r"^\s*(?:from|import) (seqatt\S*)", path.read_text(encoding="utf-8"), re.MULTILINE)
-        assert set(used) <= {"seqatt", "seqatt.data", "seqatt.linear"}, path.name
+        assert set(used) <= {"seqatt", "seqatt.datasets", "seqatt.linear"}, path.name
 
 
 def test_every_experiment_has_its_make_target():

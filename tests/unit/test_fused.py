@@ -19,15 +19,16 @@ if not CUDA:
 pytest.importorskip("triton", reason="Triton is not installed")
 
 import seqatt  # noqa: E402
-from seqatt.neural import fused, lanes  # noqa: E402
-from seqatt.neural.gates.attention import Attention  # noqa: E402
-from seqatt.neural.masks import MASKS, Softmax  # noqa: E402
-from seqatt.neural.noise import Noise  # noqa: E402
-from seqatt.neural.rows import Picked  # noqa: E402
-from seqatt.neural.shape import Shape  # noqa: E402
-from seqatt.neural.stacked import Stacked  # noqa: E402
-from seqatt.neural.state import State  # noqa: E402
-from seqatt.neural.waking import waking  # noqa: E402
+from seqatt.training import build as groups  # noqa: E402
+from seqatt.training.backend.device import start_device  # noqa: E402
+from seqatt.training.batch import IndexedBatch  # noqa: E402
+from seqatt.training.gates.attention import AttentionGate  # noqa: E402
+from seqatt.training.input_dropout import InputDropout  # noqa: E402
+from seqatt.training.masks import MASKS, SoftmaxMask  # noqa: E402
+from seqatt.training.models.architecture import MLPShape  # noqa: E402
+from seqatt.training.models.mlp import MLP  # noqa: E402
+from seqatt.training.selection_state import SelectionState  # noqa: E402
+from seqatt.training.triton import fused
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 DEVICE = torch.device("cuda" if CUDA else "cpu")
@@ -66,67 +67,70 @@ def test_steps_agree_with_the_plain_ones(task, outputs, activation, hidden, weig
     torch.manual_seed(0)
     trials, size, columns = 2, 21, 37
     smoothing = 0.1 if weighted and task != "regression" else 0.0
-    shape = Shape(columns, (hidden,), outputs, activation, smoothing=smoothing)
+    shape = MLPShape(columns, (hidden,), outputs, activation, smoothing=smoothing)
 
     def make(kind):
         return kind(shape, task, [torch.Generator().manual_seed(t) for t in range(trials)], 1e-2, DEVICE)
 
-    plain, fast = make(Stacked), make(fused.FusedMLP)
-    gates = [kind(trials, columns, Softmax(0.7), 1e-2, DEVICE) for kind in (Attention, fused.FusedAttention)]
-    state = State(trials, np.zeros(columns, dtype=bool), DEVICE)
+    plain, fast = make(MLP), make(fused.FusedMLP)
+    gates = [
+        kind(trials, columns, SoftmaxMask(0.7), 1e-2, DEVICE)
+        for kind in (AttentionGate, fused.FusedAttention)
+    ]
+    state = SelectionState(trials, np.zeros(columns, dtype=bool), DEVICE)
     state.take(np.random.default_rng(0).random((trials, columns)), 3)
     table = Table(columns)
-    noise = Noise(0.4, size * columns, DEVICE) if noisy else None
+    noise = InputDropout(0.4, size * columns, DEVICE) if noisy else None
     for gate in gates:
         gate.refresh(state)
     for _ in range(4):
         index = torch.randint(50, (trials, size), device=DEVICE)
         w = torch.rand(trials, size, device=DEVICE) if weighted else None
         places = torch.randint(1000, (trials,), device=DEVICE)
-        batch = Picked(table, index, targets(task, trials, size, outputs), w, None, noise, places)
-        grads = [body.train(batch, gate.weights) for body, gate in zip((plain, fast), gates, strict=True)]
+        batch = IndexedBatch(table, index, targets(task, trials, size, outputs), w, None, noise, places)
+        grads = [model.train(batch, gate.weights) for model, gate in zip((plain, fast), gates, strict=True)]
         torch.testing.assert_close(grads[1], grads[0], rtol=1e-3, atol=1e-6)
         torch.testing.assert_close(fast.last_loss(batch), plain.last_loss(batch), rtol=1e-4, atol=1e-6)
         for gate, grad in zip(gates, grads, strict=True):
-            gate.learn(grad, state)
+            gate.update(grad, state)
         torch.testing.assert_close(gates[1].weights, gates[0].weights, rtol=1e-4, atol=1e-6)
     for one, other in zip(fast.weights + fast.biases, plain.weights + plain.biases, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-4)
 
 
 def test_forgetting_starts_the_bias_corrections_afresh():
-    state = State(1, np.zeros(5, dtype=bool), DEVICE)
-    gate = fused.FusedAttention(1, 5, Softmax(), 1e-2, DEVICE)
+    state = SelectionState(1, np.zeros(5, dtype=bool), DEVICE)
+    gate = fused.FusedAttention(1, 5, SoftmaxMask(), 1e-2, DEVICE)
     fresh = copy.deepcopy(gate)
     grad = torch.tensor([[1.0, -1, 0.5, 0, 2]], device=DEVICE)
     for _ in range(5):
-        gate.learn(grad, state)
+        gate.update(grad, state)
     gate.reset()
     for one in (gate, fresh):
-        one.learn(grad, state)
+        one.update(grad, state)
     assert torch.equal(gate.logits, fresh.logits)
 
 
 def test_what_the_kernels_cannot_do_is_left_to_the_plain_operations():
-    assert fused.serves_body(Shape(784, (67,), 10))
-    assert not fused.serves_body(Shape(784, (67, 30), 10))
-    assert not fused.serves_body(Shape(784, (67,), 10, dropout=0.1))
-    assert not fused.serves_body(Shape(50_000, (67,), 10))
-    assert not fused.serves_body(Shape(784, (67,), 1000))
-    assert fused.serves_gate(Softmax(), 784)
-    assert not fused.serves_gate(MASKS["l1"], 784)
+    assert fused.supports_mlp(MLPShape(784, (67,), 10))
+    assert not fused.supports_mlp(MLPShape(784, (67, 30), 10))
+    assert not fused.supports_mlp(MLPShape(784, (67,), 10, dropout=0.1))
+    assert not fused.supports_mlp(MLPShape(50_000, (67,), 10))
+    assert not fused.supports_mlp(MLPShape(784, (67,), 1000))
+    assert fused.supports_gate(SoftmaxMask(), 784)
+    assert not fused.supports_gate(MASKS["l1"], 784)
 
 
 def test_kernels_are_tried_out_and_done_without_where_they_fail(monkeypatch):
-    shape = Shape(12, (9,), 3)
-    assert fused.body_works(shape, "multiclass", DEVICE)
-    assert fused.body_works(shape, "regression", DEVICE)
+    shape = MLPShape(12, (9,), 3)
+    assert fused.mlp_works(shape, "multiclass", DEVICE)
+    assert fused.mlp_works(shape, "regression", DEVICE)
     assert fused.gate_works(DEVICE)
-    fused.body_works.cache_clear()
+    fused.mlp_works.cache_clear()
     monkeypatch.setattr(fused, "first_product", None)
     with pytest.warns(UserWarning, match="plain operations instead of GPU kernels"):
-        assert not fused.body_works(shape, "multiclass", DEVICE)
-    fused.body_works.cache_clear()
+        assert not fused.mlp_works(shape, "multiclass", DEVICE)
+    fused.mlp_works.cache_clear()
 
 
 def problem(rows=1500, features=60):
@@ -151,7 +155,9 @@ class TestOnAGPU:
     def test_the_choices_are_those_of_the_plain_operations(self, monkeypatch):
         X, y = problem()
         fast = seqatt.select_trials(X, y, 6, seeds=range(3), device="cuda")
-        monkeypatch.setattr(lanes, "waking", lambda device: waking(torch.device("cpu")))  # no kernels there
+        monkeypatch.setattr(
+            groups, "waking", lambda device: start_device(torch.device("cpu"))
+        )  # no kernels there
         plain = seqatt.select_trials(X, y, 6, seeds=range(3), device="cuda")
         assert [s.indices.tolist() for s in fast] == [s.indices.tolist() for s in plain]
 
@@ -164,7 +170,7 @@ class TestOnAGPU:
     def test_recorded_steps_are_the_steps_themselves(self, monkeypatch):
         X, y = problem()
         recorded = seqatt.select(X, y, 6, device="cuda")
-        monkeypatch.setattr(Stacked, "captured", property(lambda s: False, lambda s, v: None), raising=False)
+        monkeypatch.setattr(MLP, "captured", property(lambda s: False, lambda s, v: None), raising=False)
         stepped = seqatt.select(X, y, 6, device="cuda")
         assert [e["scores"] for e in recorded.history] == [e["scores"] for e in stepped.history]
 

@@ -11,14 +11,14 @@ import torch
 from conftest import linear_problem
 
 import seqatt
-from seqatt.neural import candidates
-from seqatt.neural.candidates import LOOKS, Candidates
-from seqatt.neural.lanes import WEIGHTS, Member
-from seqatt.neural.options import GreedyOptions
-from seqatt.neural.rows import Rows
-from seqatt.neural.separate import mlp
-from seqatt.neural.shape import Shape
-from seqatt.source import read_source
+from seqatt.data.tables.table_data import read_table_data
+from seqatt.training import candidates
+from seqatt.training.batch import DeviceTable
+from seqatt.training.build import WEIGHTS, Member
+from seqatt.training.candidates import LOOKS, CandidateModels
+from seqatt.training.models.architecture import MLPShape
+from seqatt.training.models.torch_module import build_mlp
+from seqatt.training.options import GreedyOptions
 
 CPU = torch.device("cpu")
 
@@ -27,7 +27,7 @@ def train_one(source, learns, judged, columns, steps: int, rate: float) -> float
     """One model, in torch's own words; the lowest held-out loss of those looked at."""
     x = torch.from_numpy(source.columns)[:, columns]
     truth = torch.from_numpy(source.target.values)
-    model = mlp(Shape(len(columns), (8,), source.target.outputs))
+    model = build_mlp(MLPShape(len(columns), (8,), source.target.outputs))
     generator = Member(0, 0).generator(WEIGHTS)
     for layer in (model[0], model[2]):
         bound = 1 / math.sqrt(layer.in_features)
@@ -51,8 +51,8 @@ def test_every_round_chooses_what_an_explicit_loop_of_trainings_chooses():
     X, y = linear_problem("multiclass", rows=120, features=6)
     options = {"epochs": 100, "hidden": (8,), "folds": 1}  # all rows in a batch: a step each pass
     selection = seqatt.select(X, y, 3, method="greedy", device="cpu", **options)
-    source = read_source(X, y)
-    made = Candidates(source, Rows(source, CPU), 0, GreedyOptions(**options), CPU)
+    source = read_table_data(X, y)
+    made = CandidateModels(source, DeviceTable(source, CPU), 0, GreedyOptions(**options), CPU)
     learns, judged = made._learns[0], made._judged[0]
     assert made.steps == 100
     chosen: list[int] = []
@@ -72,8 +72,8 @@ def test_every_round_chooses_what_an_explicit_loop_of_trainings_chooses():
 def test_settings_have_the_batch_that_models_were_trained_on(rows, asked, batch):
     X, y = linear_problem("regression", rows=rows)
     told = {"epochs": 2, "hidden": (4,), "batch_size": asked}
-    source = read_source(X, y)
-    made = Candidates(source, Rows(source, CPU), 0, GreedyOptions(**told), CPU)
+    source = read_table_data(X, y)
+    made = CandidateModels(source, DeviceTable(source, CPU), 0, GreedyOptions(**told), CPU)
     settings = seqatt.select(X, y, 1, method="greedy", device="cpu", **told).settings
     assert settings["batch_size"] == made._batch_size == batch
     assert settings["steps"] == made.steps
@@ -83,7 +83,7 @@ def test_settings_have_the_batch_that_models_were_trained_on(rows, asked, batch)
 def test_blocks_of_candidates_change_nothing(monkeypatch, at_once):
     X, y = linear_problem("regression", rows=80)
     whole = seqatt.marginal_gains(X, y, [1], epochs=30, device="cpu")
-    monkeypatch.setattr(candidates.Candidates, "_at_once", lambda self, columns: at_once)
+    monkeypatch.setattr(candidates.CandidateModels, "_at_once", lambda self, columns: at_once)
     parts = seqatt.marginal_gains(X, y, [1], epochs=30, device="cpu")
     np.testing.assert_allclose(parts, whole, rtol=1e-4, atol=1e-6)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from seqatt.neural.hier_prox import hier_prox
+from seqatt.algorithms.neural.hier_prox import hier_prox
 
 TRIALS, OUTPUTS, HIDDEN, COLUMNS = 2, 3, 9, 40
 
@@ -61,12 +61,12 @@ def test_a_large_penalty_takes_a_feature_out_and_a_small_one_does_not():
 
 def test_a_feature_of_several_columns_is_one_problem():
     skip, layer = targets(3)
-    owner = torch.tensor([0] * 7 + [1] + [2] * (COLUMNS - 8))
+    feature_of = torch.tensor([0] * 7 + [1] + [2] * (COLUMNS - 8))
     penalty = torch.full((TRIALS, 3), 2.0, dtype=torch.float64)
     joined = skip.clone(), layer.clone()
-    r = hier_prox(*joined, penalty, 10.0, owner)
+    r = hier_prox(*joined, penalty, 10.0, feature_of)
     for feature in range(3):
-        mine = owner == feature
+        mine = feature_of == feature
         flat = [tensor[:, :, mine].flatten(1).unsqueeze(2).clone() for tensor in (skip, layer)]
         alone = hier_prox(*flat, penalty[:, :1], 10.0)
         torch.testing.assert_close(r[:, feature : feature + 1], alone)

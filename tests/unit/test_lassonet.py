@@ -9,18 +9,18 @@ import torch
 from conftest import linear_problem
 
 import seqatt
-from seqatt.neural import lassonet
-from seqatt.neural.lassonet import Path
-from seqatt.neural.options import LassoNetOptions
-from seqatt.neural.rows import Rows
-from seqatt.source import read_source
+from seqatt.algorithms.neural import lassonet
+from seqatt.algorithms.neural.lassonet import LassoNetPath
+from seqatt.data.tables.table_data import read_table_data
+from seqatt.training.batch import DeviceTable
+from seqatt.training.options import LassoNetOptions
 
 CPU = torch.device("cpu")
 
 
-def make_path(X, y, k=2, steps=40, **options) -> Path:
-    source = read_source(X, y)
-    return Path(source, Rows(source, CPU), k, steps, [3], LassoNetOptions(**options), CPU)
+def make_path(X, y, k=2, steps=40, **options) -> LassoNetPath:
+    source = read_table_data(X, y)
+    return LassoNetPath(source, DeviceTable(source, CPU), k, steps, [3], LassoNetOptions(**options), CPU)
 
 
 @pytest.mark.parametrize("task", ["binary", "multiclass", "multilabel", "regression"])
@@ -29,7 +29,7 @@ def test_without_a_penalty_it_is_the_plain_network_with_a_skip_connection(monkey
     monkeypatch.setattr(lassonet, "DENSE", 1.0)
     X, y = linear_problem(task, rows=80)
     path = make_path(X, y, hidden=(6, 5), activation=activation)
-    source = read_source(X, y)
+    source = read_table_data(X, y)
     outputs = source.target.outputs
     layers = [torch.nn.Linear(8, 6), torch.nn.Linear(6, 5), torch.nn.Linear(5, outputs)]
     skip = torch.nn.Linear(8, outputs, bias=False)
@@ -78,14 +78,14 @@ def test_a_category_leaves_with_all_its_columns():
     kind = rng.choice(list("abcd"), 300)
     frame = pd.DataFrame({f"noise {i}": rng.normal(size=300) for i in range(5)} | {"kind": kind})
     y = np.isin(kind, ["a", "d"]).astype(int)
-    source = read_source(frame, y)
-    path = Path(source, Rows(source, CPU), 1, 2000, [0], LassoNetOptions(), CPU)
+    source = read_table_data(frame, y)
+    path = LassoNetPath(source, DeviceTable(source, CPU), 1, 2000, [0], LassoNetOptions(), CPU)
     with torch.no_grad():
         for _ in path.steps():
             pass
     assert source.names[path.traces()[0].order[0]] == "kind"
     out = path._lengths[0] == 0
-    columns = out[torch.from_numpy(source.owner)]
+    columns = out[torch.from_numpy(source.feature_of)]
     assert columns.any()
     assert not path.first[0][:, columns].any()
 

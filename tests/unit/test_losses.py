@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from seqatt.neural.losses import LOSSES, plain_rows
+from seqatt.training.models.losses import LOSSES, autograd_loss
 
 
 def targets(task: str, outputs: int) -> torch.Tensor:
@@ -19,7 +19,7 @@ def test_rows_and_gradients_agree_with_torch(task, outputs):
     y = targets(task, outputs)
     generator = torch.Generator().manual_seed(2)
     out = torch.randn(2, 9, outputs, generator=generator, dtype=torch.float64, requires_grad=True)
-    expected = torch.stack([plain_rows(task, out[t], y[t]) for t in range(2)])
+    expected = torch.stack([autograd_loss(task, out[t], y[t]) for t in range(2)])
     (slope,) = torch.autograd.grad(expected.sum(), out)
     with torch.no_grad():
         torch.testing.assert_close(LOSSES[task].rows(out, y), expected)
@@ -30,4 +30,4 @@ def test_a_binary_target_may_have_two_outputs():
     one = torch.tensor([[0.7], [-0.2]])
     two = torch.cat([torch.zeros_like(one), one], 1)
     y = torch.tensor([[1.0], [0.0]])
-    torch.testing.assert_close(plain_rows("binary", one, y), plain_rows("binary", two, y))
+    torch.testing.assert_close(autograd_loss("binary", one, y), autograd_loss("binary", two, y))

@@ -3,9 +3,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seqatt.neural.masks import MASKS, Softmax, closing
+from seqatt.training.masks import MASKS, SoftmaxMask, additive_mask
 
-ALL = [*MASKS.values(), Softmax(temperature=0.3)]
+ALL = [*MASKS.values(), SoftmaxMask(temperature=0.3)]
 seeds = st.integers(0, 10_000)
 sizes = st.integers(2, 40)
 
@@ -24,7 +24,7 @@ def draw(seed: int, size: int) -> tuple[torch.Tensor, torch.Tensor]:
 @settings(max_examples=30, deadline=None)
 def test_weights_are_positive_and_barred_features_have_none(mask, seed, size):
     logits, barred = draw(seed, size)
-    weights = mask.weights(logits, closing(barred, logits.dtype))
+    weights = mask.weights(logits, additive_mask(barred, logits.dtype))
     assert (weights >= 0).all()
     assert (weights[barred] == 0).all()
     assert (weights[~barred] > 0).all()
@@ -36,7 +36,7 @@ def test_weights_are_positive_and_barred_features_have_none(mask, seed, size):
 def test_normalised_weights_share_one(mask, seed, size):
     logits, barred = draw(seed, size)
     torch.testing.assert_close(
-        mask.weights(logits, closing(barred, logits.dtype)).sum(1), torch.ones(2).double()
+        mask.weights(logits, additive_mask(barred, logits.dtype)).sum(1), torch.ones(2).double()
     )
 
 
@@ -46,7 +46,7 @@ def test_normalised_weights_share_one(mask, seed, size):
 def test_the_written_out_gradient_is_autograds(mask, seed, size):
     logits, barred = draw(seed, size)
     logits.requires_grad_()
-    weights = mask.weights(logits, closing(barred, logits.dtype))
+    weights = mask.weights(logits, additive_mask(barred, logits.dtype))
     upstream = torch.randn(weights.shape, dtype=weights.dtype)
     (expected,) = torch.autograd.grad(weights, logits, upstream)
     with torch.no_grad():
@@ -59,13 +59,13 @@ def test_softmax_is_equation_1():
     barred = torch.tensor([[False, True, False, False]])
     powers = torch.exp(torch.tensor([0.5, 2.0, 0.0]))
     expected = powers / powers.sum()
-    actual = Softmax().weights(logits, closing(barred, logits.dtype))[0]
+    actual = SoftmaxMask().weights(logits, additive_mask(barred, logits.dtype))[0]
     torch.testing.assert_close(actual[[0, 2, 3]], expected)
 
 
 def test_choices_survive_weights_that_underflow_to_a_tie():
     logits = torch.tensor([[0.0, -200.0, -300.0]])
-    weights = Softmax().weights(logits, torch.zeros(1, 3))
+    weights = SoftmaxMask().weights(logits, torch.zeros(1, 3))
     assert weights[0, 1] == weights[0, 2] == 0
-    scores = Softmax().score(logits)
+    scores = SoftmaxMask().score(logits)
     assert scores[0, 1] > scores[0, 2]

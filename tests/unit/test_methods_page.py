@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import seqatt
-from seqatt.registry import METHODS
+from seqatt.algorithms.registry import METHODS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "methods.md").read_text(encoding="utf-8")
 

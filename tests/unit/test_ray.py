@@ -16,10 +16,10 @@ import pytest
 from pyarrow import parquet as pq
 
 import seqatt
-from seqatt.data.synthetic import click_log
-from seqatt.notes import Note, portable, reason
-from seqatt.ray import Resources, _warn_if_short
-from seqatt.stream.ranks import RankGone
+from seqatt.datasets.synthetic import click_log
+from seqatt.distributed.process_group import RankLost
+from seqatt.distributed.worker_reports import WorkerReport, find_cause, picklable
+from seqatt.ray import WorkerResources, _warn_if_short
 
 QUICK = {"k": 2, "hidden": (8,), "batch_size": 32, "look": 500}
 
@@ -148,25 +148,28 @@ def test_bad_input_is_refused_before_ray_is_asked_for(monkeypatch, given, said):
 
 def test_who_waits_for_a_larger_cluster_is_told():
     with pytest.warns(UserWarning, match="8 of them need 16 CPUs and the cluster has 2"):
-        _warn_if_short({"CPU": 2.0}, Resources(8, 2, False, 0))
+        _warn_if_short({"CPU": 2.0}, WorkerResources(8, 2, False, 0))
     with pytest.warns(UserWarning, match="1 of them need 1 GPUs and the cluster has 0"):
-        _warn_if_short({"CPU": 2.0}, Resources(1, 1, True, 0))
+        _warn_if_short({"CPU": 2.0}, WorkerResources(1, 1, True, 0))
 
 
 def test_an_error_arrives_from_another_process_with_all_it_has():
     diverged = seqatt.TrainingDiverged("the loss is no number", [])
-    arrived = pickle.loads(pickle.dumps(portable(diverged)))
+    arrived = pickle.loads(pickle.dumps(picklable(diverged)))
     assert type(arrived) is seqatt.TrainingDiverged
     assert (str(arrived), arrived.selections) == ("the loss is no number", [])
 
     class Here(Exception):
         pass
 
-    assert str(portable(Here("lost on the way"))) == "Here: lost on the way"
+    assert str(picklable(Here("lost on the way"))) == "Here: lost on the way"
 
 
 def test_of_several_reasons_the_one_that_is_none_of_another_rank_counts():
-    gone, full = RankGone("another rank could not go on"), OSError("no room")
-    assert reason([Note(0, error=gone), Note(1, error=full), Note(-1, error=gone)]) is full
-    assert reason([Note(0, error=gone), Note(1)]) is gone
-    assert reason([Note(0)]) is None
+    gone, full = RankLost("another rank could not go on"), OSError("no room")
+    assert (
+        find_cause([WorkerReport(0, error=gone), WorkerReport(1, error=full), WorkerReport(-1, error=gone)])
+        is full
+    )
+    assert find_cause([WorkerReport(0, error=gone), WorkerReport(1)]) is gone
+    assert find_cause([WorkerReport(0)]) is None

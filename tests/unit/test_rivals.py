@@ -14,11 +14,11 @@ from scipy import sparse
 from torch import nn
 
 import seqatt
-from seqatt.neural import rival
-from seqatt.neural.budget import default_steps
-from seqatt.neural.options import StochasticGatesOptions
-from seqatt.neural.rivals import RIVALS
-from seqatt.source import read_source
+from seqatt.algorithms.neural import gated_method as rival
+from seqatt.algorithms.neural.rivals import RIVALS
+from seqatt.data.tables.table_data import read_table_data
+from seqatt.training.defaults import default_steps
+from seqatt.training.options import StochasticGatesOptions
 
 QUICK = {"epochs": 5, "hidden": (8,)}
 PENALISED = [name for name, rival in RIVALS.items() if rival.strengths(5)]
@@ -108,7 +108,7 @@ def test_strengths_that_all_diverge_are_reported_with_a_selection_a_seed(method)
 
 
 def test_a_strength_that_diverges_loses():
-    source = read_source(*linear_problem("regression", rows=60))
+    source = read_table_data(*linear_problem("regression", rows=60))
     options = StochasticGatesOptions(**QUICK)
     its = replace(RIVALS["stochastic_gates"], strengths=lambda k: (float("inf"), 0.1))
     plan = rival.plan(its, source, 2, options)

@@ -1,12 +1,12 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seqatt.neural.schedule import algorithm_1, cooling, one_pass, split, takes
+from seqatt.training.schedule import algorithm_1, cosine_schedule, one_pass, split_evenly, takes_per_phase
 
 
 @given(total=st.integers(0, 10_000), parts=st.integers(1, 300))
 def test_split_is_exact_and_even(total, parts):
-    shares = split(total, parts)
+    shares = split_evenly(total, parts)
     assert sum(shares) == total
     assert len(shares) == parts
     assert max(shares) - min(shares) <= 1
@@ -15,8 +15,8 @@ def test_split_is_exact_and_even(total, parts):
 @given(k=st.integers(1, 200), data=st.data())
 def test_takes_add_up_to_k_for_every_number_a_phase(k, data):
     each = data.draw(st.integers(1, k))
-    assert sum(takes(k, each)) == k
-    assert all(1 <= take <= each for take in takes(k, each))
+    assert sum(takes_per_phase(k, each)) == k
+    assert all(1 <= take <= each for take in takes_per_phase(k, each))
 
 
 @given(
@@ -54,7 +54,7 @@ def test_algorithm_1_trains_a_fresh_model_in_full_for_every_choice():
 
 
 def test_cooling_ends_slower_than_it_began():
-    schedule = cooling(1003)
+    schedule = cosine_schedule(1003)
     assert sum(phase.steps for phase in schedule) == 1003
     rates = [phase.rate for phase in schedule]
     assert rates == sorted(rates, reverse=True)

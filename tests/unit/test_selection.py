@@ -7,7 +7,7 @@ import pytest
 from conftest import linear_problem
 
 import seqatt
-from seqatt.selection import write_whole
+from seqatt.selection import write_atomically
 
 
 @pytest.fixture(scope="module")
@@ -41,14 +41,14 @@ def test_anything_else_is_refused(content, tmp_path):
 
 def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
     path = tmp_path / "s.json"
-    write_whole(path, "old")
+    write_atomically(path, "old")
 
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match="No space"):
-        write_whole(path, "new")
+        write_atomically(path, "new")
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
 

@@ -9,9 +9,9 @@ import scipy.sparse as sp
 from torch import nn
 
 import seqatt
-from seqatt import encoding
-from seqatt.neural.squash import squashed
-from seqatt.source import read_source
+from seqatt.data.tables import encoding
+from seqatt.data.tables.table_data import read_table_data
+from seqatt.training.screening.asinh import asinh_columns
 
 
 def skewed(rows=120, features=6, seed=0):
@@ -24,7 +24,7 @@ def skewed(rows=120, features=6, seed=0):
 def test_numbers_become_their_inverse_hyperbolic_sine(weighted):
     X, y = skewed()
     weights = np.random.default_rng(1).random(len(X)) if weighted else None
-    columns = squashed(read_source(X, y, sample_weight=weights)).columns
+    columns = asinh_columns(read_table_data(X, y, sample_weight=weights)).columns
     standard = (X - np.average(X, axis=0, weights=weights)) / np.sqrt(
         np.cov(X.T, aweights=weights, ddof=0).diagonal()
     )
@@ -36,10 +36,10 @@ def test_numbers_become_their_inverse_hyperbolic_sine(weighted):
 
 def test_chunks_and_one_go_give_the_same(monkeypatch):
     X, y = skewed(rows=1000)
-    source = read_source(X, y)
-    whole = squashed(source).columns
+    source = read_table_data(X, y)
+    whole = asinh_columns(source).columns
     monkeypatch.setattr(encoding, "CHUNK_CELLS", 6 * 16)
-    np.testing.assert_allclose(squashed(source).columns, whole, atol=1e-5)
+    np.testing.assert_allclose(asinh_columns(source).columns, whole, atol=1e-5)
 
 
 def test_categories_missing_marks_and_constant_columns_stay():
@@ -54,17 +54,17 @@ def test_categories_missing_marks_and_constant_columns_stay():
             "e": np.arange(120) % 2,
         }
     )
-    source = read_source(frame, y, missing_indicator=True)
-    columns = squashed(source).columns
+    source = read_table_data(frame, y, missing_indicator=True)
+    columns = asinh_columns(source).columns
     changed = np.abs(columns - source.columns).max(0) > 1e-5
     assert changed.tolist() == [True, False, False, False, True, False, False, False]
-    assert source.owner.tolist() == [0, 1, 1, 1, 2, 2, 3, 4]
+    assert source.feature_of.tolist() == [0, 1, 1, 1, 2, 2, 3, 4]
 
 
 def test_a_missing_number_stays_at_the_mean():
     X, y = skewed(rows=2000)
     X[np.random.default_rng(1).random(2000) < 0.3, 1] = np.nan
-    columns = squashed(read_source(X, y)).columns
+    columns = asinh_columns(read_table_data(X, y)).columns
     there = ~np.isnan(X[:, 1])
     assert (columns[~there, 1] == 0).all()
     assert columns[there, 1].mean() == pytest.approx(0, abs=1e-5)
@@ -75,17 +75,17 @@ def test_a_table_too_sparse_to_open_gives_what_an_open_one_does(monkeypatch):
     X = sp.random(60, 500, 0.05, random_state=0, format="csr", data_rvs=lambda n: np.exp(np.arange(n) % 7))
     y = np.arange(60) % 2
     weights = np.random.default_rng(0).random(60)
-    opened = squashed(read_source(X.toarray(), y, sample_weight=weights))
+    opened = asinh_columns(read_table_data(X.toarray(), y, sample_weight=weights))
     monkeypatch.setattr(encoding, "DENSE_CELLS", 0)
-    closed = squashed(read_source(X, y, sample_weight=weights))
+    closed = asinh_columns(read_table_data(X, y, sample_weight=weights))
     np.testing.assert_allclose(closed.columns.open(np.arange(60)), opened.columns, atol=1e-4)
 
 
 def test_the_users_table_is_not_touched():
     X, y = skewed()
-    source = read_source(X, y)
+    source = read_table_data(X, y)
     before = source.columns.copy()
-    squashed(source)
+    asinh_columns(source)
     np.testing.assert_array_equal(source.columns, before)
 
 
@@ -93,21 +93,21 @@ def test_ones_own_model_a_linear_one_and_the_papers_algorithm_see_numbers_as_the
     X, y = skewed(rows=40, features=41)
 
     def told(**options):
-        return seqatt.select(X, y, 2, epochs=2, **options).settings["squash"]
+        return seqatt.select(X, y, 2, epochs=2, **options).settings["asinh_inputs"]
 
     assert told()
     assert not told(hidden=())
     assert not told(one_pass=False)
     assert not told(model=lambda columns, outputs: nn.Linear(columns, outputs))
-    assert told(hidden=(), squash=True)
-    assert not told(squash=False)
+    assert told(hidden=(), asinh_inputs=True)
+    assert not told(asinh_inputs=False)
     X = X[:, :40]
     assert not told()
 
 
 def test_it_must_be_yes_or_no():
     with pytest.raises(TypeError, match="squash: must be True or False, got 1"):
-        seqatt.select(*skewed(), 2, squash=1)
+        seqatt.select(*skewed(), 2, asinh_inputs=1)
 
 
 def test_skewed_features_are_found_among_skewed_noise():
@@ -116,7 +116,7 @@ def test_skewed_features_are_found_among_skewed_noise():
     y = drawn[:, :3].sum(1) + 0.3 * rng.normal(size=80) > 0
 
     def found(**options):
-        trials = seqatt.select_trials(np.exp(2 * drawn), y, 3, seeds=range(3), evidence=0, **options)
+        trials = seqatt.select_trials(np.exp(2 * drawn), y, 3, seeds=range(3), univariate_test=0, **options)
         return sum(int((trial.indices < 3).sum()) for trial in trials)
 
-    assert found() > found(squash=False)
+    assert found() > found(asinh_inputs=False)

@@ -12,17 +12,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from seqatt.stream import windows
-from seqatt.stream.ahead import AHEAD, abreast, read_ahead, readers
-from seqatt.stream.batches import Batch, Batches, Mixing, Reader
-from seqatt.stream.files import Part
-from seqatt.stream.pieces import Piece
-from seqatt.stream.rows import Rows
+from seqatt.data.files import shuffle as windows
+from seqatt.data.files.file_set import RowGroup
+from seqatt.data.files.loader import FileBatch, FileLoader, RowReader, ShuffleSettings
+from seqatt.data.files.prefetch import PREFETCHED_BLOCKS, prefetch, prefetch_parallel, reader_threads
+from seqatt.data.files.rows import EncodedRows
+from seqatt.data.files.shards import ShardSlice
 
 
-def rows(first: int, count: int) -> Rows:
+def rows(first: int, count: int) -> EncodedRows:
     ids = np.arange(first, first + count)
-    return Rows(
+    return EncodedRows(
         ids[:, None].astype(np.float32),
         ids[:, None].astype(np.int32),
         ids.astype(np.float32),
@@ -30,14 +30,14 @@ def rows(first: int, count: int) -> Rows:
     )
 
 
-def parts(sizes: list[int], known: bool = True) -> tuple[Part, ...]:
-    return tuple(Part(Path(str(i)), i, n if known else None, 10 * n) for i, n in enumerate(sizes))
+def parts(sizes: list[int], known: bool = True) -> tuple[RowGroup, ...]:
+    return tuple(RowGroup(Path(str(i)), i, n if known else None, 10 * n) for i, n in enumerate(sizes))
 
 
 def reader(sizes: list[int], block: int):
     starts = np.cumsum([0, *sizes])
 
-    def read(piece: Piece, skip: int) -> Iterator[tuple[Rows, float]]:
+    def read(piece: ShardSlice, skip: int) -> Iterator[tuple[EncodedRows, float]]:
         size = sizes[piece.part.group]
         for start in range(0, size, block):
             stop = min(start + block, size)
@@ -52,12 +52,12 @@ def reader(sizes: list[int], block: int):
 
 def passes(
     sizes: list[int], *, block: int = 50, known: bool = True, position: Any = None, **mixing: Any
-) -> Batches:
-    source = Reader(parts(sizes, known), reader(sizes, block), rows(0, 0))
-    return Batches(source, Mixing(**{"seed": 0} | mixing), position=position)
+) -> FileLoader:
+    source = RowReader(parts(sizes, known), reader(sizes, block), rows(0, 0))
+    return FileLoader(source, ShuffleSettings(**{"seed": 0} | mixing), position=position)
 
 
-def ids(batches: Iterable[Batch]) -> list[int]:
+def ids(batches: Iterable[FileBatch]) -> list[int]:
     return [row for batch in batches for row in batch.rows.places[:, 0].tolist()]
 
 
@@ -90,16 +90,16 @@ def test_rows_mix_within_a_window_and_windows_take_them_all():
 def test_the_buffer_and_what_is_read_ahead_are_bounded():
     made = 0
 
-    def read(piece: Piece, skip: int) -> Iterator[tuple[Rows, float]]:
+    def read(piece: ShardSlice, skip: int) -> Iterator[tuple[EncodedRows, float]]:
         nonlocal made
         for start in range(0, 100_000, 100):
             made += 100
             yield rows(start, 100), 0.0
 
     buffer, taken = 1_000, 0
-    for batch in Batches(Reader(parts([100_000]), read, rows(0, 0)), Mixing(50, buffer, 0)):
+    for batch in FileLoader(RowReader(parts([100_000]), read, rows(0, 0)), ShuffleSettings(50, buffer, 0)):
         taken += batch.rows.count
-        assert made - taken <= 3 * buffer + 100 * (AHEAD + 2 + 2 * readers())
+        assert made - taken <= 3 * buffer + 100 * (PREFETCHED_BLOCKS + 2 + 2 * reader_threads())
 
 
 @pytest.mark.parametrize("block", [50, 999])
@@ -114,7 +114,7 @@ def test_where_no_file_says_how_many_rows_it_has_the_guess_ends_exact(block):
 @pytest.mark.parametrize("known", [True, False])
 @pytest.mark.parametrize("shards", [1, 3])
 def test_every_position_can_be_taken_up_again(known, shards):
-    def start(position: dict[str, Any] | None = None) -> Batches:
+    def start(position: dict[str, Any] | None = None) -> FileLoader:
         mine = tuple(range(shards))
         return passes(
             SIZES,
@@ -143,19 +143,19 @@ def test_a_position_deep_in_a_pass_is_reached_by_reading_little():
     sizes = [1_000] * 50
     started: list[int] = []
 
-    def read(piece: Piece, skip: int) -> Iterator[tuple[Rows, float]]:
+    def read(piece: ShardSlice, skip: int) -> Iterator[tuple[EncodedRows, float]]:
         started.append(piece.part.group)
         yield from reader(sizes, 100)(piece, skip)
 
-    source = Reader(parts(sizes), read, rows(0, 0))
-    whole = Batches(source, Mixing(100, 1_000, seed=0))
+    source = RowReader(parts(sizes), read, rows(0, 0))
+    whole = FileLoader(source, ShuffleSettings(100, 1_000, seed=0))
     going = iter(whole)
     for _ in range(400):
         next(going)
     position = whole.position()
     going.close()
     started.clear()
-    rest = list(Batches(source, Mixing(100, 1_000, seed=0), position=position))
+    rest = list(FileLoader(source, ShuffleSettings(100, 1_000, seed=0), position=position))
     assert sum(batch.total for batch in rest) == 10_000
     assert len(started) <= 12
 
@@ -163,7 +163,7 @@ def test_a_position_deep_in_a_pass_is_reached_by_reading_little():
 @pytest.mark.parametrize("known", [True, False])
 @pytest.mark.parametrize("shards", [2, 3, 7])
 def test_shards_share_every_row_out_and_whoever_reads_them_finds_the_same(known, shards):
-    def of(*mine: int) -> list[Batch]:
+    def of(*mine: int) -> list[FileBatch]:
         return list(passes(SIZES, known=known, size=70, buffer=700, shards=shards, mine=mine))
 
     apart = [of(shard) for shard in range(shards)]
@@ -182,7 +182,7 @@ def test_an_error_of_the_reader_arrives_after_the_rows_before_it():
         yield from range(10)
         raise ValueError("part.csv: broken")
 
-    items = read_ahead(broken(), 2)
+    items = prefetch(broken(), 2)
     assert [next(items) for _ in range(10)] == list(range(10))
     with pytest.raises(ValueError, match=r"part\.csv: broken"):
         next(items)
@@ -206,7 +206,7 @@ def test_several_works_go_on_at_once_and_are_given_out_in_their_order():
         yield from range(10 * number, 10 * number + number)
 
     works = [partial(work, number) for number in range(5)]
-    found = [list(items) for items in abreast(works, 3)]
+    found = [list(items) for items in prefetch_parallel(works, 3)]
     assert found == [[], [10], [20, 21], [30, 31, 32], [40, 41, 42, 43]]
 
 
@@ -217,7 +217,7 @@ def test_an_error_of_one_work_is_raised_in_its_turn_and_leaves_no_thread():
             raise OSError("disk")
 
     before = threading.active_count()
-    given = abreast([partial(work, number) for number in range(9)], 4)
+    given = prefetch_parallel([partial(work, number) for number in range(9)], 4)
     assert [list(next(given)), list(next(given))] == [[0], [1]]
     third = next(given)
     assert next(third) == 2

@@ -18,11 +18,13 @@ import pytest
 from filelock import FileLock
 
 import seqatt
-from seqatt.data.synthetic import click_log
-from seqatt.stream import checkpoint, gathering, training
-from seqatt.stream.batches import Batches
-from seqatt.stream.keeping import Keeper
-from seqatt.stream.walks import WALKS
+from seqatt.checkpoints import checkpoint
+from seqatt.checkpoints.checkpointer import Checkpointer
+from seqatt.data.files.loader import FileLoader
+from seqatt.datasets.synthetic import click_log
+from seqatt.streaming import trials as training
+from seqatt.streaming.sums import accumulate as gathering
+from seqatt.streaming.trained_methods import STREAMED_METHODS
 
 QUICK = {"k": 3, "hidden": [8], "batch_size": 32, "log1p": True, "look": 500, "checkpoint_every": 0.03}
 
@@ -63,7 +65,7 @@ def test_sums_gathered_by_a_run_that_was_killed_are_the_same_too(log, tmp_path):
 @contextmanager
 def ending_when_kept(count: int = 1) -> Iterator[None]:
     """SIGTERM to ourselves, once so many checkpoints have been begun."""
-    real, begun = Keeper.keep, []
+    real, begun = Checkpointer.keep, []
 
     def keep(self, *about, **others) -> None:
         real(self, *about, **others)
@@ -72,7 +74,7 @@ def ending_when_kept(count: int = 1) -> Iterator[None]:
             os.kill(os.getpid(), signal.SIGTERM)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Keeper, "keep", keep)
+        patch.setattr(Checkpointer, "keep", keep)
         with pytest.warns(UserWarning, match="told to end; go on with resume"):
             yield
     assert len(begun) > count
@@ -94,9 +96,9 @@ def kept(log, tmp_path):
 
 
 def test_sigterm_saves_and_the_run_goes_on_from_there(log, kept, tmp_path):
-    assert len(checkpoint.found(kept)) <= 2
+    assert len(checkpoint.list_checkpoints(kept)) <= 2
     before = signal.getsignal(signal.SIGTERM)
-    place = checkpoint.read(checkpoint.found(kept)[-1]).about["position"]
+    place = checkpoint.read_checkpoint(checkpoint.list_checkpoints(kept)[-1]).about["position"]
     assert 0 < place["rows"] < 3_000
     [resumed] = choose(log, kept, resume=True)
     [whole] = choose(log, tmp_path / "other")
@@ -121,7 +123,7 @@ def test_seeds_that_were_finished_are_not_trained_again(log, tmp_path):
     folder = tmp_path / "kept"
 
     started: list[int] = []
-    real = training.Training.trial
+    real = training.StreamTraining.trial
 
     def trial(self, seed, advance):
         started.append(seed)
@@ -130,7 +132,7 @@ def test_seeds_that_were_finished_are_not_trained_again(log, tmp_path):
         return real(self, seed, advance)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(training.Training, "trial", trial)
+        patch.setattr(training.StreamTraining, "trial", trial)
         with pytest.warns(UserWarning, match="told to end"), pytest.raises(SystemExit):
             choose(log, folder, seeds=[3, 4])
         resumed = choose(log, folder, seeds=[3, 4], resume=True)
@@ -139,10 +141,10 @@ def test_seeds_that_were_finished_are_not_trained_again(log, tmp_path):
 
 
 def test_an_unfinished_run_is_not_written_over(log, kept):
-    files = checkpoint.found(kept)
+    files = checkpoint.list_checkpoints(kept)
     with pytest.raises(ValueError, match="holds a run that was not finished; go on with it with resume"):
         choose(log, kept)
-    assert checkpoint.found(kept) == files
+    assert checkpoint.list_checkpoints(kept) == files
 
 
 @pytest.mark.parametrize(
@@ -172,7 +174,7 @@ def test_a_damaged_checkpoint_is_refused_and_the_one_before_it_serves(log, tmp_p
     [whole] = choose(log, tmp_path / "whole")
     with ending_when_kept(2), pytest.raises(SystemExit):
         choose(log, folder, checkpoint_every=0)
-    *_, last = checkpoint.found(folder)
+    *_, last = checkpoint.list_checkpoints(folder)
     content = bytearray(last.read_bytes())
     for damage in (content[: len(content) // 2], b"", _flipped(content)):
         last.write_bytes(damage)
@@ -193,8 +195,8 @@ def _flipped(content: bytearray) -> bytes:
 def test_no_bit_that_turns_goes_unnoticed(tmp_path):
     """Wherever it is, a checkpoint is what it was or is called damaged."""
     arrays = {"one": np.arange(3.0), "two": np.array(7)}
-    path = checkpoint.write(tmp_path, {"seen": 1}, arrays)
-    whole = checkpoint.read(path)
+    path = checkpoint.write_checkpoint(tmp_path, {"seen": 1}, arrays)
+    whole = checkpoint.read_checkpoint(path)
     assert whole.about == {"format": checkpoint.FORMAT, "seen": 1}
     content = path.read_bytes()
     noticed: list[str] = []
@@ -203,7 +205,7 @@ def test_no_bit_that_turns_goes_unnoticed(tmp_path):
         damaged[place] ^= 1 << place % 8
         path.write_bytes(bytes(damaged))
         try:
-            found = checkpoint.read(path)
+            found = checkpoint.read_checkpoint(path)
         except ValueError as error:
             noticed.append(str(error))
         else:
@@ -216,9 +218,9 @@ def test_no_bit_that_turns_goes_unnoticed(tmp_path):
 
 
 def test_a_checkpoint_whose_arrays_do_not_fit_is_named(log, kept):
-    last = checkpoint.found(kept)[-1]
-    held = checkpoint.read(last)
-    path = checkpoint.write(kept, held.about, held.arrays | {"0.loss": np.zeros(3)})
+    last = checkpoint.list_checkpoints(kept)[-1]
+    held = checkpoint.read_checkpoint(last)
+    path = checkpoint.write_checkpoint(kept, held.about, held.arrays | {"0.loss": np.zeros(3)})
     with pytest.raises(
         ValueError, match=rf"{path.name} cannot be gone on from: 0.loss is missing or of another"
     ):
@@ -226,8 +228,8 @@ def test_a_checkpoint_whose_arrays_do_not_fit_is_named(log, kept):
 
 
 def test_nothing_in_a_checkpoint_can_run(log, kept):
-    last = checkpoint.found(kept)[-1]
-    held = checkpoint.read(last)
+    last = checkpoint.list_checkpoints(kept)[-1]
+    held = checkpoint.read_checkpoint(last)
     evil = np.empty(1, dtype=object)
     evil[0] = _Evil()
     np.savez(last, about=np.frombuffer(json.dumps(held.about).encode(), dtype=np.uint8), evil=evil)
@@ -278,7 +280,7 @@ def test_what_cannot_be_is_refused(log, tmp_path, options, message):
         seqatt.select(log.files, target="click", **told)
 
 
-@pytest.mark.parametrize("method", [name for name in WALKS if name != "sequential_attention"])
+@pytest.mark.parametrize("method", [name for name in STREAMED_METHODS if name != "sequential_attention"])
 def test_every_method_that_trains_can_be_resumed(log, tmp_path, method):
     options = {"method": method, "passes": 2}
     [whole] = choose(log, tmp_path / "whole", **options)
@@ -306,8 +308,8 @@ def test_every_method_that_gathers_can_be_resumed(log, tmp_path, monkeypatch, me
         with pytest.raises(ValueError, match="is of another run: at_once was 64 and is 32"):
             seqatt.select(log.files, **told, resume=True)
     read = []
-    real = Batches._next
-    monkeypatch.setattr(Batches, "_next", lambda self: read.append(batch := real(self)) or batch)
+    real = FileLoader._next
+    monkeypatch.setattr(FileLoader, "_next", lambda self: read.append(batch := real(self)) or batch)
     for again in (range(1, 47), [0]):  # what is left of 47 batches, then nothing
         resumed = seqatt.select(log.files, **told, resume=True)
         assert resumed.scores.tolist() == whole.scores.tolist()
@@ -322,7 +324,7 @@ def test_every_method_that_gathers_can_be_resumed(log, tmp_path, monkeypatch, me
 
 
 def test_what_is_written_slowly_is_what_was_when_it_was_kept(log, tmp_path, monkeypatch):
-    real, changed = checkpoint.write, []
+    real, changed = checkpoint.write_checkpoint, []
 
     def write(folder, about, arrays):
         then = json.dumps(about), {name: array.copy() for name, array in arrays.items()}

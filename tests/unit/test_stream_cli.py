@@ -11,8 +11,8 @@ import pytest
 from typer.testing import CliRunner
 
 import seqatt
-from seqatt.cli import app
-from seqatt.data.synthetic import click_log
+from seqatt.cli.main import app
+from seqatt.datasets.synthetic import click_log
 
 
 def run(*arguments: object) -> subprocess.CompletedProcess[str]:

@@ -10,9 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from seqatt.stream.columns import fit_category, fit_number
-from seqatt.stream.hashing import hash_texts
-from seqatt.stream.kinds import compatible, decide_kinds
+from seqatt.data.files.column_types import compatible, decide_kinds
+from seqatt.data.files.columns import fit_category, fit_number, hash_texts
 
 TEXTS = ["", "a", "b", "ab", "ünïcode", "a much longer text than the others"]
 
@@ -86,7 +85,7 @@ def test_a_time_is_the_same_in_every_unit():
 
 def test_hashes_are_the_same_in_another_process():
     code = (
-        "import pyarrow as pa; from seqatt.stream.hashing import hash_texts; "
+        "import pyarrow as pa; from seqatt.data.files.columns import hash_texts; "
         f"print(*hash_texts(pa.array({TEXTS!r})))"
     )
     there = subprocess.run(

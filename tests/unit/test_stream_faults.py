@@ -11,10 +11,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import seqatt
-from seqatt.files import UnreadableFile
-from seqatt.stream import checkpoint, dealing, text
-from seqatt.stream.batches import Batches
-from seqatt.stream.failures import SkippedPart
+from seqatt.checkpoints import checkpoint
+from seqatt.data.files import delimited as text
+from seqatt.data.files import loader
+from seqatt.data.files.errors import SkippedData
+from seqatt.data.files.loader import FileLoader
+from seqatt.data.tables.whole_file import UnreadableFile
 
 QUICK = {"k": 2, "hidden": (8,), "batch_size": 32, "look": 400}
 
@@ -63,13 +65,13 @@ FAULTS = [(vanish, 1_000, "no longer there"), (change, 1_000, "has changed"), (c
 
 def happen(monkeypatch, folder, fault) -> None:
     """Let it happen after the first look, before the pass."""
-    real = dealing.batches_of
+    real = loader.make_loader
 
     def batches_of(*arguments, **others):
         fault(folder)
         return real(*arguments, **others)
 
-    monkeypatch.setattr(dealing, "batches_of", batches_of)
+    monkeypatch.setattr(loader, "make_loader", batches_of)
 
 
 @pytest.mark.parametrize(("fault", "lost", "message"), FAULTS)
@@ -85,7 +87,7 @@ def test_a_fault_in_the_middle_of_a_pass_ends_it_with_the_name_of_the_file(
 @pytest.mark.parametrize(("fault", "lost", "message"), FAULTS)
 def test_a_fault_that_is_skipped_is_told_of_with_the_rows_it_cost(folder, monkeypatch, fault, lost, message):
     happen(monkeypatch, folder, fault)
-    with pytest.warns(SkippedPart, match=r"2\.parquet.* 500 rows were skipped"):
+    with pytest.warns(SkippedData, match=r"2\.parquet.* 500 rows were skipped"):
         found = seqatt.select(folder, target="y", on_bad_file="skip", **QUICK)
     assert sorted(found.features) == ["a", "b"]
     skipped = found.settings["skipped"]
@@ -101,7 +103,7 @@ def test_methods_that_gather_skip_too_if_asked(folder, monkeypatch, method):
     with pytest.raises(UnreadableFile, match=r"2\.parquet"):
         seqatt.select(folder, target="y", k=2, method=method)
     monkeypatch.undo()
-    with pytest.warns(SkippedPart, match=r"2\.parquet.* 500 rows were skipped"):
+    with pytest.warns(SkippedData, match=r"2\.parquet.* 500 rows were skipped"):
         found = seqatt.select(folder, target="y", k=2, method=method, on_bad_file="skip")
     assert found.features == whole.features
     assert found.settings["rows"] == 3_500
@@ -114,7 +116,7 @@ def test_no_answer_comes_from_no_rows(folder, tmp_path, method):
     frame.loc[900, "c"] = np.inf
     frame.to_parquet(tmp_path / "bad.parquet")
     told = {"target": "y", "k": 2, "method": method, "look": 500, "on_bad_file": "skip"}
-    with pytest.warns(SkippedPart), pytest.raises(UnreadableFile, match="no row of any file could be read"):
+    with pytest.warns(SkippedData), pytest.raises(UnreadableFile, match="no row of any file could be read"):
         seqatt.select(tmp_path / "bad.parquet", **told)
 
 
@@ -122,19 +124,19 @@ def test_files_that_cannot_be_opened_are_skipped_too_if_asked(folder):
     (folder / "1.parquet").write_bytes(b"not a table")
     with pytest.raises(UnreadableFile, match=r"1\.parquet"):
         seqatt.select(folder, target="y", **QUICK)
-    with pytest.warns(SkippedPart, match=r"1\.parquet.* the whole file was skipped"):
+    with pytest.warns(SkippedData, match=r"1\.parquet.* the whole file was skipped"):
         found = seqatt.select(folder, target="y", on_bad_file="skip", **QUICK)
     assert [part["file"] for part in found.settings["skipped"]] == [str(folder / "1.parquet")]
     assert found.settings["rows"] == 3_000
     gone = [folder / f"{name}.parquet" for name in ("gone", 0, 2)]
     with pytest.warns(
-        SkippedPart, match=r"gone\.parquet: no such file or folder; the whole file was skipped"
+        SkippedData, match=r"gone\.parquet: no such file or folder; the whole file was skipped"
     ):
         found = seqatt.select(gone, target="y", on_bad_file="skip", **QUICK)
     assert [part["file"] for part in found.settings["skipped"]] == [str(gone[0])]
     for path in folder.iterdir():
         path.write_bytes(b"not a table")
-    with pytest.warns(SkippedPart), pytest.raises(UnreadableFile, match=r"0\.parquet"):
+    with pytest.warns(SkippedData), pytest.raises(UnreadableFile, match=r"0\.parquet"):
         seqatt.select(folder, target="y", on_bad_file="skip", **QUICK)
 
 
@@ -145,7 +147,7 @@ def test_a_bad_value_in_the_first_look_is_told_with_its_file_or_skipped(folder, 
     frame.to_parquet(folder / "2.parquet", row_group_size=500)
     with pytest.raises(ValueError, match=rf"2\.parquet: .*'{column}'.* {message}"):
         seqatt.select(folder, target="y", **QUICK | {"look": 4_000})
-    with pytest.warns(SkippedPart, match=r"2\.parquet.* 500 rows were skipped"):
+    with pytest.warns(SkippedData, match=r"2\.parquet.* 500 rows were skipped"):
         found = seqatt.select(folder, target="y", on_bad_file="skip", **QUICK | {"look": 4_000})
     assert found.settings["rows"] == 3_500
 
@@ -157,7 +159,7 @@ def test_judging_skips_too_if_asked(folder, tmp_path):
         [folder / "3.parquet", tmp_path / "gone.csv"],
     )
     told = {"seeds": [0], "hidden": (8,), "batch_size": 32, "passes": 8}
-    with pytest.warns(SkippedPart) as said:
+    with pytest.warns(SkippedData) as said:
         judged = seqatt.evaluate_files(train, test, "y", list("edcba"), on_bad_file="skip", **told)
     skipped = [str(warning.message) for warning in said]
     assert len(skipped) == 3
@@ -174,14 +176,14 @@ def test_a_text_file_that_breaks_off_is_skipped_from_there(folder, tmp_path, mon
         frame.iloc[2_000 * number : 2_000 * (number + 1)].to_csv(place / f"{number}.csv", index=False)
     whole = (place / "1.csv").read_bytes()
     (place / "1.csv").write_bytes(whole[: len(whole) // 2])
-    with pytest.warns(SkippedPart, match=r"1\.csv.* an unknown number of rows were skipped"):
+    with pytest.warns(SkippedData, match=r"1\.csv.* an unknown number of rows were skipped"):
         found = seqatt.select(place, target="y", on_bad_file="skip", **QUICK)
     assert found.settings["skipped"][0]["rows"] is None
     assert 2_000 <= found.settings["rows"] < 4_000
 
 
 def stop_when_skipped(folder, kept, options) -> None:
-    real = Batches._skipped
+    real = FileLoader._skipped
 
     def skipped(*about) -> None:
         real(*about)
@@ -189,16 +191,16 @@ def stop_when_skipped(folder, kept, options) -> None:
 
     told = pytest.warns(UserWarning, match="told to end")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Batches, "_skipped", skipped)
-        with pytest.warns(SkippedPart), told, pytest.raises(SystemExit):
+        patch.setattr(FileLoader, "_skipped", skipped)
+        with pytest.warns(SkippedData), told, pytest.raises(SystemExit):
             seqatt.select(folder, target="y", checkpoint=kept, **options)
-    assert checkpoint.read(checkpoint.found(kept)[-1]).about["position"]["skips"]
+    assert checkpoint.read_checkpoint(checkpoint.list_checkpoints(kept)[-1]).about["position"]["skips"]
 
 
 def test_a_run_that_skipped_goes_on_as_if_it_had_not_been_stopped(folder, tmp_path):
     spoil(folder / "2.parquet", 1)
     options = QUICK | {"on_bad_file": "skip", "checkpoint_every": 0, "buffer": 64}
-    with pytest.warns(SkippedPart):
+    with pytest.warns(SkippedData):
         whole = seqatt.select(folder, target="y", **options)
     kept = tmp_path / "kept"
     stop_when_skipped(folder, kept, options)

@@ -12,13 +12,13 @@ import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
 
-from seqatt.choosing import are_files
-from seqatt.files import UnreadableFile
-from seqatt.stream import text
-from seqatt.stream.files import find_files, open_files, read_part
-from seqatt.stream.kinds import kind_of
-from seqatt.stream.options import Reading
-from seqatt.stream.source import read_stream
+from seqatt.api.select import are_files
+from seqatt.data.files import delimited as text
+from seqatt.data.files.column_types import column_kind
+from seqatt.data.files.file_data import read_file_data
+from seqatt.data.files.file_set import find_files, open_files, read_row_group
+from seqatt.data.files.options import FileOptions
+from seqatt.data.tables.whole_file import UnreadableFile
 
 ROWS = 40_000
 
@@ -54,7 +54,9 @@ def write(table: pa.Table, path: Path) -> Path:
 def read_all(where: object, names: list[str]) -> pa.Table:
     files = open_files(where)
     types = {name: files.types[name] for name in names}
-    return pa.Table.from_batches([batch for part in files.parts for batch, _ in read_part(part, types, {})])
+    return pa.Table.from_batches(
+        [batch for part in files.parts for batch, _ in read_row_group(part, types, {})]
+    )
 
 
 @pytest.mark.parametrize("name", ["a.parquet", "a.csv", "a.csv.gz", "a.tsv", "a.feather", "a.arrow"])
@@ -72,7 +74,7 @@ def test_how_much_of_a_part_was_read_grows_to_all_of_it(table, tmp_path, monkeyp
     monkeypatch.setattr(text, "BLOCK", 1 << 16)
     files = open_files(write(table, tmp_path / name))
     for part in files.parts:
-        shares = [share for _, share in read_part(part, {"id": files.types["id"]}, {})]
+        shares = [share for _, share in read_row_group(part, {"id": files.types["id"]}, {})]
         assert shares == sorted(shares)
         assert 0 < shares[0] <= shares[-1]
         assert shares[-1] == pytest.approx(1.0, abs=0.01)
@@ -142,9 +144,9 @@ def test_a_column_that_is_empty_in_the_first_file_has_the_type_of_a_later_one(ta
     for order in ("abc", "cba", "bac", "cab"):
         paths = [tmp_path / f"{name}.{ending}" for name in order]
         files = open_files(paths)
-        assert kind_of(files.types["word"]) == "categorical"
-        assert kind_of(files.types["x"]) == "numeric"
-        stream = read_stream(paths, "flag", Reading(), 64)
+        assert column_kind(files.types["word"]) == "categorical"
+        assert column_kind(files.types["x"]) == "numeric"
+        stream = read_file_data(paths, "flag", FileOptions(), 64)
         [category] = stream.categories
         assert len(category.known) == len(full["word"].drop_null().unique())
         assert sum(rows.count for part in files.parts for rows, _ in stream.read(part)) >= 18
@@ -181,10 +183,10 @@ def test_a_file_that_vanishes_or_changes_meanwhile_is_named(table, tmp_path):
     files = open_files(path)
     os.remove(path)
     with pytest.raises(UnreadableFile, match=r"a\.parquet: the file is no longer there"):
-        list(read_part(files.parts[0], {"id": files.types["id"]}, {}))
+        list(read_row_group(files.parts[0], {"id": files.types["id"]}, {}))
     write(table.slice(0, 20), path)
     with pytest.raises(UnreadableFile, match=r"a\.parquet: has changed since the start"):
-        list(read_part(files.parts[0], {"id": files.types["id"]}, {}))
+        list(read_row_group(files.parts[0], {"id": files.types["id"]}, {}))
 
 
 @pytest.mark.parametrize("name", ["a.parquet", "a.csv", "a.feather"])
@@ -196,4 +198,4 @@ def test_a_file_that_is_replaced_is_noticed_before_a_row_of_it_is_read(table, tm
         write(table.slice(0, rows), path)
         os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns + (rows == 1_000)))
         with pytest.raises(UnreadableFile, match=rf"{name}: has changed"):
-            next(read_part(files.parts[0], {"id": files.types["id"]}, {}))
+            next(read_row_group(files.parts[0], {"id": files.types["id"]}, {}))

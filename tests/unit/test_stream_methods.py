@@ -10,22 +10,22 @@ import pytest
 import torch
 
 import seqatt
-from seqatt.classic.bins import bin_values
-from seqatt.data.synthetic import click_log
+from seqatt.algorithms.filters.binning import bin_values
+from seqatt.data.files.file_data import read_file_data
+from seqatt.datasets.synthetic import click_log
+from seqatt.distributed.process_group import SINGLE_PROCESS
 from seqatt.linear import Gram
-from seqatt.neural.masks import Softmax
-from seqatt.neural.owner import Owner
-from seqatt.neural.rows import Batch
-from seqatt.neural.state import State
-from seqatt.stream import cmim
-from seqatt.stream.crossing import cross
-from seqatt.stream.exchange import Means
-from seqatt.stream.gates import EmbeddedLasso, EvenAttention
-from seqatt.stream.options import ON_FILES, AttentionOnFiles
-from seqatt.stream.ranks import ALONE
-from seqatt.stream.source import read_stream
-from seqatt.stream.walk import Walk
-from seqatt.stream.walks import WALKS
+from seqatt.streaming.allreduce import RankMeans
+from seqatt.streaming.gates import EmbeddingGroupLasso, SharedScaleAttention
+from seqatt.streaming.options import STREAMED_OPTIONS, StreamAttentionOptions
+from seqatt.streaming.sums import cmim
+from seqatt.streaming.sums.category_products import category_products
+from seqatt.streaming.trained_methods import STREAMED_METHODS
+from seqatt.streaming.trial import StreamTrial
+from seqatt.training.batch import Batch
+from seqatt.training.feature_columns import FeatureColumns
+from seqatt.training.masks import SoftmaxMask
+from seqatt.training.selection_state import SelectionState
 
 TRAINED = ("sequential_attention", "sequential_lasso", "group_lasso", "batch_attention")
 
@@ -53,7 +53,7 @@ def path(frame, tmp_path_factory):
     return path
 
 
-@pytest.mark.parametrize("method", list(ON_FILES))
+@pytest.mark.parametrize("method", list(STREAMED_OPTIONS))
 def test_every_method_finds_what_matters_once_each_and_the_same_again(method, path):
     options = {"hidden": (32,), "batch_size": 32} if method in TRAINED else {}
     one, again = (
@@ -73,7 +73,7 @@ def test_cmim_on_files_chooses_what_it_chooses_in_memory(frame, path):
     X, y = frame.drop(columns="click"), frame["click"]
     for told in ({}, {"missing_indicator": True, "bins": 5}, {"lazy": False, "max_categories": 3}):
         here = seqatt.select(X, y, k=4, method="cmim", **told)
-        there = seqatt.select(path, target="click", k=4, method="cmim", look=6_000, **told)
+        there = seqatt.select(path, target="click", k=4, method="cmim", observe=6_000, **told)
         assert there.features == here.features
         assert there.scores == pytest.approx(here.scores, rel=1e-9)
 
@@ -84,7 +84,7 @@ def test_cmim_on_files_weighs_rows_as_in_memory(frame, tmp_path):
     X, y = frame.drop(columns="click"), frame["click"]
     here = seqatt.select(X, y, k=4, method="cmim", sample_weight=weights)
     there = seqatt.select(
-        tmp_path / "a.parquet", target="click", k=4, method="cmim", sample_weight="w", look=6_000
+        tmp_path / "a.parquet", target="click", k=4, method="cmim", sample_weight="w", observe=6_000
     )
     assert there.features == here.features
     assert there.scores == pytest.approx(here.scores, rel=1e-3)
@@ -93,7 +93,7 @@ def test_cmim_on_files_weighs_rows_as_in_memory(frame, tmp_path):
 def test_rows_that_weigh_nothing_are_counted_and_change_nothing(frame, tmp_path):
     frame.assign(w=np.arange(len(frame)) // 2_000).to_parquet(tmp_path / "a.parquet")
     told = {"target": "click", "k": 4, "method": "linear_omp", "sample_weight": "w"}
-    found = seqatt.select(tmp_path, **told, look=6_000)
+    found = seqatt.select(tmp_path, **told, observe=6_000)
     X, y = frame.drop(columns="click"), frame["click"]
     here = seqatt.select(X, y, 4, method="linear_omp", sample_weight=np.arange(len(frame)) // 2_000)
     assert found.features == here.features
@@ -115,7 +115,7 @@ def test_products_with_categories_are_those_of_their_columns_written_out(weighte
     found = Gram()
     for some in np.array_split(np.arange(n), 3):
         here = [slot[some] for slot in slots]
-        crossed = cross(numbers[some], here, widths, targets[some], weights[some])
+        crossed = category_products(numbers[some], here, widths, targets[some], weights[some])
         found.join(len(some), *crossed, 2)
     assert (found.rows, found.weight) == (n, opened.weight)
     np.testing.assert_allclose(found.means[0], opened.means[0], rtol=1e-12)
@@ -133,7 +133,7 @@ def test_joint_tables_give_the_information_that_brute_force_gives():
     codes = np.stack([rng.integers(w, size=n) for w in widths])
     labels = (codes[0] + codes[1] + (rng.random(n) < 0.3)) % classes
     weights = rng.integers(1, 4, size=n).astype(np.float32)
-    joint = cmim.Joint(widths, classes)
+    joint = cmim.JointTables(widths, classes)
     for some in np.array_split(np.arange(n), 4):
         joint.add(codes[:, some], labels[some], weights[some])
 
@@ -201,25 +201,25 @@ class _Layer:
 
 def test_logits_rise_as_their_gradients_are_large_and_half_of_them_outlasts_a_choice():
     """Adam would lift both alike; what it had gathered is forgotten with the choice."""
-    gate = EvenAttention(3, Softmax(), 1e-3, torch.device("cpu"))
-    state = State(1, np.zeros(3, dtype=bool), torch.device("cpu"))
+    gate = SharedScaleAttention(3, SoftmaxMask(), 1e-3, torch.device("cpu"))
+    state = SelectionState(1, np.zeros(3, dtype=bool), torch.device("cpu"))
     gate.refresh(state)
     grad = torch.tensor([[-1.0, -3.0, 4.0]])
-    gate.learn(grad, state)
+    gate.update(grad, state)
     rises = gate.logits[0].clone()
-    pulled = Softmax().pull(grad, torch.full((1, 3), 1 / 3), gate.logits)[0]
+    pulled = SoftmaxMask().pull(grad, torch.full((1, 3), 1 / 3), gate.logits)[0]
     expected = -1e-3 * pulled / pulled.square().mean().sqrt()
     torch.testing.assert_close(rises, expected)
     assert rises[1] > 2 * rises[0] > 0 > rises[2]
     for _ in range(5):
-        gate.learn(grad, state)
+        gate.update(grad, state)
     before = gate.logits.clone()
     gate.reset()
     torch.testing.assert_close(gate.logits, before / 2)
     gate.refresh(state)
     shares = gate.weights.clone()
-    gate.learn(grad, state)
-    pulled = Softmax().pull(grad, shares, before / 2)
+    gate.update(grad, state)
+    pulled = SoftmaxMask().pull(grad, shares, before / 2)
     torch.testing.assert_close(
         gate.logits - before / 2, -1e-3 * pulled / pulled.square().mean().sqrt(), rtol=1e-4, atol=1e-8
     )
@@ -227,13 +227,15 @@ def test_logits_rise_as_their_gradients_are_large_and_half_of_them_outlasts_a_ch
 
 def test_large_embeddings_do_not_escape_the_penalty():
     """Inputs ten times as large are shrunk ten times as fast, and count ten times as much."""
-    gate = EmbeddedLasso(_Layer(), Owner(torch.arange(2), 2), penalty=1.0, rate=1e-3, means=Means(ALONE))
-    state = State(1, np.zeros(2, dtype=bool), torch.device("cpu"))
+    gate = EmbeddingGroupLasso(
+        _Layer(), FeatureColumns(torch.arange(2), 2), penalty=1.0, rate=1e-3, means=RankMeans(SINGLE_PROCESS)
+    )
+    state = SelectionState(1, np.zeros(2, dtype=bool), torch.device("cpu"))
     x = torch.tensor([1.0, 10.0]) * torch.ones(1, 16, 2)
     for _ in range(400):
-        gate.look(Batch(x, torch.zeros(16), None), state)
+        gate.observe(Batch(x, torch.zeros(16), None), state)
     before = gate.lengths()[0]
-    gate.learn(torch.zeros(1, 2), state)
+    gate.update(torch.zeros(1, 2), state)
     bites = before - gate.lengths()[0]
     assert (bites[1] / bites[0]).item() == pytest.approx(10, rel=1e-3)
     assert (gate.scores()[0, 1] / gate.scores()[0, 0]).item() == pytest.approx(10, rel=0.05)
@@ -304,35 +306,58 @@ def test_a_committee_follows_the_rows(path):
     assert seqatt.select(path, **told, ensemble=4).scores.tolist() == four.scores.tolist()
     assert four.scores.tolist() != one.scores.tolist()
     assert four.history[-1]["steps"] == one.history[-1]["steps"]
-    assert [AttentionOnFiles().members(rows) for rows in (0, 1e5, 6e5, 1e6, 2e6, 3e9)] == [4, 4, 2, 2, 1, 1]
-    assert AttentionOnFiles(passes=10).members(1e5) == 2
+    assert [StreamAttentionOptions().members(rows) for rows in (0, 1e5, 6e5, 1e6, 2e6, 3e9)] == [
+        4,
+        4,
+        2,
+        2,
+        1,
+        1,
+    ]
+    assert StreamAttentionOptions(passes=10).members(1e5) == 2
     with pytest.raises(ValueError, match="ensemble: must be"):
         seqatt.select(path, **told, ensemble=0)
 
 
 def test_members_of_a_committee_start_apart_and_look_at_one_state(path):
-    options = AttentionOnFiles(hidden=(8,))
-    stream = read_stream(path, "click", options, options.buckets)
-    walk = Walk(stream, 5, options, torch.device("cpu"), WALKS["sequential_attention"].make_gate, ALONE, 64)
+    options = StreamAttentionOptions(hidden=(8,))
+    stream = read_file_data(path, "click", options, options.buckets)
+    walk = StreamTrial(
+        stream,
+        5,
+        options,
+        torch.device("cpu"),
+        STREAMED_METHODS["sequential_attention"].make_gate,
+        SINGLE_PROCESS,
+        64,
+    )
     first = [member.network.first_layer() for member in walk.members]
     assert len({float(layer.sum()) for layer in first}) == 4
     assert len({id(member._state) for member in walk.members}) == 1
-    alone = Walk(
+    alone = StreamTrial(
         stream,
         5,
-        AttentionOnFiles(hidden=(8,), ensemble=1),
+        StreamAttentionOptions(hidden=(8,), ensemble=1),
         torch.device("cpu"),
-        WALKS["sequential_attention"].make_gate,
-        ALONE,
+        STREAMED_METHODS["sequential_attention"].make_gate,
+        SINGLE_PROCESS,
         64,
     )
     assert torch.equal(alone.members[0].network.first_layer(), first[0])
 
 
 def test_each_member_has_one_voice_however_loud(path):
-    options = AttentionOnFiles(hidden=(8,), ensemble=3)
-    stream = read_stream(path, "click", options, options.buckets)
-    walk = Walk(stream, 0, options, torch.device("cpu"), WALKS["sequential_attention"].make_gate, ALONE, 64)
+    options = StreamAttentionOptions(hidden=(8,), ensemble=3)
+    stream = read_file_data(path, "click", options, options.buckets)
+    walk = StreamTrial(
+        stream,
+        0,
+        options,
+        torch.device("cpu"),
+        STREAMED_METHODS["sequential_attention"].make_gate,
+        SINGLE_PROCESS,
+        64,
+    )
     said = np.random.default_rng(0).normal(size=(3, stream.features)).astype(np.float32)
     said[1] *= 100
     for member, logits in zip(walk.members, said, strict=True):

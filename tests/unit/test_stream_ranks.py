@@ -11,7 +11,7 @@ from pyarrow import csv
 from tests.unit.test_stream_checkpoints import kill
 
 import seqatt
-from seqatt.data.synthetic import click_log
+from seqatt.datasets.synthetic import click_log
 
 QUICK = {"k": 3, "hidden": [8], "batch_size": 32, "log1p": True, "look": 500, "checkpoint_every": 0.03}
 

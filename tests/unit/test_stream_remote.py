@@ -14,10 +14,10 @@ from pyarrow import parquet as pq
 from typer.testing import CliRunner
 
 import seqatt
-from seqatt.cli import app
-from seqatt.data.synthetic import click_log
-from seqatt.files import UnreadableFile
-from seqatt.stream.files import find_files, open_files, read_part
+from seqatt.cli.main import app
+from seqatt.data.files.file_set import find_files, open_files, read_row_group
+from seqatt.data.tables.whole_file import UnreadableFile
+from seqatt.datasets.synthetic import click_log
 
 QUICK = {"k": 2, "hidden": (8,), "batch_size": 64, "log1p": True}
 
@@ -67,7 +67,7 @@ def test_a_url_a_pattern_a_folder_and_a_list_find_each_file_once(folder, table):
 def test_every_format_is_read_from_elsewhere(folder, table, ending):
     put(f"{folder}/a.{ending}", table)
     files = open_files(f"{folder}/*.{ending}")
-    batches = [batch for part in files.parts for batch, _ in read_part(part, files.types, {})]
+    batches = [batch for part in files.parts for batch, _ in read_row_group(part, files.types, {})]
     found = pa.Table.from_batches(batches).to_pandas().astype({"word": object})
     pd.testing.assert_frame_equal(
         found[["x", "word"]], table.to_pandas().astype({"word": object}), check_dtype=False
@@ -126,7 +126,7 @@ def test_a_row_group_that_is_replaced_elsewhere_is_noticed(folder, table, rows):
     files = open_files(folder)
     put(f"{folder}/a.parquet", pa.concat_tables([table, table]).slice(0, rows))
     with pytest.raises(UnreadableFile, match=rf"a\.parquet: has {rows} rows where it had 500"):
-        next(read_part(files.parts[0], files.types, {}))
+        next(read_row_group(files.parts[0], files.types, {}))
 
 
 def test_a_file_that_vanishes_elsewhere_is_named(folder, table):
@@ -134,4 +134,4 @@ def test_a_file_that_vanishes_elsewhere_is_named(folder, table):
     files = open_files(folder)
     fsspec.filesystem("memory").rm(f"{folder}/a.parquet")
     with pytest.raises(UnreadableFile, match=r"a\.parquet: the file is no longer there"):
-        list(read_part(files.parts[0], files.types, {}))
+        list(read_row_group(files.parts[0], files.types, {}))

@@ -9,11 +9,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import seqatt
-from seqatt.data.synthetic import CATEGORIES, COUNTS, click_log
-from seqatt.files import UnreadableFile
-from seqatt.stream import dealing, walk
-from seqatt.stream.options import Reading
-from seqatt.stream.source import read_stream
+from seqatt.data.files import loader
+from seqatt.data.files.file_data import read_file_data
+from seqatt.data.files.options import FileOptions
+from seqatt.data.tables.whole_file import UnreadableFile
+from seqatt.datasets.synthetic import CATEGORIES, COUNTS, click_log
+from seqatt.streaming import trial as walk
 
 QUICK = {"hidden": (32,), "batch_size": 64}
 
@@ -151,7 +152,7 @@ def test_negatives_that_were_left_out_are_made_up_for(frame, tmp_path):
     table[kept].to_parquet(tmp_path / "sampled.parquet")
     balanced = {}
     for rate in (1.0, 0.1):
-        stream = read_stream(tmp_path / "sampled.parquet", "click", Reading(negatives_kept=rate), 64)
+        stream = read_file_data(tmp_path / "sampled.parquet", "click", FileOptions(negatives_kept=rate), 64)
         rows = next(stream.read(stream.files.parts[0]))[0]
         balanced[rate] = np.average(rows.target, weights=rows.weights)
         assert rows.weights.mean() == pytest.approx(1.0)
@@ -162,7 +163,7 @@ def test_negatives_that_were_left_out_are_made_up_for(frame, tmp_path):
 
 
 def test_balanced_classes_weigh_the_same(parquet):
-    stream = read_stream(parquet, "click", Reading(class_weight="balanced"), 64)
+    stream = read_file_data(parquet, "click", FileOptions(class_weight="balanced"), 64)
     pairs = [rows for part in stream.files.parts for rows, _ in stream.read(part)]
     target = np.concatenate([rows.target for rows in pairs])
     weights = np.concatenate([rows.weights for rows in pairs])
@@ -266,13 +267,13 @@ def test_bad_values_in_the_middle_of_a_pass_are_told_with_their_file(frame, tmp_
 
 
 def test_a_file_that_vanishes_during_the_run_ends_it_with_its_name(parquet, monkeypatch):
-    real = dealing.batches_of
+    real = loader.make_loader
 
     def vanishing(*arguments, **others):
         (parquet.parent / "2.parquet").unlink()
         return real(*arguments, **others)
 
-    monkeypatch.setattr(dealing, "batches_of", vanishing)
+    monkeypatch.setattr(loader, "make_loader", vanishing)
     with pytest.raises(UnreadableFile, match=r"2\.parquet: the file is no longer there"):
         seqatt.select(parquet, target="click", k=2, **QUICK)
 

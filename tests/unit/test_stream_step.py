@@ -10,41 +10,40 @@ import numpy as np
 import pytest
 import torch
 
-from seqatt.data.synthetic import click_log
-from seqatt.neural.losses import plain_rows
-from seqatt.neural.threads import threads_for
-from seqatt.stream import embeddings
-from seqatt.stream.batches import Batch
-from seqatt.stream.dealing import batches_of
-from seqatt.stream.network import Network, Room
-from seqatt.stream.options import AttentionOnFiles
-from seqatt.stream.ranks import ALONE
-from seqatt.stream.source import Stream, read_stream
-from seqatt.stream.walk import Walk
-from seqatt.stream.walks import WALKS
+from seqatt.data.files.file_data import FileData, read_file_data
+from seqatt.data.files.loader import FileBatch, make_loader
+from seqatt.datasets.synthetic import click_log
+from seqatt.distributed.process_group import SINGLE_PROCESS
+from seqatt.streaming import embeddings
+from seqatt.streaming.network import EmbeddingMLP, EmbeddingWorkspace
+from seqatt.streaming.options import StreamAttentionOptions
+from seqatt.streaming.trained_methods import STREAMED_METHODS
+from seqatt.streaming.trial import StreamTrial
+from seqatt.training.backend.threads import training_threads
+from seqatt.training.models.losses import autograd_loss
 
 CPU = torch.device("cpu")
-METHOD = WALKS["sequential_attention"]
+METHOD = STREAMED_METHODS["sequential_attention"]
 
 
 @pytest.fixture(scope="module")
-def stream(tmp_path_factory) -> Stream:
+def stream(tmp_path_factory) -> FileData:
     log = click_log(tmp_path_factory.mktemp("clicks"), 6_000, rows_per_file=3_000)
-    return read_stream(log.files, "click", AttentionOnFiles(look=2_000, log1p=True), 1 << 10)
+    return read_file_data(log.files, "click", StreamAttentionOptions(look=2_000, log1p=True), 1 << 10)
 
 
-def batches(stream: Stream, size: int) -> list[Batch]:
-    return list(batches_of(stream, AttentionOnFiles(), size, 0))
+def batches(stream: FileData, size: int) -> list[FileBatch]:
+    return list(make_loader(stream, StreamAttentionOptions(), size, 0))
 
 
-def tensors(batch: Batch, device: torch.device = CPU) -> list[torch.Tensor]:
+def tensors(batch: FileBatch, device: torch.device = CPU) -> list[torch.Tensor]:
     rows = batch.rows
     return [torch.from_numpy(v).to(device) for v in (rows.numbers, rows.places, rows.target, rows.weights)]
 
 
 @pytest.mark.parametrize("activation", ["relu", "gelu", "silu", "tanh"])
 def test_the_step_that_is_written_out_has_the_gradients_of_autograd(stream, activation):
-    network = Network(stream, (24, 12), activation, 1e-3, None, 0, CPU)
+    network = EmbeddingMLP(stream, (24, 12), activation, 1e-3, None, 0, CPU)
     numbers, places, target, row_weights = tensors(batches(stream, 600)[0])  # cut into slices
     weights = torch.rand(stream.features) + 0.5
     x = network.open(numbers, places)
@@ -72,10 +71,10 @@ def _plain_loss(network, activation, leaves, target, row_weights):
     plain = {"relu": torch.relu, "tanh": torch.tanh}.get(activation) or getattr(
         torch.nn.functional, activation
     )
-    out = x * weights[network.owner]
+    out = x * weights[network.feature_of]
     for i in range(0, len(params), 2):
         out = torch.nn.functional.linear(plain(out) if i else out, params[i], params[i + 1])
-    return (plain_rows("binary", out, target.unsqueeze(1)) * row_weights).mean()
+    return (autograd_loss("binary", out, target.unsqueeze(1)) * row_weights).mean()
 
 
 def test_the_number_of_threads_changes_no_digit(stream):
@@ -83,11 +82,19 @@ def test_the_number_of_threads_changes_no_digit(stream):
         before = torch.get_num_threads()
         torch.set_num_threads(threads)
         try:
-            with threads_for(1 << 40, CPU):
-                walk = Walk(stream, 0, AttentionOnFiles(hidden=(64, 32)), CPU, METHOD.make_gate, ALONE, 1_024)
+            with training_threads(1 << 40, CPU):
+                walk = StreamTrial(
+                    stream,
+                    0,
+                    StreamAttentionOptions(hidden=(64, 32)),
+                    CPU,
+                    METHOD.make_gate,
+                    SINGLE_PROCESS,
+                    1_024,
+                )
                 walk.enter()
                 for batch in batches(stream, 1_024):
-                    walk.step(METHOD.schedule(1, AttentionOnFiles())[-1], batch)
+                    walk.step(METHOD.schedule(1, StreamAttentionOptions())[-1], batch)
         finally:
             torch.set_num_threads(before)
         return [
@@ -113,15 +120,15 @@ def test_memory_that_threads_share_is_made_before_they_start(stream, monkeypatch
         time.sleep(0.05)
         return room.inputs.new_empty(room._rows, room._embedded)
 
-    real = Room.embedded
+    real = EmbeddingWorkspace.embedded
     slow = cached_property(embedded)
-    slow.__set_name__(Room, "embedded")
-    monkeypatch.setattr(Room, "embedded", slow)
+    slow.__set_name__(EmbeddingWorkspace, "embedded")
+    monkeypatch.setattr(EmbeddingWorkspace, "embedded", slow)
     before = torch.get_num_threads()
     torch.set_num_threads(2)
     try:
-        with threads_for(1 << 40, CPU):
-            network = Network(stream, (24, 12), "relu", 1e-3, None, 0, CPU)
+        with training_threads(1 << 40, CPU):
+            network = EmbeddingMLP(stream, (24, 12), "relu", 1e-3, None, 0, CPU)
             numbers, places, target, row_weights = tensors(batches(stream, 600)[0])
             x = network.open(numbers, places)
             network.train(x, target, row_weights, torch.ones(stream.features))
@@ -146,10 +153,10 @@ def test_rows_that_are_looked_up_are_summed_alike_in_both_ways():
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 def test_an_accelerator_replays_what_a_cpu_does(stream):
-    def walked(device: torch.device) -> Walk:
-        with threads_for(1 << 40, device):
-            options = AttentionOnFiles(hidden=(64, 32))
-            walk = Walk(stream, 0, options, device, METHOD.make_gate, ALONE, 512)
+    def walked(device: torch.device) -> StreamTrial:
+        with training_threads(1 << 40, device):
+            options = StreamAttentionOptions(hidden=(64, 32))
+            walk = StreamTrial(stream, 0, options, device, METHOD.make_gate, SINGLE_PROCESS, 512)
             for phase in METHOD.schedule(2, options):
                 walk.enter()
                 for batch in batches(stream, 512):  # the last one is smaller

@@ -8,9 +8,15 @@ import pytest
 import torch
 
 import seqatt
-from seqatt.neural import engine
-from seqatt.neural.product import LONGEST, product
-from seqatt.neural.threads import PROBE_EVERY, PROBE_STEPS, Pace, side_by_side, threads_for
+from seqatt.training import loop as engine
+from seqatt.training.backend.matmul import MAX_TERMS, matmul
+from seqatt.training.backend.threads import (
+    PROBE_EVERY,
+    PROBE_STEPS,
+    ThreadTuner,
+    run_concurrently,
+    training_threads,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -83,10 +89,10 @@ def test_long_trainings_side_by_side_count_their_steps_right():
     assert scores_of(together[5]) == scores_of(seqatt.select(X, y, 1, seed=5, epochs=1200, batch_size=30))
 
 
-@pytest.mark.parametrize("length", [5, LONGEST, LONGEST + 1, 3 * LONGEST + 7])
+@pytest.mark.parametrize("length", [5, MAX_TERMS, MAX_TERMS + 1, 3 * MAX_TERMS + 7])
 def test_a_product_in_pieces_is_the_product(length):
     a, b = torch.randn(2, 6, length, dtype=torch.float64), torch.randn(2, length, 9, dtype=torch.float64)
-    torch.testing.assert_close(product(a, b, torch.empty(2, 6, 9, dtype=torch.float64)), a @ b)
+    torch.testing.assert_close(matmul(a, b, torch.empty(2, 6, 9, dtype=torch.float64)), a @ b)
 
 
 @pytest.mark.parametrize(("columns", "width", "rows"), [(784, 67, 256), (3000, 67, 128), (1500, 256, 64)])
@@ -95,7 +101,7 @@ def test_the_number_of_threads_changes_no_bit_of_a_product(columns, width, rows)
     answers = []
     for threads in (1, 2, 4, 8):
         torch.set_num_threads(threads)
-        answers.append(product(a, b, torch.empty(1, width, rows)))
+        answers.append(matmul(a, b, torch.empty(1, width, rows)))
     assert all(torch.equal(answers[0], other) for other in answers[1:])
 
 
@@ -104,9 +110,9 @@ def paced(seconds_of, stretches, monkeypatch):
     now, used = [0.0], []
     monkeypatch.setattr(time, "perf_counter", lambda: now[0])
     monkeypatch.setattr(torch, "set_num_threads", used.append)
-    pace = Pace(4)
+    pace = ThreadTuner(4)
     for i in range(stretches):
-        steps = pace.most_steps or 64
+        steps = pace.max_steps or 64
 
         def work(i=i, steps=steps):
             now[0] += steps * seconds_of(i, used[-1])
@@ -133,8 +139,8 @@ def test_a_core_taken_by_another_process_is_noticed_and_its_return_too(monkeypat
 
 
 def test_looks_at_the_other_number_of_threads_are_short():
-    assert Pace(2).most_steps == PROBE_STEPS
-    assert Pace(1).most_steps is None
+    assert ThreadTuner(2).max_steps == PROBE_STEPS
+    assert ThreadTuner(1).max_steps is None
 
 
 def test_walks_share_the_workers_and_report_their_average():
@@ -149,7 +155,7 @@ def test_walks_share_the_workers_and_report_their_average():
             yield 2
 
     told: list[int] = []
-    side_by_side([walk(n) for n in "abcde"], 2, told.append)
+    run_concurrently([walk(n) for n in "abcde"], 2, told.append)
     assert sum(told) == 60
     assert set(seen) == set("abcde")
     assert len(set.union(*seen.values())) == 2
@@ -169,7 +175,7 @@ def test_a_walk_that_fails_stops_the_others():
         raise ValueError("as it should")
 
     with pytest.raises(ValueError, match="as it should"):
-        side_by_side([endless(), failing()], 2, lambda steps: None)
+        run_concurrently([endless(), failing()], 2, lambda steps: None)
     count = len(steps)
     time.sleep(0.05)
     assert len(steps) == count
@@ -177,7 +183,7 @@ def test_a_walk_that_fails_stops_the_others():
 
 def test_small_problems_use_one_thread_and_leave_the_setting_as_it_was():
     torch.set_num_threads(2)
-    with threads_for(1000, torch.device("cpu")) as threads:
+    with training_threads(1000, torch.device("cpu")) as threads:
         assert torch.get_num_threads() == 1
         assert threads == 2
     assert torch.get_num_threads() == 2
@@ -186,7 +192,7 @@ def test_small_problems_use_one_thread_and_leave_the_setting_as_it_was():
 def test_a_trial_that_diverges_beside_others_is_reported(monkeypatch):
     X, y = large_problem()
     torch.set_num_threads(2)
-    monkeypatch.setattr(engine.Lane, "look", lambda lane: lane.sound.fill(False))
+    monkeypatch.setattr(engine.TrialGroup, "look", lambda group: group.sound.fill(False))
     with pytest.raises(seqatt.TrainingDiverged, match="no longer a finite number") as caught:
         seqatt.select_trials(X, y, 3, seeds=range(3), epochs=2)
     for selection in caught.value.selections:

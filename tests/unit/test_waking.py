@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from seqatt.neural import waking as room
+from seqatt.training.backend import device as room
 
 
 def test_a_failure_is_not_remembered(monkeypatch):
@@ -18,11 +18,11 @@ def test_a_failure_is_not_remembered(monkeypatch):
     monkeypatch.setattr(room, "_wake", wake)
     monkeypatch.setattr(room, "_started", {})
     with pytest.raises(RuntimeError, match="out of memory"):
-        room.waking(device).result()
-    assert room.waking(device).result() == "kernels"
-    assert room.waking(device).result() == "kernels"
+        room.start_device(device).result()
+    assert room.start_device(device).result() == "kernels"
+    assert room.start_device(device).result() == "kernels"
     assert len(tries) == 2
 
 
 def test_a_cpu_needs_no_waking():
-    assert room.waking(torch.device("cpu")).result() is None
+    assert room.start_device(torch.device("cpu")).result() is None

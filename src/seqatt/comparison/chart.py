@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from seqatt.comparison.cell import ALL
 from seqatt.comparison.conclusion import name
-from seqatt.comparison.figures import LOWER_IS_BETTER
-from seqatt.comparison.standings import Standings
+from seqatt.comparison.results_table import ResultsTable
+from seqatt.comparison.runs import ALL
+from seqatt.comparison.statistics import LOWER_IS_BETTER
 
 # Okabe and Ito's colours, told apart with any colour vision; grey is for the references.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -21,7 +21,7 @@ FIRST = "sequential_attention"
 End = tuple[float, float, str, str]  # of a line: k, value, name, colour
 
 
-def draw(standings: Standings, ax: Any = None) -> Any:
+def draw(standings: ResultsTable, ax: Any = None) -> Any:
     """Lines over k, or a row a method where there is one k only."""
     if ax is None:
         ax = _new_axes(standings)
@@ -34,7 +34,7 @@ def draw(standings: Standings, ax: Any = None) -> Any:
     return ax
 
 
-def to_svg(standings: Standings) -> str:
+def to_svg(standings: ResultsTable) -> str:
     """The chart as a file's text, whatever backend the caller has chosen; the same for the same figures."""
     matplotlib = _matplotlib()
     from matplotlib.figure import Figure
@@ -55,18 +55,18 @@ def _matplotlib() -> Any:
     return matplotlib
 
 
-def _new_axes(standings: Standings) -> Any:
+def _new_axes(standings: ResultsTable) -> Any:
     _matplotlib()
     from matplotlib import pyplot as plt
 
     return plt.subplots(figsize=_size(standings), layout="constrained")[1]
 
 
-def _size(standings: Standings) -> tuple[float, float]:
+def _size(standings: ResultsTable) -> tuple[float, float]:
     return (6.4, 1.2 + 0.35 * len(standings.settings["methods"])) if len(standings.k) == 1 else (7.2, 4.2)
 
 
-def _styles(standings: Standings) -> dict[str, dict[str, Any]]:
+def _styles(standings: ResultsTable) -> dict[str, dict[str, Any]]:
     """A colour and a marker a method; when colours come round again, lines are dashed."""
     chosen = [m for m in standings.settings["methods"] if m not in ("random", ALL)]
     chosen.sort(key=lambda method: method != FIRST)
@@ -80,7 +80,7 @@ def _styles(standings: Standings) -> dict[str, dict[str, Any]]:
     return styles | {"random": {"color": GREY, "marker": ".", "linestyle": ":"}}
 
 
-def _draw_lines(standings: Standings, ax: Any) -> None:
+def _draw_lines(standings: ResultsTable, ax: Any) -> None:
     rows = [row for row in standings.table() if row["mean"] is not None]
     log = standings.k[-1] > 4 * standings.k[0]
     ax.set_xscale("log" if log else "linear")
@@ -148,7 +148,7 @@ def _spread_out(wanted: np.ndarray[Any, Any], room: float) -> np.ndarray[Any, An
     return np.asarray(np.array(levels) + room * np.arange(len(wanted)))
 
 
-def _draw_rows(standings: Standings, ax: Any) -> None:
+def _draw_rows(standings: ResultsTable, ax: Any) -> None:
     rows = [row for row in standings.table() if row["mean"] is not None]
     rows.sort(key=lambda row: row["mean"], reverse=standings.metric in LOWER_IS_BETTER)
     styles = _styles(standings) | {ALL: {"color": GREY, "marker": "|"}}

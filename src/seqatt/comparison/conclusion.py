@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from seqatt.comparison.cell import ALL
-from seqatt.comparison.figures import LOWER_IS_BETTER
-from seqatt.comparison.standings import Standings
+from seqatt.comparison.results_table import ResultsTable
+from seqatt.comparison.runs import ALL
+from seqatt.comparison.statistics import LOWER_IS_BETTER
 
 WORDS = {"auc": "AUC", "r2": "R²", "rmse": "RMSE", "log_loss": "log loss"}
 
 
-def conclude(standings: Standings) -> str:
+def conclude(standings: ResultsTable) -> str:
     """A line for each k, and one for all features where they were asked for."""
     lines = [_at(standings, k) for k in standings.k]
     return "\n".join(line for line in [*lines, _beside_all(standings)] if line)
@@ -28,7 +28,7 @@ def figure(value: float, metric: str) -> str:
     return f"{value:,.4g}" if metric == "rmse" else f"{value:.3f}"
 
 
-def _at(standings: Standings, k: int) -> str:
+def _at(standings: ResultsTable, k: int) -> str:
     best, metric = standings.best(k), standings.metric
     if best is None:
         done = any(cell.error is None for cell in standings.cells if cell.k == k and cell.method != ALL)
@@ -74,7 +74,7 @@ def _ahead(behind: dict[str, Any], metric: str) -> str:
     return f"{text}, {behind['ahead'] / behind['sd']:.1f} standard deviations of the difference"
 
 
-def _beside_all(standings: Standings) -> str:
+def _beside_all(standings: ResultsTable) -> str:
     whole = next((r for r in standings.table() if r["method"] == ALL), None)
     if whole is None or whole["mean"] is None:
         return ""

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from seqatt.table import Table
+from seqatt.data.tables.containers import InputTable
 
 
 def fingerprint(*parts: Any) -> str:
     """Of tables and arrays, in order."""
     digest = hashlib.blake2b(digest_size=16)
     for part in parts:
-        if isinstance(part, Table):
+        if isinstance(part, InputTable):
             _add_table(digest, part)
         elif part is not None:
             _add_array(digest, np.asarray(part))
@@ -22,7 +22,7 @@ def fingerprint(*parts: Any) -> str:
     return digest.hexdigest()
 
 
-def _add_table(digest: Any, table: Table) -> None:
+def _add_table(digest: Any, table: InputTable) -> None:
     digest.update(repr((table.names, table.kinds, table.rows)).encode())
     if table.sparse:
         for array in (table.data.data, table.data.indices, table.data.indptr):

@@ -4,14 +4,14 @@ from seqatt.linear.attention import linear_attention
 from seqatt.linear.gram import Gram
 from seqatt.linear.guarantees import Guarantees, guarantees
 from seqatt.linear.omp import omp
-from seqatt.linear.path import Path
+from seqatt.linear.path import LinearPath
 from seqatt.linear.penalty import q_star
 from seqatt.linear.sequential_lasso import sequential_lasso
 
 __all__ = [
     "Gram",
     "Guarantees",
-    "Path",
+    "LinearPath",
     "guarantees",
     "linear_attention",
     "omp",

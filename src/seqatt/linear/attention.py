@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize
 
-from seqatt.linear.inputs import Blocks, read_k
-from seqatt.linear.path import TIE, Path
-from seqatt.linear.remainder import Problem, make_problem
+from seqatt.linear.inputs import FeatureBlocks, read_k
+from seqatt.linear.path import TIE, LinearPath
+from seqatt.linear.residual import ResidualProblem, make_problem
 from seqatt.linear.softmax_attention import choose_by_softmax
-from seqatt.linear.steps import Open, choose_in_steps
+from seqatt.linear.stepwise import Open, select_stepwise
 from seqatt.linear.threads import Floats, calm
 
 BELOW = (1e-2, 1e-5, 1e-8)  # how far below lambda*: nearer where several features share the weight
@@ -37,7 +37,7 @@ def linear_attention(
     scale: bool = False,
     sample_weight: Any = None,
     groups: Any = None,
-) -> Path:
+) -> LinearPath:
     """Choose ``k`` features by regularised linear Sequential Attention; everything else as in ``omp``.
 
     Parameters
@@ -62,10 +62,12 @@ def linear_attention(
         raise ValueError(f"parameterisation: unknown {parameterisation!r}; use one of {', '.join(rules)}")
     problem, blocks, flat = make_problem(X, y, sample_weight, groups, centre=centre, scale=scale)
     with calm():
-        return choose_in_steps(problem, blocks, read_k(k, blocks.count), rules[parameterisation], flat)
+        return select_stepwise(problem, blocks, read_k(k, blocks.count), rules[parameterisation], flat)
 
 
-def choose_by_attention(problem: Problem, blocks: Blocks, open_: Open, cross: Floats) -> tuple[int, float]:
+def choose_by_attention(
+    problem: ResidualProblem, blocks: FeatureBlocks, open_: Open, cross: Floats
+) -> tuple[int, float]:
     """The feature with the largest attention weight |w| just below lambda*, and lambda* / 2."""
     start = blocks.norms(cross)
     start[~open_] = 0.0
@@ -79,7 +81,9 @@ def choose_by_attention(problem: Problem, blocks: Blocks, open_: Open, cross: Fl
     return int(np.argmax(weights)), top
 
 
-def attend(problem: Problem, blocks: Blocks, open_: Open, cross: Floats, below: float) -> Floats:
+def attend(
+    problem: ResidualProblem, blocks: FeatureBlocks, open_: Open, cross: Floats, below: float
+) -> Floats:
     """|w| of every feature at lambda = (1 - below) lambda*, up to one common factor.
 
     With b = w theta, c = X'Py / (lambda* / 2) and both variables over the root of ``below``, the objective is
@@ -95,8 +99,8 @@ def attend(problem: Problem, blocks: Blocks, open_: Open, cross: Floats, below: 
         working = np.flatnonzero((lengths >= 1 - reach) & open_)
         columns = blocks.columns(working)
         rows = problem.products(columns)
-        owner = np.repeat(np.arange(len(working)), [len(blocks.columns(f)) for f in working])
-        w, b = _minimise(rows[:, columns], cross[columns], owner, below)
+        feature_of = np.repeat(np.arange(len(working)), [len(blocks.columns(f)) for f in working])
+        w, b = _minimise(rows[:, columns], cross[columns], feature_of, below)
         left = blocks.norms(cross - below * (rows.T @ b))
         left[~open_] = 0.0
         outside = left.copy()
@@ -109,19 +113,19 @@ def attend(problem: Problem, blocks: Blocks, open_: Open, cross: Floats, below: 
     return weights
 
 
-def _minimise(square: Floats, cross: Floats, owner: Any, below: float) -> tuple[Floats, Floats]:
+def _minimise(square: Floats, cross: Floats, feature_of: Any, below: float) -> tuple[Floats, Floats]:
     """L-BFGS over (w, delta), again until the LASSO's conditions hold on the working features."""
-    count = int(owner[-1]) + 1
-    size = np.sqrt(np.bincount(owner, np.sum(cross**2, axis=1), count))
+    count = int(feature_of[-1]) + 1
+    size = np.sqrt(np.bincount(feature_of, np.sum(cross**2, axis=1), count))
     gap = (1 - size) * (1 + size) / below
     unit = float(np.trace(square)) / len(square)
-    objective = partial(_objective, square / unit, cross, owner, gap, below)
+    objective = partial(_objective, square / unit, cross, feature_of, gap, below)
     x = np.concatenate([np.full(count, 0.7), np.zeros(cross.size)])
     for _ in range(ROUNDS):
         found = minimize(objective, x, jac=True, method="L-BFGS-B", options=_PATIENT)
         x = found.x
-        w, b = x[:count], _coefficients(x, cross, owner, count, below)
-        slope = _excess(square / unit, cross, owner, b, size, below)
+        w, b = x[:count], _coefficients(x, cross, feature_of, count, below)
+        slope = _excess(square / unit, cross, feature_of, b, size, below)
         asleep = (slope > CERTIFIED) & (np.abs(w) < 1e-2)
         if not asleep.any():
             break
@@ -133,30 +137,30 @@ def _minimise(square: Floats, cross: Floats, owner: Any, below: float) -> tuple[
 _PATIENT = {"maxiter": 5000, "maxfun": 20000, "ftol": 1e-15, "gtol": 1e-9, "maxcor": 20}
 
 
-def _coefficients(x: Floats, cross: Floats, owner: Any, count: int, below: float) -> Floats:
-    w = x[:count][owner][:, None]
+def _coefficients(x: Floats, cross: Floats, feature_of: Any, count: int, below: float) -> Floats:
+    w = x[:count][feature_of][:, None]
     return np.asarray(w * (w * cross + np.sqrt(below) * x[count:].reshape(cross.shape)))
 
 
 def _objective(
-    square: Floats, cross: Floats, owner: Any, gap: Floats, below: float, x: Floats
+    square: Floats, cross: Floats, feature_of: Any, gap: Floats, below: float, x: Floats
 ) -> tuple[float, Floats]:
     count = len(gap)
     w, delta = x[:count], x[count:].reshape(cross.shape)
-    wide = w[owner][:, None]
+    wide = w[feature_of][:, None]
     theta = wide * cross + np.sqrt(below) * delta
     b = wide * theta
     pull = square @ b
     value = np.sum(b * pull) - w @ w - np.sum(theta**2) + np.sum(delta**2) + gap @ (w * w)
     on_theta = 2 * (wide * pull - theta)
-    through = np.bincount(owner, np.sum(2 * theta * pull + on_theta * cross, axis=1), count)
+    through = np.bincount(feature_of, np.sum(2 * theta * pull + on_theta * cross, axis=1), count)
     on_w = through + 2 * (gap - 1) * w
     on_delta = np.sqrt(below) * on_theta + 2 * delta
     return float(value), np.concatenate([on_w, on_delta.ravel()])
 
 
-def _excess(square: Floats, cross: Floats, owner: Any, b: Floats, size: Floats, below: float) -> Floats:
+def _excess(square: Floats, cross: Floats, feature_of: Any, b: Floats, size: Floats, below: float) -> Floats:
     """How far each feature's correlation passes lambda, in units of ``below``; at most 0 at the optimum."""
     left = cross - below * (square @ b)
-    length = np.sqrt(np.bincount(owner, np.sum(left**2, axis=1), len(size)))
+    length = np.sqrt(np.bincount(feature_of, np.sum(left**2, axis=1), len(size)))
     return np.asarray((length - (1 - below)) / below)

@@ -23,7 +23,7 @@ NEAR = 16.0  # a raw sum of squares this many times the centred one costs one di
 
 
 @dataclass(frozen=True)
-class Normal:
+class NormalEquations:
     """The normal equations: ``square`` X'X, ``cross`` X'Y and ``energy`` Y'Y's diagonal."""
 
     square: Floats
@@ -159,7 +159,7 @@ class Gram:
         """Standard deviations of the columns of X; 1 where one is constant."""
         return _scales(np.diag(self._spread)[: self.features], self.weight, self._mean[: self.features])
 
-    def normal(self, *, centre: bool = False, scale: bool = False) -> Normal:
+    def normal(self, *, centre: bool = False, scale: bool = False) -> NormalEquations:
         """The normal equations of the rows, or of the rows less their means, over standard deviations."""
         d = self.features
         square = np.triu(self._spread[:d, :d])
@@ -175,9 +175,9 @@ class Gram:
             square /= unit
             square /= unit[:, None]
             cross /= unit[:, None]
-        return Normal(mirror(square), cross, energy)
+        return NormalEquations(mirror(square), cross, energy)
 
-    def columns(self, *, centre: bool = False, scale: bool = False) -> tuple[Normal, Column]:
+    def columns(self, *, centre: bool = False, scale: bool = False) -> tuple[NormalEquations, Column]:
         """The normal equations with X'X as a function of its column's number; ``square`` is the diagonal."""
         d = self.features
         x, y = (np.zeros_like(mean) for mean in self.means) if centre else self.means
@@ -194,7 +194,7 @@ class Gram:
                 out /= unit * unit[j]
             return out
 
-        return Normal(norms, cross, energy), column
+        return NormalEquations(norms, cross, energy), column
 
     def _like(self, other: Gram) -> Gram:
         self._fit(other.features, other._targets, other.flat)

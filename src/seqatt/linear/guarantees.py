@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from seqatt.linear.gram import Gram, Normal
+from seqatt.linear.gram import Gram, NormalEquations
 from seqatt.linear.inputs import make_design, read_blocks
-from seqatt.linear.path import DEPENDENT, Path
+from seqatt.linear.path import DEPENDENT, LinearPath
 from seqatt.linear.threads import Floats
 
 
@@ -79,7 +79,7 @@ def guarantees(
     else:
         design, targets, _ = make_design(X, y, sample_weight, centre=centre, scale=False)
         cross = design.products(np.empty(0, dtype=np.intp), targets).T
-        normal = Normal(design.square(), cross, np.sum(targets**2, axis=0))
+        normal = NormalEquations(design.square(), cross, np.sum(targets**2, axis=0))
         columns = design.d
     blocks = read_blocks(groups, columns)
     features = _features(chosen, blocks.count)
@@ -87,7 +87,7 @@ def guarantees(
 
 
 def _features(chosen: Any, count: int) -> list[int]:
-    features = list(chosen.order if isinstance(chosen, Path) else chosen if chosen is not None else [])
+    features = list(chosen.order if isinstance(chosen, LinearPath) else chosen if chosen is not None else [])
     if not features or len(set(features)) < len(features):
         raise ValueError("chosen: must be features, at least one and none twice, or a Path")
     for feature in features:
@@ -96,7 +96,7 @@ def _features(chosen: Any, count: int) -> list[int]:
     return [int(feature) for feature in features]
 
 
-def _report(normal: Normal, features: list[int], columns: Any) -> Guarantees:
+def _report(normal: NormalEquations, features: list[int], columns: Any) -> Guarantees:
     norms = np.diag(normal.square)
     alive = np.flatnonzero(norms > 0)
     total = float(normal.energy.sum())

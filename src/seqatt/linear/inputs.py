@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from seqatt.linear.design import Design
+from seqatt.linear.design_matrix import DesignMatrix
 from seqatt.linear.threads import Floats
 
 
@@ -72,10 +72,10 @@ def read_k(k: Any, features: int) -> int:
 
 
 @dataclass(frozen=True)
-class Blocks:
-    """Which columns each feature owns: ``owner[c]`` is the feature of column c."""
+class FeatureBlocks:
+    """Which columns each feature owns: ``feature_of[c]`` is the feature of column c."""
 
-    owner: NDArray[np.intp]
+    feature_of: NDArray[np.intp]
     count: int
     single: bool
 
@@ -83,43 +83,45 @@ class Blocks:
         """Columns of some features, in the features' order."""
         if self.single:
             return np.atleast_1d(np.asarray(features, dtype=np.intp))
-        return np.concatenate([np.flatnonzero(self.owner == f) for f in np.atleast_1d(features)])
+        return np.concatenate([np.flatnonzero(self.feature_of == f) for f in np.atleast_1d(features)])
 
     def norms(self, cross: Floats) -> Floats:
         """The length of each feature's block of ``cross`` (columns, targets)."""
         if self.single:
             return np.abs(cross[:, 0]) if cross.shape[1] == 1 else np.sqrt(np.sum(cross**2, axis=1))
-        return np.sqrt(np.bincount(self.owner, np.sum(cross**2, axis=1), self.count))
+        return np.sqrt(np.bincount(self.feature_of, np.sum(cross**2, axis=1), self.count))
 
     def most(self, values: Floats) -> Floats:
         """The largest of each feature's columns' values."""
         if self.single:
             return values
         out = np.zeros(self.count)
-        np.maximum.at(out, self.owner, values)
+        np.maximum.at(out, self.feature_of, values)
         return out
 
 
-def read_blocks(groups: Any, columns: int) -> Blocks:
+def read_blocks(groups: Any, columns: int) -> FeatureBlocks:
     """``groups[c]`` is the feature that column c belongs to; None: each column is one."""
     if groups is None:
-        return Blocks(np.arange(columns), columns, True)
-    owner = np.asarray(groups)
-    if owner.shape != (columns,) or owner.dtype.kind not in "iu" or owner.min() < 0:
+        return FeatureBlocks(np.arange(columns), columns, True)
+    feature_of = np.asarray(groups)
+    if feature_of.shape != (columns,) or feature_of.dtype.kind not in "iu" or feature_of.min() < 0:
         raise ValueError(f"groups: must be {columns} whole numbers from 0 on, the feature of each column")
-    count = int(owner.max()) + 1
-    if len(np.unique(owner)) != count:
+    count = int(feature_of.max()) + 1
+    if len(np.unique(feature_of)) != count:
         raise ValueError(f"groups: every number from 0 to {count - 1} must own a column")
-    single = count == columns and bool((owner == np.arange(columns)).all())
-    return Blocks(owner.astype(np.intp), count, single)
+    single = count == columns and bool((feature_of == np.arange(columns)).all())
+    return FeatureBlocks(feature_of.astype(np.intp), count, single)
 
 
-def make_design(X: Any, y: Any, weights: Any, *, centre: bool, scale: bool) -> tuple[Design, Floats, bool]:
+def make_design(
+    X: Any, y: Any, weights: Any, *, centre: bool, scale: bool
+) -> tuple[DesignMatrix, Floats, bool]:
     """Rows and targets as the methods want them: centred, scaled and weighted as asked."""
     rows = read_rows(X)
     targets, flat = read_targets(y, rows.shape[0])
     w = read_weights(weights, rows.shape[0])
-    raw = Design(rows, ((0, rows.shape[0]),))
+    raw = DesignMatrix(rows, ((0, rows.shape[0]),))
     if w is None and not centre and not scale:
         return raw, targets, flat
     even = np.full(rows.shape[0], 1.0) if w is None else w
@@ -131,7 +133,7 @@ def make_design(X: Any, y: Any, weights: Any, *, centre: bool, scale: bool) -> t
     if mean is not None:
         insist_on_finite(mean)
     root = None if w is None else np.sqrt(w)
-    around = Design(raw.data, raw.spans, mean, None, root)
+    around = DesignMatrix(raw.data, raw.spans, mean, None, root)
     unit = None
     if scale:
         assert mean is not None
@@ -141,4 +143,4 @@ def make_design(X: Any, y: Any, weights: Any, *, centre: bool, scale: bool) -> t
         targets = targets - even @ targets / total
     if root is not None:
         targets = targets * root[:, None]
-    return Design(raw.data, raw.spans, mean if centre else None, unit, root), targets, flat
+    return DesignMatrix(raw.data, raw.spans, mean if centre else None, unit, root), targets, flat

@@ -16,13 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from seqatt.linear.basis import NONE, BasisPursuit
-from seqatt.linear.design import Design
-from seqatt.linear.fetched import Fetched
+from seqatt.linear.design_matrix import DesignMatrix
 from seqatt.linear.gram import Gram
-from seqatt.linear.inputs import Blocks, insist_on_finite, make_design, read_blocks, read_k
-from seqatt.linear.path import Path
-from seqatt.linear.pursuit import Pursuit
+from seqatt.linear.gram_columns import GramColumns
+from seqatt.linear.gram_pursuit import GramPursuit
+from seqatt.linear.inputs import FeatureBlocks, insist_on_finite, make_design, read_blocks, read_k
+from seqatt.linear.orthonormal_pursuit import NONE, OrthonormalPursuit
+from seqatt.linear.path import LinearPath
 from seqatt.linear.threads import Floats, calm
 
 WHOLE = 3  # fetching the columns of k features costs as much as the Gram matrix at a third of them
@@ -39,7 +39,7 @@ def omp(
     scale: bool = False,
     sample_weight: Any = None,
     groups: Any = None,
-) -> Path:
+) -> LinearPath:
     """Choose ``k`` features by Orthogonal Matching Pursuit.
 
     Step by step the feature i with the largest ``||X_i' (y - X_S b)||`` joins S, where b fits y on S.
@@ -74,7 +74,7 @@ def omp(
     if isinstance(X, Gram):
         normal, column = X.columns(centre=centre, scale=scale)
         blocks = read_blocks(groups, X.features)
-        pursuit = Pursuit(normal.cross, normal.energy, blocks, exact=normal.square)
+        pursuit = GramPursuit(normal.cross, normal.energy, blocks, exact=normal.square)
         with calm():
             return pursuit.run(read_k(k, blocks.count), lambda j: (column(j), 0)).path(X.flat)
     design, targets, flat = make_design(X, y, sample_weight, centre=centre, scale=scale)
@@ -84,26 +84,26 @@ def omp(
 
 
 def pursue_rows(
-    design: Design, targets: Floats, k: int, blocks: Blocks, seen: list[Floats] | None = None
-) -> Pursuit | BasisPursuit:
+    design: DesignMatrix, targets: Floats, k: int, blocks: FeatureBlocks, seen: list[Floats] | None = None
+) -> GramPursuit | OrthonormalPursuit:
     """OMP from rows: on columns of the Gram matrix while they can be trusted, then on a basis."""
-    width = k * len(blocks.owner) // blocks.count
+    width = k * len(blocks.feature_of) // blocks.count
     if WHOLE * width >= design.d and design.d <= design.n:
         cross = design.products(NONE, targets).T
         insist_on_finite(cross)
         square = design.square()
-        pursuit = Pursuit(cross, _energy(targets), blocks, seen=seen).run(k, lambda j: (square[j], 0))
+        pursuit = GramPursuit(cross, _energy(targets), blocks, seen=seen).run(k, lambda j: (square[j], 0))
         del square
     else:
         pursuit = _pursue_some(design, targets, k, blocks, seen)
     if len(pursuit.order) == k:
         return pursuit
-    return BasisPursuit(design, targets, blocks, seen).resume(pursuit).run(k)
+    return OrthonormalPursuit(design, targets, blocks, seen).resume(pursuit).run(k)
 
 
 def _pursue_some(
-    design: Design, targets: Floats, k: int, blocks: Blocks, seen: list[Floats] | None = None
-) -> Pursuit:
+    design: DesignMatrix, targets: Floats, k: int, blocks: FeatureBlocks, seen: list[Floats] | None = None
+) -> GramPursuit:
     """With as few columns of the Gram matrix as a good guess allows."""
     guess = NONE
     rows = min(design.n // SAMPLED, SAMPLE)
@@ -115,9 +115,9 @@ def _pursue_some(
     products = design.products(guess, targets)
     cross = products[len(guess) :].T
     insist_on_finite(cross)
-    fetched = Fetched(design, blocks, k, guess)
+    fetched = GramColumns(design, blocks, k, guess)
     fetched.keep(guess, products[: len(guess)])
-    pursuit = Pursuit(cross, _energy(targets), blocks, seen=seen)
+    pursuit = GramPursuit(cross, _energy(targets), blocks, seen=seen)
     return pursuit.run(k, lambda j: fetched.column(j, pursuit))
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from seqatt.linear.inputs import Blocks
+from seqatt.linear.inputs import FeatureBlocks
 from seqatt.linear.threads import Floats
 
 TIE = 1e-9  # scores this close, relatively, are one; the lowest feature is taken
@@ -21,7 +21,7 @@ ALL_DEPENDENT = "the remaining columns are linear combinations of the chosen one
 
 
 @dataclass(frozen=True, eq=False)
-class Path:
+class LinearPath:
     """Features in the order chosen.
 
     ``scores[i]`` is what feature ``order[i]`` was chosen by and ``losses[i]`` the residual sum of squares
@@ -49,7 +49,7 @@ def pick(scores: Floats) -> int:
     return int((scores >= top * (1 - TIE)).argmax())
 
 
-def negligible(norms: Floats, energy: float, blocks: Blocks) -> Floats:
+def negligible(norms: Floats, energy: float, blocks: FeatureBlocks) -> Floats:
     """For each feature the score that rounding alone could give it."""
     return NEGLIGIBLE * np.sqrt(energy * blocks.most(norms))
 

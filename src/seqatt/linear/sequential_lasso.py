@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from scipy.linalg import lstsq
 
-from seqatt.linear.inputs import Blocks, read_k
-from seqatt.linear.path import TIE, Path
-from seqatt.linear.remainder import Problem, make_problem
-from seqatt.linear.steps import Open, choose_in_steps
+from seqatt.linear.inputs import FeatureBlocks, read_k
+from seqatt.linear.path import TIE, LinearPath
+from seqatt.linear.residual import ResidualProblem, make_problem
+from seqatt.linear.stepwise import Open, select_stepwise
 from seqatt.linear.threads import Floats, calm
 
 BELOW = (1e-3, 1e-6, TIE)  # how far below lambda*: nearer where several features come in at once
@@ -35,7 +35,7 @@ def sequential_lasso(
     scale: bool = False,
     sample_weight: Any = None,
     groups: Any = None,
-) -> Path:
+) -> LinearPath:
     """Choose ``k`` features by Sequential LASSO; everything as in ``omp``.
 
     Examples
@@ -52,10 +52,12 @@ def sequential_lasso(
     """
     problem, blocks, flat = make_problem(X, y, sample_weight, groups, centre=centre, scale=scale)
     with calm():
-        return choose_in_steps(problem, blocks, read_k(k, blocks.count), choose_by_lasso, flat)
+        return select_stepwise(problem, blocks, read_k(k, blocks.count), choose_by_lasso, flat)
 
 
-def choose_by_lasso(problem: Problem, blocks: Blocks, open_: Open, cross: Floats) -> tuple[int, float]:
+def choose_by_lasso(
+    problem: ResidualProblem, blocks: FeatureBlocks, open_: Open, cross: Floats
+) -> tuple[int, float]:
     """The lowest feature in the LASSO's support just below lambda*, and lambda*."""
     start = blocks.norms(cross)
     start[~open_] = 0.0
@@ -69,7 +71,9 @@ def choose_by_lasso(problem: Problem, blocks: Blocks, open_: Open, cross: Floats
     return int(support[0]), top
 
 
-def solve(problem: Problem, blocks: Blocks, open_: Open, cross: Floats, below: float) -> Floats:
+def solve(
+    problem: ResidualProblem, blocks: FeatureBlocks, open_: Open, cross: Floats, below: float
+) -> Floats:
     """Lengths of the LASSO's coefficients at lambda = (1 - below) lambda*, over below.
 
     ``cross`` has been divided by lambda*. Over ``below`` the coefficients stay of one size however near
@@ -81,8 +85,8 @@ def solve(problem: Problem, blocks: Blocks, open_: Open, cross: Floats, below: f
         working = np.flatnonzero((lengths >= 1 - reach) & open_)
         columns = blocks.columns(working)
         rows = problem.products(columns)
-        owner = blocks.owner[columns]
-        parts = [np.flatnonzero(owner == f) for f in working]
+        feature_of = blocks.feature_of[columns]
+        parts = [np.flatnonzero(feature_of == f) for f in working]
         b = _descend(rows[:, columns], cross[columns], parts, below)
         # Optimality of all that was left out: its correlation stays within lambda.
         left = blocks.norms(cross - below * (rows.T @ b))

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import minimize
 
-from seqatt.linear.inputs import Blocks
-from seqatt.linear.remainder import Problem
+from seqatt.linear.inputs import FeatureBlocks
+from seqatt.linear.residual import ResidualProblem
 from seqatt.linear.threads import Floats
 
 STRONG = 10.0  # lambda over lambda*: so far above that features hardly see one another
@@ -25,28 +25,28 @@ MOST = 512  # features that attention is shared among: those most correlated wit
 
 
 def choose_by_softmax(
-    problem: Problem, blocks: Blocks, open_: NDArray[np.bool_], cross: Floats
+    problem: ResidualProblem, blocks: FeatureBlocks, open_: NDArray[np.bool_], cross: Floats
 ) -> tuple[int, float]:
     """The feature with the largest logit w, and its correlation with the residual."""
     start = blocks.norms(cross)
     start[~open_] = 0.0
     working = np.sort(np.argsort(-start, kind="stable")[: min(MOST, int(open_.sum()))])
     columns = blocks.columns(working)
-    owner = np.repeat(np.arange(len(working)), [len(blocks.columns(f)) for f in working])
+    feature_of = np.repeat(np.arange(len(working)), [len(blocks.columns(f)) for f in working])
     square = problem.products(columns)[:, columns]
     length = max(float(np.trace(square)) / len(square), np.finfo(float).tiny)
     energy = max(problem.loss(), np.finfo(float).tiny)
-    logits = soften(square / length, cross[columns] / np.sqrt(length * energy), owner)
+    logits = soften(square / length, cross[columns] / np.sqrt(length * energy), feature_of)
     best = int(np.argmax(logits))
     return int(working[best]), float(start[working[best]])
 
 
-def soften(square: Floats, cross: Floats, owner: Any, strength: float | None = None) -> Floats:
+def soften(square: Floats, cross: Floats, feature_of: Any, strength: float | None = None) -> Floats:
     """The logits at the optimum, for columns and target of length one; by default lambda is strong."""
-    top = np.sqrt(np.bincount(owner, np.sum(cross**2, axis=1))).max()
+    top = np.sqrt(np.bincount(feature_of, np.sum(cross**2, axis=1))).max()
     penalty = 2 * STRONG * max(1.0, top) if strength is None else strength
-    objective = partial(_objective, square, cross, owner, penalty)
-    even = np.zeros(int(owner[-1]) + 1)
+    objective = partial(_objective, square, cross, feature_of, penalty)
+    even = np.zeros(int(feature_of[-1]) + 1)
     # Near the even softmax the logits are tiny: measured in units of their first gradient.
     unit = float(np.abs(objective(even)[1]).max()) / penalty
     if unit < 1e-100:
@@ -60,13 +60,15 @@ def soften(square: Floats, cross: Floats, owner: Any, strength: float | None = N
     return np.asarray(unit * found.x)
 
 
-def _objective(square: Floats, cross: Floats, owner: Any, penalty: float, w: Floats) -> tuple[float, Floats]:
+def _objective(
+    square: Floats, cross: Floats, feature_of: Any, penalty: float, w: Floats
+) -> tuple[float, Floats]:
     """The objective at the best theta for ``w``, up to ||y||^2, and its slope in w."""
     soft = np.exp(w - w.max())
     soft /= soft.sum()
-    s = soft[owner][:, None]
+    s = soft[feature_of][:, None]
     theta = cho_solve(cho_factor(s * square * s.T + penalty / 2 * np.eye(len(s))), s * cross)
     pull = square @ (s * theta) - cross
     value = -np.sum(s * cross * theta) + penalty / 2 * (w @ w)
-    on_soft = np.bincount(owner, np.sum(2 * theta * pull, axis=1), len(w))
+    on_soft = np.bincount(feature_of, np.sum(2 * theta * pull, axis=1), len(w))
     return float(value), soft * (on_soft - soft @ on_soft) + penalty * w

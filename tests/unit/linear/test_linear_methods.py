@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from conftest import linear_problem
 
 import seqatt
-from seqatt import encoding
+from seqatt.data.tables import encoding
 from seqatt.linear import guarantees, omp
 
 METHODS = ["linear_omp", "linear_sequential_lasso", "linear_attention"]

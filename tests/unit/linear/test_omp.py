@@ -6,11 +6,11 @@ import scipy.sparse as sp
 from sklearn.linear_model import orthogonal_mp
 
 from seqatt.linear import Gram, linear_attention, omp, sequential_lasso
-from seqatt.linear.basis import BasisPursuit
-from seqatt.linear.design import Design
+from seqatt.linear.design_matrix import DesignMatrix
+from seqatt.linear.gram_pursuit import GramPursuit
 from seqatt.linear.inputs import read_blocks
 from seqatt.linear.omp import pursue_rows
-from seqatt.linear.pursuit import Pursuit
+from seqatt.linear.orthonormal_pursuit import OrthonormalPursuit
 
 ALGORITHMS = [omp, sequential_lasso, linear_attention]
 
@@ -45,10 +45,10 @@ def test_every_way_from_rows_gives_scikit_learns_coefficients(n, d, k, order):
 @pytest.mark.parametrize("seed", range(20))
 def test_a_basis_and_columns_of_the_gram_matrix_agree(seed):
     X, y = planted(60, 25, 5, seed)
-    design, blocks = Design(X, ((0, 60),)), read_blocks(None, 25)
+    design, blocks = DesignMatrix(X, ((0, 60),)), read_blocks(None, 25)
     one = pursue_rows(design, y[:, None], 8, blocks)
-    other = BasisPursuit(design, y[:, None], blocks).run(8)
-    assert isinstance(one, Pursuit)
+    other = OrthonormalPursuit(design, y[:, None], blocks).run(8)
+    assert isinstance(one, GramPursuit)
     assert one.order == other.order
     np.testing.assert_allclose(one.path(True).coef, other.path(True).coef, rtol=1e-8)
     np.testing.assert_allclose(one.losses, other.losses, rtol=1e-8)
@@ -65,9 +65,9 @@ def test_what_a_rehearsal_gets_wrong_does_not_change_the_choice(n, d, k, kind):
         X += 2 * rng.normal(size=(n, 1))
     if kind == "duplicates":
         X[:, d // 2 :] = X[:, : d - d // 2]
-    design, blocks = Design(X, ((0, n),)), read_blocks(None, d)
+    design, blocks = DesignMatrix(X, ((0, n),)), read_blocks(None, d)
     one = pursue_rows(design, y[:, None], k, blocks)
-    other = BasisPursuit(design, y[:, None], blocks).run(k)
+    other = OrthonormalPursuit(design, y[:, None], blocks).run(k)
     assert one.order == other.order
     np.testing.assert_allclose(one.losses, other.losses, rtol=1e-9)
     np.testing.assert_allclose(one.path(True).coef, other.path(True).coef, rtol=1e-6, atol=1e-9)
@@ -77,9 +77,9 @@ def test_features_and_targets_in_groups_are_fetched_as_well():
     rng = np.random.default_rng(4)
     X, y = rng.normal(size=(300, 15_000)), rng.normal(size=(300, 2))
     for groups in (None, np.arange(15_000) // 2):
-        design, blocks = Design(X, ((0, 300),)), read_blocks(groups, 15_000)
+        design, blocks = DesignMatrix(X, ((0, 300),)), read_blocks(groups, 15_000)
         one = pursue_rows(design, y, 20, blocks)
-        assert one.order == BasisPursuit(design, y, blocks).run(20).order
+        assert one.order == OrthonormalPursuit(design, y, blocks).run(20).order
 
 
 def test_where_squares_lose_the_digits_the_rows_take_over():
@@ -91,8 +91,8 @@ def test_where_squares_lose_the_digits_the_rows_take_over():
     assert sorted(path.order) == list(range(6))
     fit = np.linalg.lstsq(X[:, path.order], y, rcond=None)[0]
     np.testing.assert_allclose(path.coef[path.order], fit, rtol=1e-5)
-    design = Design(X, ((0, 50),))
-    assert isinstance(pursue_rows(design, y[:, None], 6, read_blocks(None, 6)), BasisPursuit)
+    design = DesignMatrix(X, ((0, 50),))
+    assert isinstance(pursue_rows(design, y[:, None], 6, read_blocks(None, 6)), OrthonormalPursuit)
 
 
 @pytest.mark.parametrize("choose", ALGORITHMS)

@@ -1,0 +1,1 @@
+"""The selection methods, one file each."""

@@ -1,0 +1,1 @@
+"""Methods that train no network: filters and trees."""

@@ -1,0 +1,1 @@
+"""Methods that train a neural network."""

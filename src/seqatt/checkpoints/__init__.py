@@ -1,0 +1,1 @@
+"""Writing a run to disk and resuming it."""

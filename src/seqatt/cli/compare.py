@@ -1,0 +1,164 @@
+"""``seqatt compare``: which method works on a file's table."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from seqatt.cli.arguments import TaskName, amount, make_folder, settings_of, split_columns
+
+EXAMPLES = (
+    "Examples:\n\n"
+    "  seqatt compare data.csv --target label -k 5,10,20 --out run/\n\n"
+    "  seqatt compare houses.parquet --target price -k 0.1,0.25 --methods linear_omp,random,all\n\n"
+    "  seqatt compare visits.csv --target ill -k 10 --split-groups patient --metric auc\n\n"
+    "  seqatt compare data.csv --target label -k 10 --set sequential_attention.epochs=20\n\n"
+    "With --out a run that was stopped goes on where it was, and methods, k and seeds can be added.\n\n"
+    "Exit code: 0 done, 1 failed, 2 wrong usage, 130 interrupted (what was finished is shown)."
+)
+
+
+def compare(
+    file: Annotated[Path, typer.Argument(help="CSV, TSV, Parquet or Arrow/Feather; .gz, .bz2, .zst too.")],
+    target: Annotated[str, typer.Option("--target", "-t", help="Column to predict; several with commas.")],
+    k: Annotated[str, typer.Option("-k", help="How many features, or fractions of them: 5,10,20.")],
+    methods: Annotated[
+        str | None,
+        typer.Option(help="Methods, with commas; 'all' is every feature. By default the usual ones."),
+    ] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="How many splits, each with a seed of its own.")] = 5,
+    test_size: Annotated[float, typer.Option(help="Share of rows to test on.")] = 0.25,
+    test: Annotated[Path | None, typer.Option(help="File of test rows, instead of splits.")] = None,
+    split_groups: Annotated[
+        str | None, typer.Option(help="Column whose equal values (a patient, a day) are never split.")
+    ] = None,
+    metric: Annotated[
+        str | None, typer.Option(help="accuracy, auc, log_loss, r2 or rmse, as the target allows.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for comparison.json, .md and .svg.")] = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", help="Option of a method: METHOD.OPTION=VALUE; repeatable.")
+    ] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    as_json: Annotated[bool, typer.Option("--json", help="Print the comparison as JSON, no more.")] = False,
+    task: Annotated[TaskName | None, typer.Option(help="What the target is, where it does not tell.")] = None,
+    ignore: Annotated[str, typer.Option(help="Columns that are not features (ids), with commas.")] = "",
+    weight: Annotated[str | None, typer.Option(help="Column that holds a weight for each row.")] = None,
+    balanced: Annotated[
+        bool, typer.Option("--balanced", help="Give every class the same total weight.")
+    ] = False,
+    missing_indicator: Annotated[
+        bool,
+        typer.Option("--missing-indicator", help="Let models see where values are missing."),
+    ] = False,
+) -> None:
+    """Compare methods by how a network does, on rows kept aside, with the features they choose.
+
+    Prints the test metric, seconds and stability of each method and k, and what to conclude.
+    """
+    amounts = [amount(one.strip()) for one in k.split(",")]
+    options = _options(settings or [])
+    from seqatt.cli.display import show_comparison
+    from seqatt.comparison.compare import compare as run
+    from seqatt.data.tables.whole_file import read_whole_file
+
+    if out is not None:
+        make_folder(out)
+    alone = {"--weight": weight, "--split-groups": split_groups}
+    X, y, (weights, together) = split_columns(read_whole_file(file), target, ignore, alone)
+    X_test, y_test = (None, None) if test is None else _test_rows(read_whole_file(test), X, target, y)
+    with _plain_interrupts():
+        try:
+            comparison = run(
+                X,
+                y,
+                amounts,
+                methods=None if methods is None else [name.strip() for name in methods.split(",")],
+                seeds=range(seeds),
+                options=options,
+                test_size=test_size,
+                split_groups=together,
+                X_test=X_test,
+                y_test=y_test,
+                metric=metric,
+                device=device,
+                progress=not as_json,
+                out=out,
+                task=None if task is None else task.value,
+                sample_weight=None if weights is None else weights.to_numpy(),
+                class_weight="balanced" if balanced else None,
+                missing_indicator=missing_indicator,
+            )
+        except KeyboardInterrupt:
+            _say_interrupted()
+            raise typer.Exit(130) from None
+    if as_json:
+        print(json.dumps(comparison.to_dict() | {"table": comparison.table()}))
+    else:
+        show_comparison(comparison, target)
+    if out is not None:
+        _write(comparison, out, quiet=as_json)
+    if comparison.missing:
+        _say_interrupted()
+        raise typer.Exit(130)
+    if all(cell.error for cell in comparison.cells):
+        raise RuntimeError(f"every run failed; the first said: {comparison.cells[0].error}")
+
+
+def _options(given: list[str]) -> dict[str, dict[str, Any]]:
+    """What is set, by method."""
+    form = "METHOD.OPTION=VALUE, such as sequential_attention.epochs=20"
+    options: dict[str, dict[str, Any]] = {}
+    for name, value in settings_of(given, form).items():
+        method, dot, option = name.partition(".")
+        if not (dot and method and option):
+            raise typer.BadParameter(f"{name!r} is not of the form {form}", param_hint="--set")
+        options.setdefault(method, {})[option] = value
+    return options
+
+
+def _test_rows(table: Any, X: Any, target: str, y: Any) -> tuple[Any, Any]:
+    """The features and the target of another file, by name."""
+    targets = y.column_names if hasattr(y, "column_names") else [target]
+    for name in [*X.column_names, *targets]:
+        if table.column_names.count(name) != 1:
+            raise ValueError(f"--test: must have a column {name!r}, as the first file has")
+    y_test = table.select(targets) if len(targets) > 1 else table.column(targets[0])
+    return table.select(X.column_names), y_test
+
+
+def _write(comparison: Any, out: Path, *, quiet: bool) -> None:
+    """Beside comparison.json, which is there since the first run: a page and a chart."""
+    from seqatt.selection import write_atomically
+
+    names = ["comparison.json", "comparison.md"]
+    try:
+        write_atomically(out / "comparison.svg", comparison.to_svg())
+        names.append("comparison.svg")
+    except ImportError as error:
+        print(f"note: no chart; {error}", file=sys.stderr)
+    picture = "\n![the metric against k](comparison.svg)\n" if len(names) == 3 else ""
+    write_atomically(out / "comparison.md", comparison.to_markdown() + picture)
+    if not quiet:
+        print(f"Wrote {', '.join(str(out / name) for name in names)}")
+
+
+@contextmanager
+def _plain_interrupts() -> Iterator[None]:
+    """Ctrl-C as Python has it, which ``compare`` answers with what was finished."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _say_interrupted() -> None:
+    print("interrupted", file=sys.stderr)

@@ -1,0 +1,122 @@
+"""``seqatt data``: which data sets there are, getting them, and where they lie."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Annotated, Any
+
+import typer
+
+data_app = typer.Typer(
+    help="Data sets by name: list them, fetch them, find their files.", no_args_is_help=True
+)
+WORDS = {
+    "scikit-learn": "with scikit-learn",
+    "folder": "in SEQATT_DATA_DIR",
+    "cache": "in the cache",
+    "download": "needs download",
+    "absent": "bring your own file",
+}
+
+
+@data_app.command("list")
+def list_sets(
+    as_json: Annotated[bool, typer.Option("--json", help="Print the catalogue as JSON.")] = False,
+) -> None:
+    """Every data set: its size, and where it is."""
+    rows = [_row(name) for name in _names()]
+    if as_json:
+        print(json.dumps(rows))
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table()
+    for column in ("name", "rows", "features", "classes", "where"):
+        table.add_column(column, justify="left" if column in ("name", "where") else "right")
+    for row in rows:
+        count = " + ".join(f"{n:,}" for n in row["rows"])
+        classes = str(row["classes"] or "numeric")
+        table.add_row(row["name"], count, f"{row['features']:,}", classes, WORDS[row["where"]])
+    Console(width=None if sys.stdout.isatty() else 100, highlight=False).print(table)
+    print("rows: all, or training + test where the source fixes a split")
+
+
+@data_app.command(
+    epilog="Examples:\n\n  seqatt data fetch mnist isolet\n\n  seqatt data fetch --all\n\n"
+    "A download that was interrupted goes on where it stopped."
+)
+def fetch(
+    wanted: Annotated[list[str] | None, typer.Argument(metavar="NAME...", help="Data sets to get.")] = None,
+    every: Annotated[bool, typer.Option("--all", help="All that can be had.")] = False,
+) -> None:
+    """Download data sets from their original sources into the cache, unless they are here already."""
+    from seqatt.datasets import DataError
+    from seqatt.datasets import fetch as get
+    from seqatt.datasets.catalogue import find_entry
+
+    if bool(wanted) == every:
+        raise typer.BadParameter("name some data sets, or give --all and no names", param_hint="NAME...")
+    for name in wanted or []:
+        find_entry(name)
+    failed = False
+    for name in wanted or [row["name"] for row in map(_row, _names()) if row["where"] != "absent"]:
+        try:
+            path = get(name)
+        except DataError as error:
+            print(f"error: {error}", file=sys.stderr)
+            failed = True
+        else:
+            print(f"{name}: {path or 'comes with scikit-learn'}")
+    raise typer.Exit(1 if failed else 0)
+
+
+@data_app.command()
+def path(
+    name: Annotated[str | None, typer.Argument(help="A data set; without one, the folders.")] = None,
+) -> None:
+    """The file of a data set, or the folders that are looked in, the first first."""
+    from seqatt.datasets import DataError
+    from seqatt.datasets.catalogue import find_entry
+    from seqatt.datasets.locations import cache_folder, data_folder, locate
+
+    if name is None:
+        for folder in (data_folder(), cache_folder()):
+            if folder is not None:
+                print(folder)
+        return
+    place = locate(find_entry(name))
+    if place.path is None:
+        reasons = {
+            "scikit-learn": "comes with scikit-learn and has no file of its own",
+            "download": f"is not on this machine yet; seqatt data fetch {name} gets it",
+            "absent": "is not on this machine and has no download; put its file into SEQATT_DATA_DIR",
+        }
+        raise DataError(f"{name}: {reasons[place.where]}")
+    print(place.path)
+
+
+def _names() -> list[str]:
+    from seqatt.datasets import names
+
+    return names()
+
+
+def _row(name: str) -> dict[str, Any]:
+    from seqatt.datasets import info
+    from seqatt.datasets.locations import locate
+
+    entry, place = info(name), locate(info(name))
+    return {
+        "name": name,
+        "title": entry.title,
+        "rows": list(entry.rows),
+        "features": entry.features,
+        "classes": entry.classes,
+        "splits": list(entry.splits),
+        "licence": entry.licence,
+        "citation": entry.citation,
+        "where": place.where,
+        "path": None if place.path is None else str(place.path),
+    }

@@ -1,0 +1,74 @@
+"""A selection tested on rows kept aside, beside as many random features and beside all of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.model_selection import train_test_split
+
+from seqatt.api.evaluate import evaluate
+from seqatt.api.select import select_trials
+from seqatt.progress import progress_bar
+from seqatt.selection import Selection
+
+
+def split_rows(y: Any, holdout: float, seed: int) -> tuple[Any, Any]:
+    """Row numbers to learn from and to test on; every class on both sides where that can be."""
+    every = np.arange(len(y))
+    if not holdout:
+        return every, every[:0]
+    labels = None if hasattr(y, "column_names") else np.array([str(v) for v in y.to_pylist()])
+    for stratify in (labels, None):
+        try:
+            train, test = train_test_split(every, test_size=holdout, random_state=seed, stratify=stratify)
+        except ValueError:  # a class too rare to be on both sides, or a target of numbers
+            continue
+        if labels is not None and stratify is None and _looks_like_classes(labels):
+            seen = np.isin(labels[test], labels[train])
+            train, test = np.concatenate([train, test[~seen]]), test[seen]
+        return np.sort(train), np.sort(test)
+    raise ValueError(f"--holdout: {len(every)} rows are too few to keep {holdout:.0%} of them aside")
+
+
+def _looks_like_classes(labels: Any) -> bool:
+    """Labels that come back are classes; a class that is not learnt cannot be tested."""
+    return len(set(labels.tolist())) <= len(labels) / 2
+
+
+def score_beside(
+    X: Any,
+    y: Any,
+    X_test: Any,
+    y_test: Any,
+    selection: Selection,
+    device: str,
+    options: dict[str, Any],
+) -> dict[str, dict[str, Any]]:
+    """Test scores with the chosen, with as many random, and with all features."""
+    about = ("task", "class_weight", "sample_weight", "missing_indicator")
+    shared = {name: options[name] for name in about if name in options} | {"device": device}
+    k = len(selection.indices)
+    draws = select_trials(X, y, k, method="random", seeds=range(5), **shared)
+    scores: dict[str, dict[str, Any]] = {}
+    with progress_bar("Testing", 7, shown=True) as advance:
+        for name, which in (("chosen", selection), ("all", None)):
+            result = evaluate(X, y, X_test, y_test, which, seeds=range(5), **shared)
+            scores[name] = {m: list(result[m]) for m in result}
+            advance(1)
+        drawn = []
+        for draw in draws:
+            drawn.append(evaluate(X, y, X_test, y_test, draw, seeds=[draw.seed], **shared))
+            advance(1)
+    scores["random"] = {m: [float(r[m][0]) for r in drawn] for m in drawn[0]}
+    sizes = {"chosen": k, "random": k, "all": len(selection.names)}
+    return {name: {"features": size, **scores[name]} for name, size in sizes.items()}
+
+
+def without_nan(value: Any) -> Any:
+    """NaN is not JSON: null says that there is no such figure."""
+    if isinstance(value, dict):
+        return {name: without_nan(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [without_nan(item) for item in value]
+    return None if value != value else value

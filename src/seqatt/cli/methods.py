@@ -1,0 +1,39 @@
+"""``seqatt methods``: every way to choose, a line each."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+from typing import Annotated
+
+import typer
+
+
+def list_methods(
+    as_json: Annotated[bool, typer.Option("--json", help="Print them as JSON, with options.")] = False,
+) -> None:
+    """Every method that select takes, and what it does."""
+    from seqatt.algorithms.registry import METHODS
+
+    if as_json:
+        rows = [
+            {
+                "name": name,
+                "summary": method.summary,
+                "options": [field.name for field in dataclasses.fields(method.options)],
+            }
+            for name, method in METHODS.items()
+        ]
+        print(json.dumps(rows))
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table()
+    table.add_column("method", no_wrap=True)
+    table.add_column("how it chooses")
+    for name, method in METHODS.items():
+        table.add_row(name, method.summary)
+    Console(width=None if sys.stdout.isatty() else 110, highlight=False).print(table)
+    print("seqatt select data.csv --target label -k 20 --method NAME")

@@ -1,0 +1,1 @@
+"""Files, read a batch at a time."""

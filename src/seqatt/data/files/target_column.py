@@ -1,0 +1,117 @@
+"""Targets and weights of rows, as a batch holds them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pyarrow import types as of
+
+from seqatt.data.files.options import FileOptions
+from seqatt.data.tables.target import Target, read_target
+
+Floats = NDArray[np.float64]
+TINY = 1e-6  # a class's share, at least
+
+
+@dataclass(frozen=True)
+class TargetColumn:
+    """``factor`` weighs the classes; ``unit`` makes weights average 1 in the first look.
+
+    ``start`` is what a network's outputs start from: the shares of the classes, as log odds.
+    """
+
+    column: str
+    weight: str | None
+    target: Target
+    factor: Floats
+    unit: float
+    start: Floats
+
+    def decode(self, batch: Any) -> tuple[NDArray[Any], NDArray[np.float32]]:
+        """Class numbers, 0 and 1, or standardised numbers; and weights."""
+        column = batch.column(self.column)
+        check_target_values(column, self.column)
+        weights = (
+            np.ones(len(column))
+            if self.weight is None
+            else read_weights(batch.column(self.weight), self.weight)
+        )
+        if self.target.task == "regression":
+            assert self.target.shift is not None
+            assert self.target.scale is not None
+            values = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+            return (
+                ((values - self.target.shift) / self.target.scale).astype(np.float32),
+                (weights / self.unit).astype(np.float32),
+            )
+        codes = self._codes(column)
+        weights = weights * self.factor[codes] / self.unit
+        target = codes if self.target.task == "multiclass" else codes.astype(np.float32)
+        return target, weights.astype(np.float32)
+
+    def _codes(self, column: Any) -> NDArray[np.int64]:
+        words = column.cast(pa.string()) if of.is_dictionary(column.type) else column
+        coded = words.dictionary_encode()
+        try:
+            codes = self.target.encode(pa.chunked_array([coded.dictionary]), "target")
+        except ValueError as error:
+            raise ValueError(f"{error}: it was not in the first look; a larger look sees more rows") from None
+        return np.asarray(codes.reshape(-1).astype(np.int64)[coded.indices.to_numpy()])
+
+
+def fit_target(
+    name: str,
+    column: Any,
+    weights: Floats | None,
+    options: FileOptions,
+    weight_of_class: Callable[..., Floats],
+) -> TargetColumn:
+    """Task, classes and weights of classes, from the first look."""
+    try:
+        target = read_target(pa.chunked_array([column]), weights, options.task, "target")
+    except ValueError as error:
+        raise ValueError(f"{error} (column {name!r}, in the first look at {len(column):,} rows)") from None
+    base = np.ones(len(column)) if weights is None else weights
+    if not base.any():
+        raise ValueError("sample_weight: every weight in the first look is zero")
+    if target.classes is None:
+        if options.class_weight is not None or options.negatives_kept != 1:
+            raise ValueError("class_weight, negatives_kept: need a target of classes, this one is regression")
+        return TargetColumn(name, options.sample_weight, target, np.ones(1), float(base.mean()), np.zeros(1))
+    codes = target.values.reshape(-1).astype(np.int64)
+    factor = np.ones(len(target.classes))
+    if options.negatives_kept != 1:
+        if target.task != "binary":
+            raise ValueError(f"negatives_kept: needs two classes, the target has {len(target.classes)}")
+        factor[0] /= options.negatives_kept  # each negative stands for those that were left out
+    if options.class_weight is not None:
+        factor *= weight_of_class(options.class_weight, target.classes, codes, base * factor[codes])
+    weighed = base * factor[codes]
+    if not weighed.any():
+        raise ValueError("class_weight: every row of the first look has weight zero")
+    shares = np.maximum(np.bincount(codes, weighed, len(factor)) / weighed.sum(), TINY)
+    start = np.log(shares[1:] / shares[:1]) if target.task == "binary" else np.log(shares)
+    return TargetColumn(name, options.sample_weight, target, factor, float(weighed.mean()), start)
+
+
+def check_target_values(column: Any, name: str) -> None:
+    """Every row needs a target."""
+    if column.null_count:
+        raise ValueError(f"target: column {name!r} has missing values; drop those rows")
+    if of.is_floating(column.type) and not np.isfinite(column.to_numpy(zero_copy_only=False)).all():
+        raise ValueError(f"target: column {name!r} holds NaN or infinity; drop those rows")
+
+
+def read_weights(column: Any, name: str) -> Floats:
+    try:
+        weights = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    except pa.ArrowException:
+        raise ValueError(f"sample_weight: column {name!r} must hold numbers") from None
+    if not np.isfinite(weights).all() or (weights < 0).any():
+        raise ValueError(f"sample_weight: column {name!r} must be finite and not negative")
+    return np.asarray(weights, dtype=np.float64)

@@ -1,0 +1,219 @@
+"""A table and a target, checked and ready to train on.
+
+Features of a DataFrame are laid out by name, so that the answer does not depend on the order of its
+columns. Everything inside works in that layout; ``user_position`` leads back to the user's own order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seqatt.data.tables.containers import read_input_table
+from seqatt.data.tables.encoding import Columns, Encoder, SparseColumns, fit_encoder
+from seqatt.data.tables.groups import Groups, features_of
+from seqatt.data.tables.target import Target, read_target, target_array
+
+__all__ = ["Groups", "SparseColumns", "TableData", "read_table_data", "resolve_k"]
+
+
+@dataclass(frozen=True)
+class TableData:
+    """Training rows as columns, with what is needed to speak of them as features.
+
+    ``feature_of[c]`` is the feature of column c, ``members[f]`` the input columns of feature f, and
+    ``user_position[f]`` the position of feature f in the user's own order. ``effective_rows`` is how many rows of weight 1
+    say as much as these do.
+    """
+
+    columns: Columns
+    feature_of: NDArray[np.int64]
+    names: tuple[str, ...]
+    members: tuple[tuple[int, ...], ...]
+    user_position: NDArray[np.int64]
+    constant: NDArray[np.bool_]
+    target: Target
+    weights: NDArray[np.float32] | None
+    encoder: Encoder
+    positions: tuple[int, ...]
+    inputs: tuple[str, ...]
+    effective_rows: float
+
+    @property
+    def rows(self) -> int:
+        return int(self.columns.shape[0])
+
+    @property
+    def features(self) -> int:
+        return len(self.names)
+
+    def encode(self, X: Any, argument: str = "X") -> Columns:
+        """Other rows of the same table as columns."""
+        return self.encoder.encode(read_input_table(X, argument).select(self.positions), argument)
+
+
+def read_table_data(
+    X: Any,
+    y: Any,
+    *,
+    sample_weight: Any = None,
+    class_weight: Mapping[Any, float] | str | None = None,
+    groups: Groups | None = None,
+    task: str | None = None,
+    missing_indicator: bool = False,
+    max_categories: int = 64,
+    by_name: bool = True,
+    arguments: tuple[str, str] = ("X", "y"),
+) -> TableData:
+    """Check everything a user can get wrong, then encode. ``by_name`` lays features out by name."""
+    whole = hasattr(max_categories, "__index__") and not isinstance(max_categories, bool)
+    if not whole or max_categories < 1:
+        raise ValueError(f"max_categories: must be a whole number of at least 1, got {max_categories!r}")
+    table = read_input_table(X, arguments[0])
+    labels = target_array(y, arguments[1])
+    if len(labels) != table.rows:
+        raise ValueError(
+            f"{arguments[0]} has {table.rows} rows and {arguments[1]} has {len(labels)}: "
+            "they must have the same length"
+        )
+    weights = _row_weights(sample_weight, table.rows)
+    if weights is not None and not weights.all():
+        used = weights > 0
+        table, labels, weights = table.keep_rows(used), labels[used], weights[used]
+    if table.rows < 2:
+        raise ValueError(f"{arguments[0]}: at least 2 rows are needed, got {table.rows} sample")
+    features = features_of(table, groups)
+    order = np.arange(len(features))
+    if table.named and by_name:
+        order = np.array(sorted(order, key=lambda f: features[f][0]))
+    members = tuple(features[f][1] for f in order)
+    positions = tuple(p for feature in members for p in feature)
+    laid_out = table if positions == tuple(range(len(table.names))) else table.select(positions)
+    target = read_target(labels, weights, task, arguments[1])
+    given, weights = weights, _with_class_weight(weights, class_weight, target)
+    effective_rows = _worth(given, weights, table.rows)
+    if weights is not None and not weights.all():  # of classes that do not count
+        used = weights > 0
+        laid_out, weights = laid_out.keep_rows(used), weights[used]
+        target = replace(target, values=target.values[used])
+        if laid_out.rows < 2:
+            raise ValueError("class_weight: only one row has a weight above zero; at least 2 are needed")
+    encoder = fit_encoder(
+        laid_out,
+        weights,
+        missing_indicator=missing_indicator,
+        max_categories=max_categories,
+        argument=arguments[0],
+    )
+    feature_of = np.repeat(np.arange(len(members)), [len(m) for m in members])
+    constant = np.ones(len(members), dtype=bool)
+    np.logical_and.at(constant, feature_of, encoder.constant)
+    if constant.all():
+        raise ValueError(f"{arguments[0]}: every feature is constant; there is nothing to choose from")
+    return TableData(
+        columns=encoder.encode(laid_out, arguments[0]),
+        feature_of=feature_of[encoder.feature_of],
+        names=tuple(features[f][0] for f in order),
+        members=members,
+        user_position=order,
+        constant=constant,
+        target=target,
+        weights=None if weights is None else weights.astype(np.float32),
+        encoder=encoder,
+        positions=positions,
+        inputs=table.names,
+        effective_rows=effective_rows,
+    )
+
+
+def resolve_k(k: Any, features: int, argument: str = "k") -> int:
+    """``k`` features, or a fraction of them when ``k`` is a float up to 1."""
+    if isinstance(k, bool | np.bool_) or not isinstance(k, int | float | np.integer | np.floating):
+        raise TypeError(f"{argument}: must be a whole number or a fraction, got {k!r}")
+    if isinstance(k, float | np.floating):
+        if not 0 < k <= 1:
+            raise ValueError(
+                f"{argument}: a float is a fraction of the features, above 0 and at most 1, got {k}; "
+                f"use a whole number to ask for that many features"
+            )
+        return max(1, int(k * features))
+    if k < 1:
+        raise ValueError(f"{argument}: at least 1 feature must be chosen, got {k}")
+    if k > features:
+        raise ValueError(
+            f"{argument}: {k} features asked for, but the table has {features}; use at most {features}"
+        )
+    return int(k)
+
+
+def _row_weights(sample_weight: Any, rows: int) -> NDArray[np.float64] | None:
+    if sample_weight is None:
+        return None
+    try:
+        weights = np.asarray(sample_weight, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError("sample_weight: must hold numbers, one for each row") from None
+    if weights.shape != (rows,):
+        raise ValueError(
+            f"sample_weight: must have one value for each of the {rows} rows, got shape {weights.shape}"
+        )
+    if not np.isfinite(weights).all() or (weights < 0).any():
+        raise ValueError("sample_weight: must be finite and not negative")
+    if not weights.any():
+        raise ValueError("sample_weight: every weight is zero; there is nothing to learn from")
+    return weights
+
+
+def _worth(given: NDArray[np.float64] | None, weights: NDArray[np.float64] | None, rows: int) -> float:
+    """Whole weights say how often a row is there; others how much it counts beside the rest.
+
+    ``given`` are the user's, ``weights`` with those of classes.
+    """
+    if weights is None:
+        return float(rows)
+    times = np.ones(rows) if given is None else given
+    repeats = times if not (times % 1).any() else np.ones(rows)
+    each = weights / weights.max() / np.maximum(repeats, 1)
+    return float((repeats * each).sum() ** 2 / (repeats * each**2).sum())
+
+
+def _with_class_weight(
+    weights: NDArray[np.float64] | None,
+    class_weight: Mapping[Any, float] | str | None,
+    target: Target,
+) -> NDArray[np.float64] | None:
+    """Row weights times class weights, averaging 1; None where all rows weigh the same."""
+    if class_weight is not None:
+        if target.classes is None:
+            raise ValueError(f"class_weight: needs a target of classes, this one is {target.task}")
+        codes = target.values.reshape(len(target.values)).astype(np.int64)
+        base = np.ones(len(codes)) if weights is None else weights
+        weights = base * class_weights(class_weight, target.classes, codes, base)[codes]
+        if not weights.any():
+            raise ValueError("class_weight: every row that occurs has weight zero")
+    return None if weights is None else weights / weights.mean()
+
+
+def class_weights(
+    class_weight: Mapping[Any, float] | str,
+    classes: NDArray[Any],
+    codes: NDArray[np.int64],
+    base: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    if class_weight == "balanced":
+        totals = np.array([base[codes == code].sum() for code in range(len(classes))])
+        return np.asarray(base.sum() / (len(classes) * totals))
+    if not isinstance(class_weight, Mapping):
+        raise ValueError(f"class_weight: use 'balanced' or a dict, got {class_weight!r}")
+    labels = classes.tolist()
+    unknown = [label for label in class_weight if label not in labels]
+    if unknown:
+        raise ValueError(f"class_weight: {unknown[0]!r} is not a label; the labels are {labels}")
+    values = np.array([float(class_weight.get(label, 1.0)) for label in labels])
+    if not np.isfinite(values).all() or (values < 0).any():
+        raise ValueError("class_weight: must be finite and not negative")
+    return values

@@ -1,0 +1,197 @@
+"""The target: which task it is, and its values as the loss wants them."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import narwhals.stable.v1 as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from seqatt.data.tables.containers import is_missing
+
+Task = Literal["binary", "multiclass", "multilabel", "regression"]
+TASKS = get_args(Task)
+FEW, MANY = 20, 100  # distinct whole numbers: certainly classes up to FEW, never above MANY
+
+
+@dataclass(frozen=True)
+class Target:
+    """``values``: class numbers (n,) for multiclass, else floats (n, o).
+
+    A regression target is standardised; ``shift`` and ``scale`` take predictions back. ``classes``
+    are the labels a classification target had.
+    """
+
+    task: Task
+    values: NDArray[Any]
+    outputs: int
+    classes: NDArray[Any] | None = None
+    shift: NDArray[np.float64] | None = None
+    scale: NDArray[np.float64] | None = None
+
+    def encode(self, y: Any, argument: str) -> NDArray[Any]:
+        """Other rows' targets by this target's classes, in their own units for regression."""
+        array = target_array(y, argument)
+        if self.task in ("regression", "multilabel"):
+            values = _floats(array, argument)
+            values = values[:, None] if values.ndim == 1 else values
+            if values.shape[1] != self.outputs:
+                raise ValueError(
+                    f"{argument}: has {values.shape[1]} column(s), the training rows have {self.outputs}"
+                )
+            return values
+        assert self.classes is not None
+        codes = _codes(array, self.classes, argument)
+        return codes if self.task == "multiclass" else codes.astype(np.float32)[:, None]
+
+
+def read_target(
+    y: Any, weights: NDArray[np.float64] | None, task: str | None = None, argument: str = "y"
+) -> Target:
+    """The target of the training rows, checked; the task is inferred where none is given."""
+    if task is not None and task not in TASKS and task != "classification":
+        raise ValueError(f"task: unknown task {task!r}; use one of {', '.join(TASKS)}")
+    array = target_array(y, argument)
+    kind = _infer(array, argument) if task is None else task
+    if kind == "regression":
+        return _regression(array, weights, argument)
+    if kind == "multilabel":
+        return _multilabel(array, argument)
+    return _classification(array, kind, argument)
+
+
+def target_array(y: Any, argument: str) -> NDArray[Any]:
+    if y is None:
+        raise ValueError(
+            f"{argument}: a target is needed: this estimator requires y to be passed, "
+            "but the target y is None"
+        )
+    frame = nw.from_native(y, eager_only=True, allow_series=True, pass_through=True)
+    if isinstance(frame, nw.Series):
+        array = _labels(frame) if _is_text(frame) else frame.to_numpy()
+    elif isinstance(frame, nw.DataFrame):
+        array = frame.to_numpy()
+    else:
+        array = np.asarray(y)
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim not in (1, 2) or array.size == 0:
+        raise ValueError(f"{argument}: must have one value a row or a row of them, got shape {array.shape}")
+    if array.dtype.kind == "f" and not np.isfinite(array).all():
+        what = "NaN" if np.isnan(array).any() else "infinity"
+        raise ValueError(f"{argument}: Input {argument} contains {what}; drop those rows or fill them in")
+    if array.dtype == object and any(is_missing(v) for v in array.flat):
+        raise ValueError(f"{argument}: Input {argument} contains NaN (missing values); drop those rows")
+    return array
+
+
+def _labels(series: nw.Series[Any]) -> NDArray[np.object_]:
+    """Text as it is; the levels of a categorical column, whatever their type, by their names."""
+    values = series.to_list()
+    if series.dtype in (nw.Categorical, nw.Enum):
+        values = [v if is_missing(v) else str(v) for v in values]
+    return np.array(values, dtype=object)
+
+
+def _is_text(series: nw.Series[Any]) -> bool:
+    return not (series.dtype.is_numeric() or series.dtype == nw.Boolean)
+
+
+def _infer(array: NDArray[Any], argument: str) -> Task | Literal["classification"]:
+    if array.ndim == 2:
+        numbers = _floats(array, argument)
+        return "multilabel" if np.isin(numbers, (0, 1)).all() else "regression"
+    if array.dtype.kind == "b" or _holds_text(array):
+        return "classification"
+    numbers = _floats(array, argument)
+    if not (numbers == np.round(numbers)).all():
+        return "regression"
+    distinct = len(np.unique(numbers))
+    if distinct <= FEW:
+        return "classification"
+    task: Task | Literal["classification"] = (
+        "classification" if distinct <= MANY and len(numbers) >= 10 * distinct else "regression"
+    )
+    other = "regression" if task == "classification" else "classification"
+    warnings.warn(
+        f"{argument} holds {distinct} distinct whole numbers and is read as {task}; "
+        f"pass task={other!r} if that is wrong",
+        stacklevel=2,
+    )
+    return task
+
+
+def _holds_text(array: NDArray[Any]) -> bool:
+    return array.dtype.kind in "US" or (
+        array.dtype == object and any(isinstance(v, str | bytes) for v in array.flat)
+    )
+
+
+def _floats(array: NDArray[Any], argument: str) -> NDArray[np.float64]:
+    try:
+        if _holds_text(array):
+            raise ValueError
+        return array.astype(np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"{argument}: holds text where numbers are needed; convert it, or leave task out to "
+            "treat the values as classes"
+        ) from None
+
+
+def _codes(array: NDArray[Any], classes: NDArray[Any], argument: str) -> NDArray[np.int64]:
+    if array.ndim == 2:
+        raise ValueError(f"{argument}: one label a row is needed, got {array.shape[1]} columns")
+    lookup = {label: code for code, label in enumerate(classes.tolist())}
+    values = array.tolist()
+    unknown = sorted({str(v) for v in values if v not in lookup})
+    if unknown:
+        raise ValueError(f"{argument}: label {unknown[0]!r} does not occur in the training rows")
+    return np.array([lookup[v] for v in values], dtype=np.int64)
+
+
+def _classification(array: NDArray[Any], kind: str, argument: str) -> Target:
+    if array.ndim == 2:
+        raise ValueError(f"{argument}: one label a row is needed for {kind}, got {array.shape[1]} columns")
+    if array.dtype == object:
+        kinds = {isinstance(v, str) for v in array.tolist()}
+        if len(kinds) > 1:
+            raise ValueError(f"{argument}: labels mix text and numbers; use one of them")
+    classes = np.unique(array)
+    if len(classes) < 2:
+        raise ValueError(
+            f"{argument}: only one class, {classes[0]!r}, occurs (the number of classes has to be "
+            "greater than one); there is nothing to tell apart"
+        )
+    if kind == "binary" and len(classes) != 2:
+        raise ValueError(f"{argument}: task='binary' needs 2 classes, got {len(classes)}")
+    codes = _codes(array, classes, argument)
+    if len(classes) == 2 and kind != "multiclass":
+        return Target("binary", codes.astype(np.float32)[:, None], 1, classes)
+    return Target("multiclass", codes, len(classes), classes)
+
+
+def _multilabel(array: NDArray[Any], argument: str) -> Target:
+    values = _floats(array, argument)
+    if values.ndim == 1 or not np.isin(values, (0, 1)).all():
+        raise ValueError(f"{argument}: task='multilabel' needs several columns of 0 and 1")
+    return Target("multilabel", values.astype(np.float32), values.shape[1])
+
+
+def _regression(array: NDArray[Any], weights: NDArray[np.float64] | None, argument: str) -> Target:
+    values = _floats(array, argument)
+    values = values[:, None] if values.ndim == 1 else values
+    shift = np.average(values, axis=0, weights=weights)
+    reach = np.abs(values - shift).max(0)
+    unit = np.where(reach > 0, reach, 1.0)  # squares of very large or small numbers leave float64
+    spread = unit * np.sqrt(np.average(((values - shift) / unit) ** 2, axis=0, weights=weights))
+    if not np.isfinite(spread).all():
+        raise ValueError(f"{argument}: the values are too large to work with; rescale them")
+    if not spread.any():
+        raise ValueError(f"{argument}: every value is the same; there is nothing to predict")
+    scale = np.where(spread > 0, spread, 1.0)
+    standard = ((values - shift) / scale).astype(np.float32)
+    return Target("regression", standard, values.shape[1], None, shift, scale)

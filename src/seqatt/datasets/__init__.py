@@ -1,0 +1,76 @@
+"""Data sets by name: ``seqatt.datasets.load("mnist")``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from seqatt.datasets.catalogue import CATALOGUE, find_entry
+from seqatt.datasets.dataset import Dataset, Split, make_dataset
+from seqatt.datasets.entry import DatasetEntry
+from seqatt.datasets.errors import DataError
+from seqatt.datasets.locations import locate
+from seqatt.datasets.npz import check_arrays, read_arrays
+
+__all__ = ["DataError", "Dataset", "Entry", "Split", "fetch", "info", "load", "names"]
+
+
+def names() -> list[str]:
+    """Every name that ``load`` takes."""
+    return list(CATALOGUE)
+
+
+def info(name: str) -> DatasetEntry:
+    """Size, licence, citation and sources of a data set, without opening it."""
+    return find_entry(name)
+
+
+def fetch(name: str) -> Path | None:
+    """Make sure that a data set is on this machine; its file, or None if it comes with scikit-learn."""
+    entry = find_entry(name)
+    place = locate(entry)
+    if place.where in ("download", "absent"):
+        from seqatt.datasets.publisher_files import fetch_entry
+
+        return fetch_entry(entry)
+    return place.path
+
+
+def load(name: str) -> Dataset:
+    """A data set with raw values.
+
+    It is read from the folder in ``SEQATT_DATA_DIR``, else from the user's cache, else downloaded from
+    its original source into the cache. Nothing is scaled and missing values are NaN: ``select`` and
+    ``evaluate`` standardise and impute, with what they find in the training rows alone.
+
+    Parameters
+    ----------
+    name : one of ``names()``; ``info(name)`` tells its size, licence and citation.
+
+    Returns
+    -------
+    Dataset
+        ``X, y, feature_names, target_names, task, groups, licence, citation``, and ``split()``.
+
+    Raises
+    ------
+    DataError
+        If it cannot be had or is not what it should be; the message says what to do.
+
+    Examples
+    --------
+    >>> import seqatt
+    >>> wine = seqatt.datasets.load("wine")
+    >>> X_train, y_train, X_test, y_test = wine.split(seed=0)
+    >>> X_train.shape, X_test.shape
+    ((142, 13), (36, 13))
+    """
+    entry = find_entry(name)
+    if entry.bundled:
+        from seqatt.datasets.bundled import read_bundled
+
+        arrays = read_bundled(entry)
+        check_arrays(arrays, entry, "scikit-learn", "install another version of it")
+        return make_dataset(entry, arrays)
+    path = fetch(name)
+    assert path is not None
+    return make_dataset(entry, read_arrays(path, entry))

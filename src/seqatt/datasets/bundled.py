@@ -1,0 +1,24 @@
+"""scikit-learn's own data sets, which come with it."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+import numpy as np
+
+from seqatt.datasets.entry import DatasetEntry
+from seqatt.datasets.npz import Arrays
+
+UNSCALED = {"diabetes": {"scaled": False}}  # by default scikit-learn gives this one out standardised
+
+
+def read_bundled(entry: DatasetEntry) -> Arrays:
+    loader = getattr(import_module("sklearn.datasets"), f"load_{entry.name}")
+    data = loader(**UNSCALED.get(entry.name, {}))
+    labels = [str(name) for name in data.target_names] if entry.classes else ["progression"]
+    return {
+        "X": data.data,
+        "y": data.target,
+        "feature_names": np.array([str(name) for name in data.feature_names]),
+        "target_names": np.array(labels),
+    }

@@ -1,0 +1,79 @@
+"""The arrays of a data set in one .npz file: read without pickles, checked, written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seqatt.datasets.entry import DatasetEntry
+from seqatt.datasets.errors import DataError, writing_into
+
+Arrays = dict[str, NDArray[Any]]
+ROW_NOTES = ("mouse_id", "subject_train", "subject_test", "subset_train")
+
+
+def read_arrays(path: Path, entry: DatasetEntry) -> Arrays:
+    """What the file holds of the data set, checked against the catalogue."""
+    try:
+        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
+            arrays = {key: file[key] for key in (*entry.keys, *ROW_NOTES) if key in file.files}
+    except (OSError, ValueError, EOFError, AttributeError, zipfile.BadZipFile, zlib.error) as error:
+        reason = " ".join(str(error).split())[:150]
+        raise DataError(f"{path}: cannot be read as a .npz file ({reason}); delete or replace it") from None
+    check_arrays(arrays, entry, str(path), "delete it or put the right file there")
+    return arrays
+
+
+def check_arrays(arrays: Arrays, entry: DatasetEntry, source: str, remedy: str) -> None:
+    """Shapes, labels and names as documented; the message begins with the source and ends with the remedy."""
+    for complaint in _complaints(arrays, entry):
+        raise DataError(f"{source}: {complaint}; {remedy}")
+
+
+def _complaints(arrays: Arrays, entry: DatasetEntry) -> Iterator[str]:
+    missing = [key for key in entry.keys if key not in arrays]
+    if missing:
+        yield f"has no array {missing[0]!r}, {entry.name} needs {', '.join(entry.keys)}"
+    sides = ("_train", "_test") if len(entry.rows) == 2 else ("",)
+    for side, rows in zip(sides, entry.rows, strict=True):
+        X, y = arrays[f"X{side}"], arrays[f"y{side}"]
+        if X.dtype.kind not in "biuf":
+            yield f"X{side} must hold numbers, not {X.dtype}"
+        if X.shape != (rows, entry.features):
+            yield f"X{side} has shape {X.shape}, {entry.name} has {(rows, entry.features)}"
+        if y.shape != (rows,):
+            yield f"y{side} has shape {y.shape}, {entry.name} has {(rows,)}"
+        if entry.classes and not (y.dtype.kind in "iu" and set(y.tolist()) == set(range(entry.classes))):
+            yield f"y{side} must hold every class from 0 to {entry.classes - 1}, as integers"
+        if not entry.classes and not (y.dtype.kind in "iuf" and np.isfinite(y).all()):
+            yield f"y{side} must hold finite numbers"
+    for key, length in (("feature_names", entry.features), ("target_names", max(entry.classes, 1))):
+        if arrays[key].shape != (length,) or arrays[key].dtype.kind != "U":
+            yield f"{key} must be {length} strings"
+    for key in ROW_NOTES:
+        rows = entry.rows[-1] if key.endswith("_test") else entry.rows[0]
+        if key in arrays and arrays[key].shape != (rows,):
+            yield f"{key} must have {rows} values"
+
+
+def write_arrays(path: Path, arrays: Arrays, name: str) -> None:
+    """Write next to the place and move over: a reader never sees half a file."""
+    with writing_into(path.parent, name):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        beside = path.with_name(f".{path.name}.new")  # one name: only the holder of the lock writes
+        try:
+            with beside.open("wb") as file:
+                np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(beside, path)
+        except BaseException:
+            beside.unlink(missing_ok=True)
+            raise

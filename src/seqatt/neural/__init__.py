@@ -1,1 +1,0 @@
-"""Methods that train a network: one engine, with gates and schedules."""

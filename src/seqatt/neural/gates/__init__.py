@@ -1,1 +1,0 @@
-"""How features enter the model and how they are judged: one file a gate."""

@@ -1,0 +1,1 @@
+"""Training and counting over files, a batch at a time."""

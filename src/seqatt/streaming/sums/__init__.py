@@ -1,0 +1,1 @@
+"""Methods that need only sums over the rows."""

@@ -1,0 +1,1 @@
+"""Statistics computed before training."""

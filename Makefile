@@ -23,7 +23,7 @@ test: $(STAMP)
 # Apart: Ray is a large download, and starting its processes takes longer than all that they do.
 test-ray: $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[ray]'
-	$(BIN)/python -m pytest tests/unit/test_ray.py
+	$(BIN)/python -m pytest tests/test_ray.py
 
 check: $(STAMP)
 	$(BIN)/ruff check .

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from conftest import linear_problem
+from tests.support.problems import linear_problem
 
 import seqatt
 from seqatt.algorithms import registry

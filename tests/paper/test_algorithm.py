@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from conftest import linear_problem
+from tests.support.problems import linear_problem
 
 import seqatt
 from seqatt.algorithms.neural.sequential_attention import sequential_attention

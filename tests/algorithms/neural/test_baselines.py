@@ -1,0 +1,187 @@
+"""What Sequential Attention's rivals promise beyond the contract of every method."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from scipy import sparse
+from tests.support.problems import linear_problem
+from torch import nn
+
+import seqatt
+from seqatt.algorithms.neural import gated_method as rival
+from seqatt.algorithms.neural.rivals import RIVALS
+from seqatt.data.tables.table_data import read_table_data
+from seqatt.training.defaults import default_steps
+from seqatt.training.options import StochasticGatesOptions
+
+QUICK = {"epochs": 5, "hidden": (8,)}
+PENALISED = [name for name, rival in RIVALS.items() if rival.strengths(5)]
+OF_THE_FIRST_LAYER = ["sequential_lasso", "group_lasso", "omp", "first_layer"]
+
+
+def mixed_table(rows: int = 400) -> tuple[pd.DataFrame, np.ndarray]:
+    """A category and a pair of numbers decide; four numbers and a category of eight do not."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(rows, 6)), columns=["left", "right", "a", "b", "c", "d"])
+    frame["city"] = rng.choice(["Bonn", "Kiel", "Ulm"], size=rows)
+    frame["noise"] = rng.choice(list("pqrstuvw"), size=rows)
+    effect = frame["city"].map({"Bonn": -2.0, "Kiel": 0.0, "Ulm": 2.0})
+    return frame, np.asarray(effect + frame["left"] + frame["right"] + 0.1 * rng.normal(size=rows))
+
+
+@pytest.mark.parametrize("method", RIVALS)
+def test_a_category_and_a_group_are_chosen_whole(method):
+    frame, y = mixed_table()
+    selection = seqatt.select(frame, y, 2, method=method, groups={"pair": ["left", "right"]})
+    assert set(selection.features) == {"city", "pair"}
+
+
+@pytest.mark.parametrize("method", RIVALS)
+def test_the_features_of_many_that_decide_are_found(method):
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(600, 30))
+    y = (X[:, 3] + X[:, 17] * 1.2 - X[:, 29] + 0.2 * rng.normal(size=600) > 0).astype(int)
+    assert set(seqatt.select(X, y, 3, method=method).indices) == {3, 17, 29}
+
+
+@pytest.mark.parametrize("method", RIVALS)
+def test_rows_of_no_weight_are_not_listened_to(method):
+    X, y = linear_problem("regression", rows=400)
+    misled = y.copy()
+    misled[200:] = 5 * X[200:, 7]
+    weight = np.repeat([1.0, 0.0], 200)
+    assert set(seqatt.select(X, misled, 2, method=method, sample_weight=weight).indices) == {1, 4}
+
+
+@pytest.mark.parametrize("method", RIVALS)
+def test_a_sparse_table_gives_what_its_dense_twin_gives(method):
+    X, y = linear_problem("binary", rows=80)
+    X[np.abs(X) < 0.5] = 0
+    dense, packed = (
+        seqatt.select(table, y, 3, method=method, **QUICK) for table in (X, sparse.csr_matrix(X))
+    )
+    assert dense.indices.tolist() == packed.indices.tolist()
+
+
+@pytest.mark.parametrize("method", RIVALS)
+def test_all_strengths_together_train_as_long_as_sequential_attention(method):
+    X, y = linear_problem("binary", rows=2000)
+    settings = seqatt.select(X, y, 3, method=method).settings
+    models = len(settings.get("penalties", [0]))
+    budget = default_steps(2000, settings["batch_size"], 3)
+    assert budget - models * 4 <= models * settings["steps"] <= budget
+
+
+@pytest.mark.parametrize("method", PENALISED)
+def test_the_strength_that_did_best_on_rows_kept_aside_gives_the_answer(method):
+    X, y = linear_problem("multiclass", rows=200)
+    trials = seqatt.select_trials(X, y, 3, seeds=[0, 1], method=method, **QUICK)
+    for settings in (trial.settings for trial in trials):
+        json.dumps(settings)
+        losses = settings["penalty_losses"]
+        assert settings["penalty"] == settings["penalties"][int(np.argmin(losses))]
+        assert len(losses) == len(settings["penalties"]) > 1
+
+
+@pytest.mark.parametrize("method", PENALISED)
+def test_a_strength_that_was_given_is_used(method):
+    X, y = linear_problem("multiclass", rows=200)
+    selection = seqatt.select(X, y, 3, method=method, penalty=0.05, **QUICK)
+    assert selection.settings["penalty"] == 0.05
+    assert len(selection.history) == (3 if method == "sequential_lasso" else 1)
+
+
+@pytest.mark.parametrize("method", PENALISED)
+def test_strengths_that_all_diverge_are_reported_with_a_selection_a_seed(method):
+    X, y = linear_problem("regression", rows=60)
+    told = {"method": method, "learning_rate": 1e20, **QUICK}
+    with pytest.raises(seqatt.TrainingDiverged, match="learning_rate") as caught:
+        seqatt.select_trials(X, y, 2, seeds=[3, 5], **told)
+    assert [found.seed for found in caught.value.selections] == [3, 5]
+    assert [len(found.indices) for found in caught.value.selections] == [0, 0]
+
+
+def test_a_strength_that_diverges_loses():
+    source = read_table_data(*linear_problem("regression", rows=60))
+    options = StochasticGatesOptions(**QUICK)
+    its = replace(RIVALS["stochastic_gates"], strengths=lambda k: (float("inf"), 0.1))
+    plan = rival.plan(its, source, 2, options)
+    (trace,) = rival.choose(its, source, [0], options, torch.device("cpu"), plan, lambda steps: None)
+    assert len(trace.order) == 2
+    assert trace.settings["penalty"] == 0.1
+    assert trace.settings["penalty_losses"][0] is None
+
+
+def test_a_strong_penalty_empties_the_first_layer_of_all_but_the_signal():
+    X, y = linear_problem("regression")
+    scores = seqatt.select(X, y, 8, method="group_lasso", penalty=0.4).scores
+    assert (scores[:2] > 0.05).all()
+    assert (scores[2:] < 0.02).all()
+
+
+@pytest.mark.parametrize("penalty", [-1, float("nan"), "strong"])
+def test_a_penalty_that_is_none_is_an_error(penalty, problem):
+    with pytest.raises(ValueError, match="penalty: must be a number at least 0"):
+        seqatt.select(*problem, 2, method="group_lasso", penalty=penalty)
+
+
+def test_a_pursuit_without_hidden_layers_is_orthogonal_matching_pursuit():
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(300, 12))
+    X[:, 5] = 0.7 * X[:, 2] + 0.7 * X[:, 9] + 0.2 * X[:, 5]
+    y = X[:, 2] + 0.8 * X[:, 9] + 0.5 * X[:, 0] + 0.05 * rng.normal(size=300)
+    linear = seqatt.select(X, y, 3, method="linear_omp").indices.tolist()
+    neural = seqatt.select(X, y, 3, method="omp", hidden=()).indices.tolist()
+    assert neural == linear
+
+
+class NoFirstLayer(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.Linear(8, 16)
+        self.outer = nn.Linear(16, 1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.outer(torch.tanh(self.inner(x)))
+
+
+@pytest.mark.parametrize("method", RIVALS)
+def test_your_own_network_serves_every_method_that_it_can(method):
+    X, y = linear_problem("regression")
+
+    def make(columns: int, outputs: int) -> nn.Module:
+        return nn.Sequential(nn.Linear(columns, 16), nn.Tanh(), nn.Linear(16, outputs))
+
+    assert set(seqatt.select(X, y, 2, method=method, model=make, epochs=400).indices) == {1, 4}
+
+
+@pytest.mark.parametrize("method", RIVALS)
+def test_a_network_without_a_first_linear_layer_is_an_error_only_where_one_is_needed(method):
+    X, y = linear_problem("regression", rows=60)
+    torch.manual_seed(0)
+    if method in OF_THE_FIRST_LAYER:
+        with pytest.raises(ValueError, match=r"model: .* first Linear layer, and NoFirstLayer has none"):
+            seqatt.select(X, y, 2, method=method, model=NoFirstLayer(), epochs=5)
+    else:
+        chosen = seqatt.select(X, y, 2, method=method, model=NoFirstLayer(), epochs=5)
+        assert len(set(chosen.indices.tolist())) == 2
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")
+@pytest.mark.parametrize("method", RIVALS)
+@pytest.mark.parametrize("task", ["binary", "multiclass", "multilabel", "regression"])
+def test_a_gpu_finds_them_too_and_says_the_same_twice(method, task):
+    X, y = linear_problem(task)
+    once, again = (
+        seqatt.select_trials(X, y, 2, seeds=[0, 1], method=method, device="cuda") for _ in range(2)
+    )
+    for one, other in zip(once, again, strict=True):
+        assert set(one.indices) == {1, 4}
+        assert one.scores.tolist() == other.scores.tolist()

@@ -1,0 +1,175 @@
+"""``seqatt compare``, run as a person runs it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from tests.support.problems import linear_problem
+
+import seqatt
+
+COMMAND = [sys.executable, "-m", "seqatt", "compare"]
+QUICK = ["--methods", "linear_omp,random,all", "--seeds", 2]
+
+
+def run(*arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [*COMMAND, *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
+
+
+@pytest.fixture(scope="module")
+def csv(tmp_path_factory) -> Path:
+    X, y = linear_problem("binary", rows=60)
+    frame = pd.DataFrame(X, columns=[f"f{i}" for i in range(8)])
+    frame["label"] = np.array(["no", "yes"])[y]
+    frame["patient"] = np.arange(60) // 4
+    path = tmp_path_factory.mktemp("csv") / "data.csv"
+    frame.to_csv(path, index=False)
+    return path
+
+
+def test_a_run_shows_the_table_and_writes_the_files_and_a_second_run_works_on_nothing(csv, tmp_path):
+    asked = [csv, "-t", "label", "-k", "1,2", *QUICK, "--ignore", "patient", "--out", tmp_path / "run"]
+    done = run(*asked)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""  # no bar in a pipe
+    assert "\x1b" not in done.stdout
+    assert "Choosing features for label: binary, 60 rows, 8 features" in done.stdout
+    assert "k = 2: linear_omp" in done.stdout
+    assert "All 8 features: accuracy" in done.stdout
+    assert sorted(p.name for p in (tmp_path / "run").iterdir()) == [
+        "comparison.json", "comparison.md", "comparison.svg",
+    ]  # fmt: skip
+    made = seqatt.Comparison.load(tmp_path / "run" / "comparison.json")
+    assert made.missing == 0
+    assert made.best(2) == "linear_omp"
+    assert (tmp_path / "run" / "comparison.md").read_text().startswith(made.to_markdown())
+    again = run(*asked)
+    assert again.stdout == done.stdout  # the seconds too: nothing was run
+
+
+def test_json_metric_groups_and_options_of_a_method(csv):
+    done = run(
+        csv, "-t", "label", "-k", "0.25", "--methods", "sequential_attention", "--seeds", 1,
+        "--metric", "auc", "--split-groups", "patient", "--json", "--balanced",
+        "--set", "sequential_attention.epochs=1", "--set", "sequential_attention.mask=l1",
+        "--missing-indicator",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)
+    assert answer["settings"]["options"] == {"sequential_attention": {"epochs": 1, "mask": "l1"}}
+    assert answer["settings"]["test"]["grouped"] is True
+    assert answer["settings"]["table"]["class_weight"] == "balanced"
+    assert answer["settings"]["table"]["missing_indicator"] is True
+    assert answer["table"][0]["metric"] == "auc"
+    assert answer["table"][0]["k"] == 2
+    assert "patient" not in answer["cells"][0]["features"]
+
+
+def test_a_file_of_test_rows(csv, tmp_path):
+    frame = pd.read_csv(csv)
+    frame[["label", *reversed(frame.columns.drop("label"))]].to_csv(tmp_path / "test.csv", index=False)
+    done = run(
+        csv, "-t", "label", "-k", 2, "--methods", "linear_omp", "--seeds", 1, "--test", tmp_path / "test.csv"
+    )
+    assert done.returncode == 0, done.stderr
+    frame.drop(columns="f3").to_csv(tmp_path / "less.csv", index=False)
+    done = run(csv, "-t", "label", "-k", 2, "--methods", "random", "--test", tmp_path / "less.csv")
+    assert done.returncode == 1
+    assert "--test: must have a column 'f3'" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["-k", "99"], "k: 99 features asked for"),
+        (["-k", "2", "--split-groups", "zz"], "--split-groups: no column 'zz'"),
+        (["-k", "2", "--set", "random.epochs=3"], "random has no option 'epochs'"),
+        (["-k", "2", "--out", "/proc/none"], "--out: cannot write"),
+    ],
+)
+def test_failures_are_one_clear_line(csv, arguments, message):
+    done = run(csv, "-t", "label", *arguments)
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert done.stderr.startswith("error: ")
+    assert done.stderr.count("\n") == 1
+    assert message in done.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["-k", "2,many"], ["-k", "2", "--seeds", "0"], ["-k", "2", "--set", "x=1"], ["-k", "2", "--set", "x.y"]],
+)
+def test_wrong_usage_is_exit_code_2(csv, arguments):
+    assert run(csv, "-t", "label", *arguments).returncode == 2
+
+
+def test_every_run_failing_is_a_failure(csv):
+    done = run(csv, "-t", "label", "-k", 1, "--seeds", 1, "--methods", "sequential_attention",
+               "--set", "sequential_attention.learning_rate=1e30")  # fmt: skip
+    assert done.returncode == 1
+    assert "sequential_attention failed at k = 1: TrainingDiverged" in done.stdout
+    assert done.stderr.startswith("error: every run failed")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals")
+def test_ctrl_c_shows_what_was_finished(csv, tmp_path):
+    command = [
+        *COMMAND,
+        csv,
+        "-t",
+        "label",
+        "-k",
+        "2",
+        "--methods",
+        "random,sequential_attention",
+        "--seeds",
+        "2",
+    ]
+    command += ["--set", "sequential_attention.epochs=1000000", "--out", tmp_path]
+    process = subprocess.Popen(
+        list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    kept = tmp_path / "comparison.json"
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline and not (kept.exists() and json.loads(kept.read_text())["cells"]):
+        time.sleep(0.2)
+    time.sleep(1)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert err == "interrupted\n"
+    assert "random" in out
+    assert "interrupted: 1 of 4 runs were made" in out
+    assert len(seqatt.Comparison.load(kept).cells) == 1
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals")
+def test_ctrl_c_with_nothing_finished_ends_as_any_command_does(csv):
+    command = [*COMMAND, csv, "-t", "label", "-k", "2", "--methods", "sequential_attention"]
+    command += ["--set", "sequential_attention.epochs=1000000"]
+    process = subprocess.Popen(
+        list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    time.sleep(10)
+    assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out, err) == (130, "", "interrupted\n")
+
+
+def test_help_teaches():
+    done = run("--help")
+    assert done.returncode == 0
+    assert "Examples" in done.stdout
+    assert "--split-groups" in done.stdout

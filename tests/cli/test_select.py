@@ -1,0 +1,303 @@
+"""The command line, run as a person runs it."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.feather as feather
+import pyarrow.parquet as pq
+import pytest
+from tests.support.problems import linear_problem
+
+import seqatt
+from seqatt.cli.arguments import settings_of
+from seqatt.cli.holdout import split_rows
+from seqatt.data.tables.whole_file import UnreadableFile, read_whole_file
+
+
+def run(*arguments: object, **options) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "seqatt", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, **options)
+
+
+@pytest.fixture(scope="module")
+def frame() -> pd.DataFrame:
+    X, y = linear_problem("binary")
+    frame = pd.DataFrame(X, columns=[f"f{i}" for i in range(8)])
+    frame["label"] = np.array(["no", "yes"])[y]
+    return frame
+
+
+@pytest.fixture
+def csv(frame, tmp_path) -> Path:
+    frame.to_csv(tmp_path / "data.csv", index=False)
+    return tmp_path / "data.csv"
+
+
+def write(frame: pd.DataFrame, path: Path) -> None:
+    table = pa.Table.from_pandas(frame)
+    text = frame.to_csv(index=False).encode()
+    tabs = frame.to_csv(index=False, sep="\t").encode()
+    writers = {
+        "a.csv": lambda: path.write_bytes(text),
+        "a.CSV.gz": lambda: path.write_bytes(gzip.compress(text)),
+        "a.csv.bz2": lambda: path.write_bytes(bz2.compress(text)),
+        "a.csv.zst": lambda: path.write_bytes(pa.compress(text, "zstd", asbytes=True)),
+        "a.tsv": lambda: path.write_bytes(tabs),
+        "a.b.tsv.gz": lambda: path.write_bytes(gzip.compress(tabs)),
+        "a.parquet": lambda: pq.write_table(table, path),
+        "a.feather": lambda: feather.write_feather(table, path),
+        "a.arrow": lambda: _stream(table, path),
+    }
+    writers[path.name]()
+
+
+def _stream(table: pa.Table, path: Path) -> None:
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "a.csv",
+        "a.CSV.gz",
+        "a.csv.bz2",
+        "a.csv.zst",
+        "a.tsv",
+        "a.b.tsv.gz",
+        "a.parquet",
+        "a.feather",
+        "a.arrow",
+    ],
+)
+def test_every_kind_of_file(frame, tmp_path, name):
+    write(frame, tmp_path / name)
+    table = read_whole_file(tmp_path / name)
+    assert table.column_names == list(frame.columns)
+    np.testing.assert_allclose(table.column("f3").to_numpy(), frame["f3"])
+
+
+def test_select_prints_a_table_and_writes_the_selection(csv, tmp_path):
+    done = run("select", csv, "--target", "label", "-k", 2, "--out", tmp_path / "run", "--epochs", 60)
+    assert done.returncode == 0, done.stderr
+    assert "2 of 8 features for label" in done.stdout
+    assert done.stderr == ""  # silence when piped
+    selection = seqatt.Selection.load(tmp_path / "run" / "selection.json")
+    assert set(selection.features) == {"f1", "f4"}
+    assert all(name in done.stdout for name in selection.features)
+
+
+def test_json_and_holdout(csv):
+    done = run("select", csv, "-t", "label", "-k", 0.25, "--json", "--holdout", 0.3, "--seed", 1)
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)
+    assert set(answer["features"]) == {"f1", "f4"}
+    assert answer["settings"]["rows"] == 210
+    assert np.mean(answer["holdout"]["chosen"]["accuracy"]) > 0.9
+    assert set(answer["holdout"]) == {"chosen", "random", "all"}
+
+
+def test_options_reach_the_method(csv):
+    done = run(
+        "select", csv, "-t", "label", "-k", 3, "--json", "--ignore", "f0,f2", "--weight", "f7",
+        "--mask", "l1_normalised", "--hidden", "9,5", "--features-per-phase", 2, "--epochs", 2,
+        "--learning-rate", 0.01, "--warmup", 0.3, "--replacement", 1, "--batch-size", 50,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert "sample_weight: must be finite and not negative" in done.stderr
+    done = run(
+        "select", csv, "-t", "label", "-k", 3, "--json", "--ignore", "f0,f2", "--balanced",
+        "--mask", "l1_normalised", "--hidden", "9,5", "--features-per-phase", 2, "--epochs", 2,
+        "--learning-rate", 0.01, "--warmup", 0.3, "--replacement", 1, "--batch-size", 50,
+    )  # fmt: skip
+    settings = json.loads(done.stdout)["settings"]
+    assert settings["hidden"] == [9, 5]
+    assert settings["mask"] == "l1_normalised"
+    assert settings["batch_size"] == 50
+    assert "f0" not in json.loads(done.stdout)["names"]
+
+
+@pytest.mark.parametrize(
+    ("value", "read"),
+    [
+        ("False", False),
+        ("false", False),
+        ("None", None),
+        ("[2]", [2]),
+        ("[True]", [True]),
+        ("relu", "relu"),
+    ],
+)
+def test_settings_are_read_as_json_or_pythons_words(value, read):
+    assert settings_of([f"name={value}"], "") == {"name": read}
+
+
+def test_other_methods_are_told_their_own_options(csv):
+    done = run("select", csv, "-t", "label", "-k", 2, "--json", "--method", "forest", "--set", "trees=7")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["settings"]["trees"] == 7
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--target", "label", "-k", "2", "--set", "trees=7"], "sequential_attention has no option 'trees'"),
+        (["--target", "label", "-k", "2", "--set", "seed=7"], "sequential_attention has no option 'seed'"),
+        (["--target", "label", "-k", "2", "--set", "groups={}"], "--set: 'groups' is about the table"),
+        (["--target", "nope", "-k", "2"], "--target: no column 'nope'"),
+        (["--target", "label", "-k", "99"], "k: 99 features asked for, but the table has 8"),
+        (["--target", "label", "-k", "0"], "k: at least 1"),
+        (["--target", "label", "-k", "2", "--method", "magic"], "method: unknown 'magic'"),
+        (["--target", "label", "-k", "2", "--device", "abacus"], "device: 'abacus'"),
+        (["--target", "label", "-k", "2", "--task", "regression"], "y: holds text"),
+        (["--target", "label", "-k", "2", "--ignore", "zz"], "--ignore: no column 'zz'"),
+        (["--target", "label", "-k", "2", "--out", "/proc/none"], "--out: cannot write"),
+    ],
+)
+def test_failures_are_one_clear_line(csv, arguments, message):
+    done = run("select", csv, *arguments)
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert done.stderr.startswith("error: ")
+    assert done.stderr.count("\n") == 1
+    assert message in done.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["select"],
+        ["select", "data.csv", "-k", "2"],
+        ["select", "data.csv", "-t", "y", "-k", "many"],
+        ["select", "data.csv", "-t", "y", "-k", "2", "--mask", "l9"],
+        ["select", "data.csv", "-t", "y", "-k", "2", "--holdout", "1.5"],
+        ["select", "data.csv", "-t", "y", "-k", "2", "--hidden", "x"],
+        ["select", "data.csv", "-t", "y", "-k", "2", "--set", "epochs"],
+        ["select", "data.csv", "-t", "y", "-k", "2", "--epochs", "2", "--set", "epochs=3"],
+        ["select", "data.csv", "-t", "y", "-k", "2", "--set", "hidden=[8]", "--set", "hidden=[9]"],
+        ["frobnicate"],
+        ["select", "data.csv", "-t", "y", "-k", "2", "--no-such-option"],
+    ],
+)
+def test_wrong_usage_is_exit_code_2(arguments):
+    assert run(*arguments).returncode == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("gone.csv", None, "no such file"),
+        ("empty.csv", b"", "the file is empty"),
+        ("head.csv", b"a,b\n", "no rows"),
+        ("ragged.csv", b"a,b\n1,2\n3\n", "cannot be read as a table"),
+        ("one.csv", b"a;b\n1;2\n", "only one column"),
+        ("binary.csv", bytes(range(256)) * 20, "read"),
+        ("cut.csv.gz", gzip.compress(b"a,b\n" + b"1,2\n" * 5000, mtime=0)[:60], "cannot be read"),
+        ("fake.parquet", b"PAR1 not really", "cannot be read as a table"),
+        ("fake.feather", b"not a feather", "cannot be read as a table"),
+        ("data.xlsx", b"PK", "the ending '.xlsx' is not one of"),
+        ("data", b"x", "the ending '(none)' is not one of"),
+    ],
+)
+def test_unreadable_files(tmp_path, name, content, message):
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(UnreadableFile, match=message.replace("(", r"\(").replace(")", r"\)")):
+        read_whole_file(tmp_path / name)
+
+
+def test_a_truncated_parquet_file(frame, tmp_path):
+    write(frame, tmp_path / "a.parquet")
+    whole = (tmp_path / "a.parquet").read_bytes()
+    (tmp_path / "a.parquet").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(UnreadableFile, match="cannot be read as a table"):
+        read_whole_file(tmp_path / "a.parquet")
+
+
+def test_duplicate_names_in_a_file(tmp_path):
+    (tmp_path / "d.csv").write_text("a,a,y\n1,2,0\n2,1,1\n3,3,0\n")
+    done = run("select", tmp_path / "d.csv", "-t", "y", "-k", 1)
+    assert done.returncode == 1
+    assert "'a' stands twice" in done.stderr
+
+
+def test_a_diverged_run_keeps_what_was_found(csv, tmp_path):
+    out = tmp_path / "div"
+    done = run("select", csv, "-t", "label", "-k", 2, "--learning-rate", "1e30", "--out", out)
+    assert done.returncode == 1
+    assert "learning_rate" in done.stderr
+    assert "selection.partial.json" in done.stderr
+    assert seqatt.Selection.load(out / "selection.partial.json").method == "sequential_attention"
+
+
+def test_a_rare_class_stays_among_the_rows_to_learn_from(frame, tmp_path):
+    rare = frame.assign(label=["rare", *frame["label"][1:]])[:64]
+    rare.to_csv(tmp_path / "rare.csv", index=False)
+    labels = read_whole_file(tmp_path / "rare.csv")["label"]
+    for seed in range(20):
+        assert 0 in split_rows(labels, 0.5, seed)[0]
+    done = run(
+        "select", tmp_path / "rare.csv", "-t", "label", "-k", 1, "--holdout", 0.5, "--epochs", 1, "--json"
+    )
+    assert done.returncode == 0, done.stderr
+    json.loads(done.stdout, parse_constant=pytest.fail)
+
+
+def test_several_targets(tmp_path):
+    X, y = linear_problem("multi-output")
+    frame = pd.DataFrame(X).add_prefix("f").assign(u=y[:, 0], v=y[:, 1])
+    frame.to_csv(tmp_path / "m.csv", index=False)
+    done = run("select", tmp_path / "m.csv", "-t", "u,v", "-k", 2, "--json")
+    assert set(json.loads(done.stdout)["features"]) == {"f1", "f4"}
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals")
+def test_ctrl_c_ends_cleanly_within_a_second(csv):
+    command = [
+        sys.executable,
+        "-m",
+        "seqatt",
+        "select",
+        csv,
+        "-t",
+        "label",
+        "-k",
+        "4",
+        "--epochs",
+        "1000000",
+    ]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    time.sleep(8)
+    assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    started = time.monotonic()
+    out, err = process.communicate(timeout=30)
+    assert time.monotonic() - started < 3  # a second on an idle machine
+    assert process.returncode == 130
+    assert (out, err) == ("", "interrupted\n")
+
+
+def test_help_teaches_and_is_quick():
+    done = run("select", "--help")
+    assert done.returncode == 0
+    assert "Examples" in done.stdout
+    assert "--features-per-phase" in done.stdout
+    quick = run("--version")
+    assert quick.stdout == f"seqatt {seqatt.__version__}\n"
+
+
+def test_help_does_not_load_torch():
+    code = "import sys, seqatt.cli.main; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,0 +1,317 @@
+"""What people have in tables, and what the model sees of it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+import scipy.sparse as sp
+from tests.support.problems import linear_problem
+
+import seqatt
+from seqatt.data.tables import encoding
+from seqatt.data.tables.table_data import read_table_data, resolve_k
+
+QUICK = {"epochs": 3, "hidden": (8,)}
+
+
+def mixed(rows: int = 400) -> tuple[pd.DataFrame, np.ndarray]:
+    rng = np.random.default_rng(0)
+    city = rng.choice(["Rome", "Oslo", "Lima"], rows)
+    flag = rng.random(rows) < 0.5
+    size = rng.normal(size=rows)
+    y = (city == "Oslo") * 2.0 + flag * 1.5 + 0.05 * rng.normal(size=rows)
+    frame = pd.DataFrame({"size": size, "city": city, "flag": flag, "noise": rng.normal(size=rows)})
+    return frame, y
+
+
+def test_categories_and_booleans_are_one_feature_each():
+    frame, y = mixed()
+    source = read_table_data(frame, y)
+    assert source.features == 4
+    assert np.bincount(source.feature_of).tolist() == [3, 1, 1, 1]  # by name: city, flag, noise, size
+    selection = seqatt.select(frame, y, 2)
+    assert set(selection.features) == {"city", "flag"}
+
+
+@pytest.mark.parametrize("convert", [pd.DataFrame, pl.from_pandas, pa.Table.from_pandas])
+def test_every_frame_gives_the_same_answer(convert):
+    frame, y = mixed()
+    expected = seqatt.select(frame, y, 3, **QUICK)
+    assert seqatt.select(convert(frame), y, 3, **QUICK).features == expected.features
+
+
+def test_pandas_categoricals_and_strings_are_the_same():
+    frame, y = mixed()
+    as_category = frame.assign(city=frame["city"].astype("category"))
+    a, b = (read_table_data(f, y).columns for f in (frame, as_category))
+    np.testing.assert_array_equal(a, b)
+
+
+def test_columns_are_standardised_from_training_rows():
+    X, y = linear_problem("binary")
+    X = X * 1e3 + 1e9  # far from zero: float32 alone would lose every digit
+    columns = read_table_data(X, y).columns
+    np.testing.assert_allclose(columns.mean(0), 0, atol=1e-5)
+    np.testing.assert_allclose(columns.std(0), 1, atol=1e-4)
+
+
+def test_every_features_columns_have_variance_one_together():
+    frame, y = mixed()
+    source = read_table_data(frame, y)
+    variance = np.bincount(source.feature_of, weights=source.columns.var(0))
+    np.testing.assert_allclose(variance, 1, atol=1e-4)
+
+
+def test_missing_numbers_become_the_training_mean():
+    X, y = linear_problem("binary")
+    X[::3, 2] = np.nan
+    source = read_table_data(X, y)
+    assert (source.columns[::3, 2] == 0).all()
+    assert source.features == len(source.feature_of) == 8
+
+
+def test_a_missing_indicator_belongs_to_its_feature():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 4))
+    y = (rng.random(400) < 0.5).astype(int)
+    X[y == 1, 2] = np.nan  # only the gaps tell the classes apart
+    source = read_table_data(X, y, missing_indicator=True)
+    assert source.feature_of.tolist() == [0, 1, 2, 2, 3]
+    assert seqatt.select(X, y, 1, missing_indicator=True).indices.tolist() == [2]
+
+
+def test_missing_categories_are_a_category():
+    frame = pd.DataFrame({"c": ["a", None, "b", "a", None, "b"] * 10, "n": range(60)})
+    y = frame["c"].isna().astype(int)
+    assert seqatt.select(frame, y, 1).features == ["c"]
+
+
+def test_rare_categories_share_what_is_left():
+    frame = pd.DataFrame({"c": [f"v{i}" for i in range(90)] + ["v0"] * 10, "n": range(100)})
+    source = read_table_data(frame, frame["n"] % 2, max_categories=5)
+    assert np.bincount(source.feature_of).tolist() == [5, 1]
+
+
+def test_a_group_is_chosen_as_one_feature():
+    X, y = linear_problem("regression")
+    selection = seqatt.select(X, y, 1, groups={"pair": [4, 1], "other": [0, 2]})
+    assert selection.features == ["pair"]
+    assert selection.columns.tolist() == [1, 4]
+    assert selection.names == ["other", "pair", "x3", "x5", "x6", "x7"]
+    frame = pd.DataFrame(X, columns=list("abcdefgh"))
+    assert seqatt.select(frame, y, 1, groups=[["b", "e"]]).features == ["b+e"]
+
+
+@pytest.mark.parametrize("kind", [sp.csr_matrix, sp.csc_array, sp.coo_matrix])
+def test_sparse_tables_are_read_as_dense_ones(kind):
+    X, y = linear_problem("binary")
+    X[np.abs(X) < 0.7] = 0
+    dense, sparse = read_table_data(X, y), read_table_data(kind(X), y)
+    np.testing.assert_allclose(sparse.columns, dense.columns, atol=1e-5)
+
+
+def test_large_sparse_tables_stay_sparse(monkeypatch):
+    X, y = linear_problem("binary")
+    X[np.abs(X) < 0.7] = 0
+    expected = seqatt.select(sp.csr_matrix(X), y, 2)
+    monkeypatch.setattr(encoding, "DENSE_CELLS", 10)
+    actual = seqatt.select(sp.csr_matrix(X), y, 2)
+    assert actual.indices.tolist() == expected.indices.tolist()
+    halves = X[:200], y[:200], X[200:], y[200:]
+    sparse = seqatt.evaluate(
+        sp.csr_matrix(halves[0]), halves[1], sp.csr_matrix(halves[2]), halves[3], [1, 4], seeds=[0]
+    )
+    assert sparse["accuracy"][0] > 0.8
+
+
+def test_string_labels():
+    X, y = linear_problem("multiclass")
+    words = np.array(["low", "mid", "high"])[y]
+    assert set(seqatt.select(X, words, 2).indices) == {1, 4}
+    assert set(seqatt.select(X, pd.Series(words, dtype="category"), 2).indices) == {1, 4}
+
+
+def test_whole_numbers_are_classes_when_few_and_amounts_when_many():
+    X = np.random.default_rng(0).normal(size=(300, 2))
+    assert read_table_data(X, np.arange(300) % 5).target.task == "multiclass"
+    assert read_table_data(X, np.arange(300) % 2).target.task == "binary"
+    with pytest.warns(UserWarning, match="read as regression"):
+        assert read_table_data(X, np.arange(300)).target.task == "regression"
+    with pytest.warns(UserWarning, match="read as classification"):
+        assert read_table_data(X, np.arange(300) % 25).target.task == "multiclass"
+    assert read_table_data(X, np.arange(300), task="regression").target.task == "regression"
+
+
+def test_regression_targets_are_standardised():
+    X, y = linear_problem("multi-output")
+    target = read_table_data(X, y * 1e6 + 5).target
+    np.testing.assert_allclose(target.values.mean(0), 0, atol=1e-5)
+    np.testing.assert_allclose(target.values.std(0), 1, atol=1e-5)
+
+
+def test_rows_of_weight_zero_are_not_there(problem):
+    X, y = problem
+    weights = np.ones(300)
+    weights[200:] = 0
+    a = seqatt.select(X, y, 4, sample_weight=weights, **QUICK)
+    b = seqatt.select(X[:200], y[:200], 4, **QUICK)
+    assert a.indices.tolist() == b.indices.tolist()
+
+
+def test_weights_steer_the_choice():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 4))
+    half = np.arange(400) < 200
+    y = np.where(half, X[:, 0] > 0, X[:, 3] > 0).astype(int)
+    heavy = np.where(half, 10.0, 0.1)
+    assert seqatt.select(X, y, 1, sample_weight=heavy).indices[0] == 0
+    assert seqatt.select(X, y, 1, sample_weight=1 / heavy).indices[0] == 3
+
+
+def test_balanced_classes_weigh_the_same(problem):
+    X, y = problem
+    rare = np.concatenate([np.flatnonzero(y == 0), np.flatnonzero(y == 1)[:15]])
+    source = read_table_data(X[rare], y[rare], class_weight="balanced")
+    label = source.target.values[:, 0] == 1
+    np.testing.assert_allclose(source.weights[label].sum(), source.weights[~label].sum(), rtol=1e-5)
+    named = read_table_data(X[rare], y[rare], class_weight={1: 3.0})
+    np.testing.assert_allclose(named.weights[label][0] / named.weights[~label][0], 3, rtol=1e-5)
+
+
+def test_dates_are_numbers():
+    days = pd.date_range("2024-01-01", periods=200, freq="D")
+    frame = pd.DataFrame({"when": days, "noise": np.random.default_rng(0).normal(size=200)})
+    assert seqatt.select(frame, np.arange(200) > 100, 1).features == ["when"]
+
+
+def test_dates_with_zones_and_durations_are_numbers_too():
+    when = pd.date_range("2020", periods=60, tz="UTC")
+    frame = pd.DataFrame({"when": when, "since": when - when[0], "noise": np.arange(60) % 7})
+    source = read_table_data(frame, np.arange(60) > 30)
+    assert source.columns.std(0).round(3).tolist() == [1, 1, 1]
+
+
+def test_pandas_na_is_missing_everywhere():
+    frame = pd.DataFrame(
+        {
+            "s": pd.array(["x", pd.NA, "y"] * 20, dtype="string"),
+            "i": pd.array([1, pd.NA, 3] * 20, dtype="Int64"),
+            "b": pd.array([True, pd.NA, False] * 20, dtype="boolean"),
+        }
+    )
+    y = [0, 1, 0] * 20
+    assert seqatt.select(frame, y, 2, epochs=1).support.sum() == 2
+    with pytest.raises(ValueError, match=r"y: .*NaN"):
+        seqatt.select(frame, pd.Series(["a", pd.NA, "b"] * 20, dtype="string"), 1)
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table])
+def test_an_empty_column_is_a_constant_one(make):
+    columns = {
+        "void": [None] * 40,
+        "a": [float(i % 2) for i in range(40)],
+        "b": [float(i) for i in range(40)],
+    }
+    source = read_table_data(make(columns), [i % 2 for i in range(40)])
+    assert dict(zip(source.names, source.constant.tolist(), strict=True)) == {
+        "void": True,
+        "a": False,
+        "b": False,
+    }
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e200])
+def test_very_large_and_very_small_numbers_keep_their_spread(scale):
+    X, y = linear_problem("regression")
+    plain = read_table_data(X, y)
+    odd = read_table_data(X * scale, y * scale, task="regression")
+    np.testing.assert_allclose(odd.columns, plain.columns, atol=1e-5)
+    np.testing.assert_allclose(odd.target.values, plain.target.values, atol=1e-5)
+    sparse = read_table_data(sp.csr_matrix(X * scale), y)
+    np.testing.assert_allclose(sparse.columns, plain.columns, atol=1e-5)
+
+
+def test_a_categorical_target_is_classes_whatever_its_levels():
+    X, y = linear_problem("binary")
+    target = read_table_data(X, pd.Series(y * 1.5, dtype="category")).target
+    assert target.task == "binary"
+    assert target.classes.tolist() == ["0.0", "1.5"]
+
+
+def test_sparse_cells_given_twice_add_up():
+    data = sp.csr_matrix((np.ones(4), [0, 0, 1, 1], [0, 3, 4, 4, 4]), shape=(4, 2))
+    assert not read_table_data(data, [0, 1, 0, 1]).constant.any()
+
+
+def test_groups_go_by_name_where_columns_have_names():
+    X, y = linear_problem("regression")
+    frame = pd.DataFrame(X, columns=[7, 6, 5, 4, 3, 2, 1, 0])
+    assert seqatt.select(frame, y, 1, groups={"pair": [6, 3]}).columns.tolist() == [1, 4]
+
+
+@pytest.mark.parametrize(("k", "expected"), [(3, 3), (0.5, 5), (1.0, 10), (0.01, 1)])
+def test_k_may_be_a_fraction(k, expected):
+    assert resolve_k(k, 10) == expected
+
+
+def test_missing_values_of_rows_that_weigh_nothing_change_no_scale():
+    rng = np.random.default_rng(0)
+    X = 1000 * rng.normal(size=(90, 3))
+    y = np.repeat([0, 1, 2], 30)
+    X[y == 2, 1] = np.nan
+    source = read_table_data(X, y, class_weight={0: 1, 1: 1, 2: 0})
+    np.testing.assert_allclose(source.columns.std(0), 1, rtol=0.05)
+
+
+def test_rows_of_a_class_that_weighs_nothing_are_not_there():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(90, 4))
+    y = np.arange(90) % 3
+    X[y < 2, 3] = 0.1  # it varies only where nothing counts
+    source = read_table_data(X, y, class_weight={0: 1, 1: 1, 2: 0})
+    assert source.rows == len(source.target.values) == 60
+    assert source.constant.tolist() == [False, False, False, True]
+    with pytest.raises(ValueError, match="class_weight: only one row"):
+        read_table_data(X[:3], y[:3], class_weight={0: 1, 1: 0, 2: 0})
+
+
+@pytest.mark.parametrize(
+    ("told", "worth"),
+    [
+        ({}, 100),
+        ({"sample_weight": np.full(100, 3)}, 300),
+        ({"sample_weight": np.full(100, 1e-300)}, 100),
+        ({"sample_weight": np.r_[np.full(50, 1.5), np.full(50, 0.5)]}, 80),
+        ({"class_weight": {0: 1, 1: 3}}, 80),
+        ({"sample_weight": np.full(100, 2), "class_weight": {0: 1, 1: 3}}, 160),
+        ({"class_weight": {0: 1, 1: 0}}, 50),
+    ],
+)
+def test_rows_are_worth_less_the_less_evenly_they_weigh(told, worth):
+    X = np.random.default_rng(0).normal(size=(100, 3))
+    assert read_table_data(X, np.arange(100) % 2, **told).worth == pytest.approx(worth)
+
+
+def test_test_rows_with_huge_values_are_called_huge():
+    X = np.random.default_rng(0).normal(size=(50, 2))
+    source = read_table_data(X, X[:, 0] > 0)
+    for value, words in ((1e305, "too large"), (np.inf, "infinity")):
+        other = X.copy()
+        other[3, 1] = value
+        with pytest.raises(ValueError, match=words):
+            source.encode(other)
+
+
+def test_a_wide_table_is_read_in_the_memory_of_a_few_copies():
+    import tracemalloc
+
+    X = np.random.default_rng(0).normal(size=(64, 60_000)).astype(np.float32)
+    y = np.arange(64) % 2
+    tracemalloc.start()
+    read_table_data(X, y)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 12 * X.nbytes

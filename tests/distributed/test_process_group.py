@@ -1,0 +1,93 @@
+"""Several ranks: they choose what one would, stay together when one fails, and are resumed together."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pyarrow.parquet as pq
+import pytest
+from pyarrow import csv
+from tests.checkpoints.test_checkpoints import kill
+
+import seqatt
+from seqatt.datasets.synthetic import click_log
+
+QUICK = {"k": 3, "hidden": [8], "batch_size": 32, "log1p": True, "look": 500, "checkpoint_every": 0.03}
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """Text, which does not say how many rows it has: one rank runs out of them long before the other."""
+    folder = tmp_path_factory.mktemp("clicks")
+    table = pq.read_table(click_log(folder, 2_701).files[0])
+    paths = []
+    for number, (start, rows) in enumerate([(0, 1_700), (1_700, 700), (2_400, 301)]):
+        paths.append(folder / f"{number}.csv")
+        csv.write_csv(table.slice(start, rows), paths[-1])
+    return paths
+
+
+def torchrun(*arguments: object, ranks: int = 2) -> list[str]:
+    run = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(ranks), "--standalone"]
+    return [*run, "-m", "seqatt", "select", *map(str, arguments)]
+
+
+def test_two_ranks_killed_at_any_moment_and_resumed_give_what_one_gives(files, tmp_path):
+    found = kill(files, tmp_path, kills=2, ranks=2, options=QUICK | {"ensemble": 1})
+    whole = found["whole"][0]
+    assert 1 in found["ends"]  # who was left behind did not wait for ever
+    assert found["whole"][1] == whole
+    assert all(answer == [whole, whole] for answer in found["killed"])
+    alone = seqatt.select(files, target="click", shards=2, ensemble=1, **QUICK)
+    assert alone.features == whole["features"]
+    assert alone.scores == pytest.approx(whole["scores"], rel=1e-3)
+    assert alone.ranking.tolist() == whole["ranking"]
+    steps = [entry["steps"] for entry in alone.history]
+    assert steps == [entry["steps"] for entry in whole["history"]]
+    assert alone.settings["rows"] == 2_701
+    assert sum(steps) > 2_701 / 32 + 10  # those that one rank took alone are half as large
+
+
+@pytest.mark.parametrize("method", ["group_lasso", "sequential_lasso", "batch_attention"])
+def test_two_ranks_choose_what_one_chooses_by_every_method_that_trains(files, tmp_path, method):
+    """One of them runs out of rows and takes part with none."""
+    options = QUICK | {"method": method}
+    found = kill(files, tmp_path, kills=0, ranks=2, options=options)
+    whole = found["whole"][0]
+    assert found["whole"][1] == whole
+    alone = seqatt.select(files, target="click", shards=2, **options)
+    assert alone.features == whole["features"]
+    assert alone.scores == pytest.approx(whole["scores"], rel=2e-3, abs=1e-6)
+
+
+SUMS = {"k": 3, "log1p": True, "look": 500, "checkpoint_every": 0.01, "buffer": 256}
+
+
+@pytest.mark.parametrize("method", ["cmim", "linear_omp"])
+def test_two_ranks_gather_what_one_gathers_killed_or_not(files, tmp_path, method):
+    options = SUMS | {"method": method}
+    found = kill(files, tmp_path, kills=int(method == "cmim"), ranks=2, options=options, lost="rank-1")
+    whole = found["whole"][0]
+    assert all(answer == [whole, whole] for answer in [found["whole"], *found["killed"], found["lost"]])
+    alone = seqatt.select(files, target="click", **options)
+    assert alone.settings["rows"] == 2_701
+    assert alone.features == whole["features"]
+    assert alone.scores == pytest.approx(whole["scores"], rel=1e-6)
+
+
+def test_torchrun_works_as_it_stands(tmp_path):
+    log = click_log(tmp_path / "clicks", 6_000, rows_per_file=2_000)
+    out = tmp_path / "run"
+    about = ["-t", "click", "-k", 2, "--hidden", 8, "--batch-size", 64, "--log1p", "all"]
+    command = torchrun(*log.files, *about, "--out", out)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("2 of 39 features for click") == 1
+    saved = seqatt.Selection.load(out / "selection.json")
+    options = {"hidden": 8, "batch_size": 64, "log1p": True, "shards": 2}
+    alone = seqatt.select(log.files, target="click", k=2, **options)
+    assert saved.features == alone.features
+    assert saved.settings["rows"] == 6_000
+    assert saved.settings["shards"] == 2
+    assert len(list((out / "checkpoint").glob("*.npz"))) == 1

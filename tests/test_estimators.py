@@ -1,0 +1,199 @@
+from __future__ import annotations
+
+import io
+import pickle
+
+import joblib
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.datasets import load_iris
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import parametrize_with_checks
+from tests.support.problems import linear_problem
+
+import seqatt
+from seqatt import (
+    FeatureSelector,
+    LinearAttentionSelector,
+    OMPSelector,
+    SequentialAttentionSelector,
+    SequentialLassoSelector,
+)
+
+
+@parametrize_with_checks(
+    [
+        SequentialAttentionSelector(),
+        OMPSelector(),
+        SequentialLassoSelector(),
+        LinearAttentionSelector(),
+        FeatureSelector(method="cmim"),
+        FeatureSelector(method="linear_omp", options={"max_categories": 8}),
+    ]
+)
+def test_scikit_learns_own_checks(estimator, check, monkeypatch):
+    if check.func.__name__ == "check_array_api_input":
+        monkeypatch.setenv("SCIPY_ARRAY_API", "1")
+    check(estimator)
+
+
+def quick(**options) -> SequentialAttentionSelector:
+    return SequentialAttentionSelector(**({"n_features_to_select": 2, "epochs": 30} | options))
+
+
+def test_it_is_select_in_another_dress(problem):
+    X, y = problem
+    fitted = quick(random_state=4).fit(X, y)
+    direct = seqatt.select(X, y, 2, seed=4, epochs=30)
+    assert fitted.selection_.indices.tolist() == direct.indices.tolist()
+    assert fitted.ranking_.tolist() == direct.ranking.tolist()
+    assert fitted.get_support(indices=True).tolist() == sorted(direct.indices)
+    np.testing.assert_array_equal(fitted.transform(X), X[:, fitted.support_])
+
+
+def test_every_option_of_select_is_a_parameter():
+    from seqatt.api.select import TABLE_OPTIONS
+    from seqatt.training.options import AttentionOptions
+
+    own = set(AttentionOptions.__dataclass_fields__) | set(TABLE_OPTIONS) - {"sample_weight"}
+    parameters = set(SequentialAttentionSelector().get_params())
+    assert own | {"n_features_to_select", "random_state", "device", "progress"} == parameters
+
+
+def test_clone_and_set_params_keep_and_apply_every_parameter(problem):
+    estimator = quick(mask="l1_normalised", hidden=(9,), groups={"g": [0, 1]})
+    copied = clone(estimator)
+    assert copied.get_params() == estimator.get_params()
+    copied.set_params(n_features_to_select=3, groups=None, mask="softmax")
+    assert copied.fit(*problem).support_.sum() == 3
+    assert copied.selection_.settings["hidden"] == [9]
+
+
+@pytest.mark.parametrize(("amount", "expected"), [(0.25, 2), (None, 4), (1.0, 8), (8, 8)])
+def test_how_many_may_be_a_number_a_fraction_or_half(problem, amount, expected):
+    assert quick(n_features_to_select=amount, epochs=1).fit(*problem).support_.sum() == expected
+
+
+@pytest.mark.parametrize("amount", [0, 0.0, -1, 9])
+def test_impossible_numbers_are_refused(problem, amount):
+    with pytest.raises(ValueError, match="k: "):
+        quick(n_features_to_select=amount).fit(*problem)
+
+
+def test_frames_come_back_with_names_and_types():
+    frame, y = load_iris(return_X_y=True, as_frame=True)
+    frame["kind"] = pd.Categorical(np.where(y == 0, "a", "b"))
+    frame["count"] = np.arange(150, dtype=np.int16)
+    fitted = quick(n_features_to_select=5).fit(frame, y)
+    out = fitted.transform(frame)
+    assert list(out.columns) == fitted.get_feature_names_out().tolist()
+    assert all(out[name].dtype == frame[name].dtype for name in out.columns)
+    native = pl.from_pandas(frame)
+    assert fitted.fit(native, y).transform(native).schema == native.select(out.columns).schema
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars"])
+def test_set_output(problem, kind):
+    X, y = problem
+    out = quick().set_output(transform=kind).fit(X, y).transform(X)
+    assert type(out).__module__.startswith(kind)
+    assert list(out.columns) == ["x1", "x4"]
+
+
+def test_inverse_transform_puts_columns_back(problem):
+    X, y = problem
+    fitted = quick().fit(X, y)
+    back = fitted.inverse_transform(fitted.transform(X))
+    np.testing.assert_array_equal(back[:, fitted.support_], X[:, fitted.support_])
+    assert (back[:, ~fitted.support_] == 0).all()
+
+
+def test_pickles_and_joblib(problem):
+    X, y = problem
+    fitted = quick().fit(X, y)
+    file = io.BytesIO()
+    joblib.dump(fitted, file)
+    file.seek(0)
+    for other in (pickle.loads(pickle.dumps(fitted)), joblib.load(file)):
+        assert other.selection_.features == fitted.selection_.features
+        np.testing.assert_array_equal(other.transform(X), fitted.transform(X))
+
+
+def test_in_a_pipeline_and_a_search(problem):
+    X, y = problem
+    pipeline = make_pipeline(quick(epochs=10), LogisticRegression())
+    name = "sequentialattentionselector__n_features_to_select"
+    search = GridSearchCV(pipeline, {name: [1, 2]}, cv=2).fit(X, y)
+    assert search.best_params_ == {name: 2}
+    assert search.score(X, y) > 0.9
+
+
+def test_groups_rank_together():
+    X, y = linear_problem("regression")
+    fitted = quick(n_features_to_select=1, groups={"pair": [1, 4]}).fit(X, y)
+    assert fitted.get_support(indices=True).tolist() == [1, 4]
+    assert fitted.ranking_[[1, 4]].tolist() == [1, 1]
+
+
+def test_sparse_and_missing(problem):
+    X, y = problem
+    X = np.where(np.abs(X) < 0.5, 0, X)
+    out = quick().fit(sp.csr_matrix(X), y).transform(sp.csr_matrix(X))
+    assert sp.issparse(out)
+    X[0, 1] = np.nan
+    assert quick().fit(X, y).support_.sum() == 2
+
+
+def test_weights_are_a_fit_argument(problem):
+    X, y = problem
+    weights = np.where(np.arange(300) < 200, 1.0, 0.0)
+    a = quick().fit(X, y, sample_weight=weights).selection_
+    b = quick().fit(X[:200], y[:200]).selection_
+    assert a.indices.tolist() == b.indices.tolist()
+
+
+def test_string_labels(problem):
+    X, y = problem
+    assert quick().fit(X, np.array(["no", "yes"])[y]).get_support(indices=True).tolist() == [1, 4]
+
+
+@pytest.mark.parametrize(
+    ("method", "options"),
+    [("f_test", None), ("forest", {"trees": 10}), ("group_lasso", {"epochs": 3, "penalty": 0.1})],
+)
+def test_any_method_is_select_in_another_dress(problem, method, options):
+    X, y = problem
+    fitted = FeatureSelector(3, method=method, options=options, random_state=4).fit(X, y)
+    direct = seqatt.select(X, y, 3, method=method, seed=4, **(options or {}))
+    assert fitted.selection_.method == method
+    assert fitted.selection_.indices.tolist() == direct.indices.tolist()
+    assert fitted.ranking_.tolist() == direct.ranking.tolist()
+    np.testing.assert_array_equal(fitted.transform(X), X[:, fitted.support_])
+
+
+def test_the_method_can_be_searched_for(problem):
+    X, y = problem
+    pipeline = make_pipeline(FeatureSelector(2), LogisticRegression())
+    search = GridSearchCV(pipeline, {"featureselector__method": ["random", "f_test"]}, cv=2).fit(X, y)
+    assert search.best_params_ == {"featureselector__method": "f_test"}
+
+
+@pytest.mark.parametrize(
+    ("parameters", "error", "message"),
+    [
+        ({"method": "tarot"}, ValueError, "method: unknown 'tarot'"),
+        ({"options": {"tree": 3}}, TypeError, "forest has no option 'tree'; did you mean 'trees'"),
+        ({"options": {"seed": 3}}, ValueError, "options: 'seed' is the parameter random_state"),
+        ({"options": {"sample_weight": [1]}}, ValueError, "options: 'sample_weight' is an argument of fit"),
+        ({"options": ["trees"]}, TypeError, "options: must be a dict"),
+    ],
+)
+def test_bad_parameters_of_any_method_are_named(problem, parameters, error, message):
+    with pytest.raises(error, match=message):
+        FeatureSelector(2, **({"method": "forest"} | parameters)).fit(*problem)

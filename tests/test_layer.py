@@ -1,0 +1,206 @@
+"""The drop-in layer, in a training loop that is not ours."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+import torch
+import torch.multiprocessing as mp
+from tests.support.problems import linear_problem
+from torch import nn
+from torch.nn.functional import binary_cross_entropy_with_logits
+from torch.nn.parallel import DistributedDataParallel
+
+from seqatt import SequentialAttention
+from seqatt.training.masks import MASKS
+
+
+def data() -> tuple[torch.Tensor, torch.Tensor]:
+    X, y = linear_problem("binary")
+    return torch.tensor(X, dtype=torch.float32), torch.tensor(y, dtype=torch.float32)[:, None]
+
+
+def network() -> nn.Module:
+    return nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 1))
+
+
+def train(attention: SequentialAttention, steps: int, wrap=lambda module: module, **adam) -> nn.Module:
+    torch.manual_seed(0)
+    x, y = data()
+    model = wrap(nn.Sequential(attention, network()))
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-2, **adam)
+    for _ in range(steps):
+        optimizer.zero_grad()
+        binary_cross_entropy_with_logits(model(x), y).backward()
+        optimizer.step()
+        attention.advance()
+    return model
+
+
+@pytest.mark.parametrize("mask", ["softmax", "l1_normalised", "l2_normalised"])
+def test_it_finds_the_planted_features(mask):
+    attention = SequentialAttention(8, k=2, total_steps=400, mask=mask)
+    train(attention, 400)
+    assert set(attention.selected) == {1, 4}
+    assert attention.finished
+
+
+@pytest.mark.parametrize("mask", list(MASKS))
+@pytest.mark.parametrize("features_per_phase", [1, 2, 3])
+def test_exactly_k_come_out(mask, features_per_phase):
+    attention = SequentialAttention(8, k=5, total_steps=61, mask=mask, features_per_phase=features_per_phase)
+    train(attention, 61)
+    assert len(set(attention.selected)) == 5
+
+
+def test_weights_are_hard_in_eval_and_soft_in_training():
+    attention = SequentialAttention(8, k=4, total_steps=100)
+    assert attention.weights.tolist() == [1] * 8  # warm-up
+    train(attention, 60)
+    soft = attention.weights
+    assert (soft[attention.selected] == 1).all()
+    others = [i for i in range(8) if i not in attention.selected]
+    torch.testing.assert_close(soft[others].sum(), torch.tensor(1.0))
+    attention.eval()
+    assert set(attention.weights.tolist()) == {0, 1}
+    assert attention.weights.sum() == len(attention.selected)
+
+
+def test_after_the_selection_the_others_weigh_nothing():
+    attention = SequentialAttention(8, k=2, total_steps=50)
+    train(attention, 60)
+    assert attention.weights.sum() == 2
+
+
+def test_evaluation_changes_no_state():
+    attention = SequentialAttention(8, k=2, total_steps=50)
+    train(attention, 30)
+    before = copy.deepcopy(attention.state_dict())
+    attention.eval()
+    attention(data()[0])
+    for name, value in attention.state_dict().items():
+        torch.testing.assert_close(value, before[name])
+
+
+@pytest.mark.parametrize("kind", [torch.optim.Adam, torch.optim.SGD, torch.optim.RMSprop])
+def test_the_users_optimizer_forgets_the_logits_when_they_start_afresh(kind):
+    attention = SequentialAttention(8, k=2, total_steps=30, warmup=0)
+    model = nn.Sequential(attention, network())
+    options = {"momentum": 0.9} if kind is torch.optim.SGD else {}
+    optimizer = kind(model.parameters(), lr=1e-2, **options)
+    x, y = data()
+    for _ in range(15):
+        optimizer.zero_grad()
+        binary_cross_entropy_with_logits(model(x), y).backward()
+        optimizer.step()
+        assert optimizer.state[attention.logits]
+        attention.advance()
+    assert len(attention.selected) == 1
+    assert attention.logits not in optimizer.state
+    assert model[1][0].weight in optimizer.state
+    assert (attention.logits == 0).all()
+
+
+def test_state_dict_holds_everything():
+    full = SequentialAttention(8, k=3, total_steps=90)
+    train(full, 50)
+    copied = SequentialAttention(8, k=3, total_steps=90)
+    copied.load_state_dict(full.state_dict())
+    assert copied.selected == full.selected
+    torch.testing.assert_close(copied.weights, full.weights)
+    for _ in range(40):
+        copied.advance()
+    assert copied.finished
+
+
+def test_features_may_own_several_columns():
+    x, y = data()
+    wide = x.repeat_interleave(2, 1)
+    attention = SequentialAttention(8, k=2, total_steps=300, groups=torch.arange(8).repeat_interleave(2))
+    torch.manual_seed(0)
+    model = nn.Sequential(attention, nn.Linear(16, 16), nn.ReLU(), nn.Linear(16, 1))
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
+    for _ in range(300):
+        optimizer.zero_grad()
+        binary_cross_entropy_with_logits(model(wide), y).backward()
+        optimizer.step()
+        attention.advance()
+    assert set(attention.selected) == {1, 4}
+
+
+def test_mixed_precision_keeps_the_inputs_type():
+    attention = SequentialAttention(8, k=2, total_steps=50)
+    x = data()[0].bfloat16()
+    assert attention(x).dtype == torch.bfloat16
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        out = attention(data()[0])
+    assert torch.isfinite(out).all()
+
+
+def test_whole_numbers_are_weighed_too():
+    attention = SequentialAttention(4, k=1, total_steps=10, warmup=0)
+    torch.testing.assert_close(attention(torch.full((2, 4), 8)), torch.full((2, 4), 2.0))
+
+
+def test_it_compiles_once_a_mode_and_not_once_a_step():
+    compiles = []
+
+    def backend(graph, inputs):
+        compiles.append(1)
+        return graph.forward
+
+    torch._dynamo.reset()
+    attention = SequentialAttention(8, k=4, total_steps=80)
+    train(attention, 80, wrap=lambda module: torch.compile(module, backend=backend))
+    assert len(attention.selected) == 4
+    assert len(compiles) <= 4  # warm-up, attention, finished, and one to spare
+
+
+def _rank(rank: int, port: int, results) -> None:
+    torch.set_num_threads(1)
+    torch.distributed.init_process_group(
+        "gloo", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=2
+    )
+    torch.manual_seed(rank)
+    x, y = data()
+    part = slice(rank * 150, (rank + 1) * 150)
+    attention = SequentialAttention(8, k=3, total_steps=120)
+    model = DistributedDataParallel(nn.Sequential(attention, network()))
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
+    for _ in range(125):
+        optimizer.zero_grad()
+        binary_cross_entropy_with_logits(model(x[part]), y[part]).backward()
+        optimizer.step()
+        attention.advance()
+    results[rank] = attention.selected
+    torch.distributed.destroy_process_group()
+
+
+def test_every_rank_of_a_distributed_model_chooses_the_same():
+    import socket
+
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    with mp.get_context("spawn").Manager() as manager:
+        results = manager.dict()
+        mp.spawn(_rank, (port, results), nprocs=2)
+        assert results[0] == results[1]
+        assert {1, 4} <= set(results[0])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"k": 0}, "k: must be from 1"),
+        ({"k": 9}, "k: must be from 1"),
+        ({"k": 4, "total_steps": 3}, "total_steps: 3 steps are too few"),
+        ({"features_per_phase": 3}, "features_per_phase: must be from 1 to k=2"),
+        ({"mask": "l9"}, "mask: unknown"),
+        ({"groups": [0, 1]}, "groups: must name every feature"),
+    ],
+)
+def test_bad_arguments(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        SequentialAttention(**({"num_features": 8, "k": 2, "total_steps": 100} | arguments))

@@ -30,7 +30,7 @@ check: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python benchmarks/gate.py
+	$(BIN)/python benchmarks/speed_check.py
 
 format: $(STAMP)
 	$(BIN)/ruff check --fix .
@@ -40,7 +40,7 @@ bench: $(STAMP)
 	$(BIN)/python benchmarks/bench.py
 
 # The paper's tables: stopped at any time, the same command goes on. Data sets come from SEQATT_DATA_DIR,
-# the cache or their sources (docs/data.md).
+# the cache or their sources (docs/datasets.md).
 paper: $(STAMP)
 	$(BIN)/python -m experiments
 

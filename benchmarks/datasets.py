@@ -1,4 +1,4 @@
-"""The paper's six data sets, from the folder in SEQATT_DATA_DIR."""
+"""The paper's six data sets, read from .npz files in the folder SEQATT_DATA_DIR."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-# Epochs and batch sizes of the paper's efficiency table, and the seconds it reports for one trial.
+# Epochs, batch size and seconds of one trial, from the paper's efficiency table.
 PAPER = {
     "mice_protein": (2000, 256, 57.5),
     "mnist": (50, 256, 54.5),
@@ -20,7 +20,7 @@ Rows = tuple[np.ndarray, np.ndarray]
 
 
 def load(name: str) -> tuple[Rows, Rows]:
-    """Training and test rows; where there is no official split a random fifth is for testing."""
+    """Training and test rows; without an official split, a random fifth is for testing."""
     if "SEQATT_DATA_DIR" not in os.environ:
         raise SystemExit("Set SEQATT_DATA_DIR to the folder with the data sets' .npz files.")
     with np.load(Path(os.environ["SEQATT_DATA_DIR"]) / f"{name}.npz") as file:

@@ -1,8 +1,8 @@
 """Validation accuracy of the defaults against plain one-pass selection, at equal training budget.
 
-Reads the data sets' .npz files from the folder in SEQATT_DATA_DIR. Rows for validation are carved out of
-the training rows: whole speakers (ISOLET) or people (Activity) where the file names them, else a random
-fifth. Test rows are never touched.
+Reads the data sets' .npz files from the folder SEQATT_DATA_DIR. Validation rows are taken from the training
+rows: whole speakers (ISOLET) or people (Activity) where the file names them, else a random fifth. Test rows
+are never used.
 
     SEQATT_DATA_DIR=... python benchmarks/defaults.py mnist isolet --seeds 5 --out record.json
 """
@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 
 import numpy as np
-from common import commit, machine
+from record_file import commit, machine
 
 import seqatt
 
@@ -41,30 +41,30 @@ def load(name: str) -> tuple[Rows, Rows]:
     with np.load(Path(os.environ["SEQATT_DATA_DIR"]) / f"{name}.npz") as file:
         if "X_train" in file:
             X, y = file["X_train"], file["y_train"]
-        else:  # no official split: a random fifth stands for the test rows and is left alone
+        else:  # no official split: a random fifth takes the place of the test rows and is not used
             X, y = file["X"], file["y"]
-            kept = np.random.default_rng(1).permutation(len(y))[len(y) // 5 :]
-            X, y = X[kept], y[kept]
+            train = np.random.default_rng(1).permutation(len(y))[len(y) // 5 :]
+            X, y = X[train], y[train]
         if "subset_train" in file:
-            aside = file["subset_train"] == 4
+            validation = file["subset_train"] == 4
         elif "subject_train" in file:
-            aside = np.isin(file["subject_train"], np.unique(file["subject_train"])[::4])
+            validation = np.isin(file["subject_train"], np.unique(file["subject_train"])[::4])
         else:
-            aside = np.random.default_rng(0).random(len(y)) < 0.2
-    return (X[~aside], y[~aside]), (X[aside], y[aside])
+            validation = np.random.default_rng(0).random(len(y)) < 0.2
+    return (X[~validation], y[~validation]), (X[validation], y[validation])
 
 
 def measure(name: str, seeds: int, k: int) -> dict[str, object]:
-    (X, y), (X_aside, y_aside) = load(name)
+    (X, y), (X_validation, y_validation) = load(name)
     result: dict[str, object] = {"data": name, "k": k, "seeds": seeds, "rows": len(y)}
-    for label, options in SETTINGS.items():
+    for label, setting in SETTINGS.items():
         started = time.perf_counter()
-        trials = seqatt.select_trials(X, y, k, seeds=range(seeds), task="multiclass", **options)
+        trials = seqatt.select_trials(X, y, k, seeds=range(seeds), task="multiclass", **setting)
         seconds = time.perf_counter() - started
         scores = [
-            seqatt.evaluate(X, y, X_aside, y_aside, trial, seeds=[trial.seed], task="multiclass")["accuracy"][
-                0
-            ]
+            seqatt.evaluate(X, y, X_validation, y_validation, trial, seeds=[trial.seed], task="multiclass")[
+                "accuracy"
+            ][0]
             for trial in trials
         ]
         result[label] = {"accuracy": scores, "select_seconds": seconds}
@@ -81,14 +81,14 @@ def main() -> None:
     parser.add_argument("names", nargs="+")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("-k", type=int, default=50)
-    parser.add_argument("--commit", default=None, help="where git is not at hand")
+    parser.add_argument("--commit", default=None, help="commit to record where there is no git history")
     parser.add_argument("--out", type=Path)
-    given = parser.parse_args()
-    record = {"commit": given.commit or commit(), "machine": machine(), "results": []}
-    for name in given.names:
-        record["results"].append(measure(name, given.seeds, given.k))
-        if given.out:
-            given.out.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    options = parser.parse_args()
+    record = {"commit": options.commit or commit(), "machine": machine(), "results": []}
+    for name in options.names:
+        record["results"].append(measure(name, options.seeds, options.k))
+        if options.out:
+            options.out.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

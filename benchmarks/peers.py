@@ -1,14 +1,14 @@
-"""Side by side with other libraries, one process each, on this machine.
+"""seqatt against other libraries on the same rows of the same machine, one process each.
 
     pip install lassonet stg
     SEQATT_DATA_DIR=... python benchmarks/peers.py --most 420
 
 On ISOLET (6,238 rows, 617 features, k=50): the ``lassonet`` and ``stg`` packages and scikit-learn's RFE. On
 breast cancer (426 training rows, 30 features, k=3): scikit-learn's SequentialFeatureSelector around its own
-MLP. Every library runs with its defaults; where it has none (stg), with those of its own example. Chosen
-features are judged alike: ``seqatt.evaluate`` on the test rows. One that takes longer than ``--most`` seconds
-is stopped, and its time is a lower bound. ``--only "seqatt's lassonet" lassonet`` lets these two alone run,
-and times are then multiples of the first one's.
+MLP. Every library runs with its defaults; stg, which has none, with those of its own example. All selections
+are evaluated by ``seqatt.evaluate`` on the test rows. A method that takes longer than ``--most`` seconds is
+stopped, and its time is a lower bound. ``--only "seqatt's lassonet" lassonet`` runs these two alone; times are
+then multiples of the first one's.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ import warnings
 from typing import Any
 
 import numpy as np
-from common import print_table, write_record
 from datasets import Rows, load
+from record_file import print_table, write_record
 
 import seqatt
 
-Chosen = list[int]
+Columns = list[int]
 
 
-def cancer() -> tuple[Rows, Rows]:
+def load_cancer() -> tuple[Rows, Rows]:
     from sklearn.datasets import load_breast_cancer
     from sklearn.model_selection import train_test_split
 
@@ -40,34 +40,34 @@ def cancer() -> tuple[Rows, Rows]:
     return (X_train, y_train), (X_test, y_test)
 
 
-def standardised(X: np.ndarray) -> np.ndarray:
+def standardise(X: np.ndarray) -> np.ndarray:
     return ((X - X.mean(0)) / np.where(X.std(0) > 0, X.std(0), 1)).astype(np.float32)
 
 
-def by_seqatt(X: np.ndarray, y: np.ndarray, k: int) -> Chosen:
+def by_seqatt(X: np.ndarray, y: np.ndarray, k: int) -> Columns:
     return list(seqatt.select(X, y, k).indices)
 
 
-def by_our_lassonet(X: np.ndarray, y: np.ndarray, k: int) -> Chosen:
+def by_our_lassonet(X: np.ndarray, y: np.ndarray, k: int) -> Columns:
     return list(seqatt.select(X, y, k, method="lassonet").indices)
 
 
-def by_our_stg(X: np.ndarray, y: np.ndarray, k: int) -> Chosen:
+def by_our_stg(X: np.ndarray, y: np.ndarray, k: int) -> Columns:
     return list(seqatt.select(X, y, k, method="stochastic_gates").indices)
 
 
-def by_lassonet(X: np.ndarray, y: np.ndarray, k: int) -> Chosen:
+def by_lassonet(X: np.ndarray, y: np.ndarray, k: int) -> Columns:
     from lassonet import LassoNetClassifier
 
     model = LassoNetClassifier(verbose=False)
-    model.path(standardised(X), y.astype(np.int64))
+    model.path(standardise(X), y.astype(np.int64))
     return list(np.argsort(-model.feature_importances_.numpy(), kind="stable")[:k])
 
 
-def by_stg(X: np.ndarray, y: np.ndarray, k: int) -> Chosen:
-    # stg 0.1.2 was written for Pythons that had the abstract classes here too.
-    for old in collections.abc.__all__:
-        setattr(collections, old, getattr(collections.abc, old))
+def by_stg(X: np.ndarray, y: np.ndarray, k: int) -> Columns:
+    # stg 0.1.2 expects the abstract base classes in collections, where Python before 3.10 had them.
+    for name in collections.abc.__all__:
+        setattr(collections, name, getattr(collections.abc, name))
     from stg import STG
 
     model = STG(
@@ -85,26 +85,26 @@ def by_stg(X: np.ndarray, y: np.ndarray, k: int) -> Chosen:
         random_state=1,
         device="cpu",
     )
-    inputs, labels = standardised(X), y.astype(np.int64)
+    inputs, labels = standardise(X), y.astype(np.int64)
     model.fit(inputs, labels, nr_epochs=3000, valid_X=inputs, valid_y=labels, print_interval=1000)
     return list(np.argsort(-model.get_gates(mode="raw"), kind="stable")[:k])
 
 
-def by_rfe(X: np.ndarray, y: np.ndarray, k: int) -> Chosen:
+def by_rfe(X: np.ndarray, y: np.ndarray, k: int) -> Columns:
     from sklearn.feature_selection import RFE
     from sklearn.linear_model import LogisticRegression
 
     return list(
-        np.flatnonzero(RFE(LogisticRegression(), n_features_to_select=k).fit(standardised(X), y).support_)
+        np.flatnonzero(RFE(LogisticRegression(), n_features_to_select=k).fit(standardise(X), y).support_)
     )
 
 
-def by_sfs(X: np.ndarray, y: np.ndarray, k: int) -> Chosen:
+def by_sfs(X: np.ndarray, y: np.ndarray, k: int) -> Columns:
     from sklearn.feature_selection import SequentialFeatureSelector
     from sklearn.neural_network import MLPClassifier
 
     search = SequentialFeatureSelector(MLPClassifier(random_state=0), n_features_to_select=k)
-    return list(np.flatnonzero(search.fit(standardised(X), y).get_support()))
+    return list(np.flatnonzero(search.fit(standardise(X), y).get_support()))
 
 
 ON_ISOLET = {
@@ -116,30 +116,32 @@ ON_ISOLET = {
     "RFE": by_rfe,
 }
 ON_CANCER = {"seqatt": by_seqatt, "SequentialFeatureSelector": by_sfs}
-CONTESTS = {
+COMPARISONS = {
     "isolet": (lambda: load("isolet"), 50, ON_ISOLET),
-    "breast cancer": (cancer, 3, ON_CANCER),
+    "breast cancer": (load_cancer, 3, ON_CANCER),
 }
 
 
-def contest(data: str, name: str) -> dict[str, Any]:
+def measure(data: str, name: str) -> dict[str, Any]:
+    """Seconds of one method's selection on one data set, and its mean test accuracy over three networks."""
     warnings.filterwarnings("ignore")
-    get, k, players = CONTESTS[data]
-    train, test = get()
+    load_rows, k, methods = COMPARISONS[data]
+    train, test = load_rows()
     started = time.perf_counter()
-    chosen = [int(i) for i in players[name](*train, k)]
+    columns = [int(i) for i in methods[name](*train, k)]
     seconds = time.perf_counter() - started
-    found = seqatt.evaluate(*train, *test, chosen, seeds=range(3))
-    return {"seconds": seconds, "accuracy": float(found["accuracy"].mean()), "finished": True}
+    evaluation = seqatt.evaluate(*train, *test, columns, seeds=range(3))
+    return {"seconds": seconds, "accuracy": float(evaluation["accuracy"].mean()), "finished": True}
 
 
-def apart(data: str, name: str, most: float) -> dict[str, Any]:
+def measure_in_process(data: str, name: str, max_seconds: float) -> dict[str, Any]:
+    """``measure`` in a new process, stopped a minute after ``max_seconds``: the evaluation takes time too."""
     command = [sys.executable, __file__, "--one", data, name]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=most + 60, check=True)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=max_seconds + 60, check=True)
         return dict(json.loads(done.stdout.splitlines()[-1]))
     except subprocess.TimeoutExpired:
-        return {"seconds": most + 60, "accuracy": None, "finished": False}
+        return {"seconds": max_seconds + 60, "accuracy": None, "finished": False}
     except subprocess.CalledProcessError as error:
         return {"seconds": None, "accuracy": None, "finished": False, "error": error.stderr[-500:]}
 
@@ -147,24 +149,24 @@ def apart(data: str, name: str, most: float) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--one", nargs=2)
-    parser.add_argument("--most", type=float, default=420)
-    parser.add_argument("--only", nargs="+", help="players, the one to measure the others by first")
-    asked = parser.parse_args()
-    if asked.one:
-        print(json.dumps(contest(*asked.one)))
+    parser.add_argument("--most", type=float, default=420, help="seconds per method")
+    parser.add_argument("--only", nargs="+", help="methods to run; times are multiples of the first one's")
+    options = parser.parse_args()
+    if options.one:
+        print(json.dumps(measure(*options.one)))
         return
     results = []
-    for data, (_, k, players) in CONTESTS.items():
-        ours = None
-        for name in players if asked.only is None else [name for name in asked.only if name in players]:
-            row = {"data": data, "k": k, "by": name, **apart(data, name, asked.most)}
-            ours = ours or row["seconds"]
-            row["times_seqatt"] = row["seconds"] / ours if row["seconds"] else None
+    for data, (_, k, methods) in COMPARISONS.items():
+        first_seconds = None
+        for name in methods if options.only is None else [name for name in options.only if name in methods]:
+            row = {"data": data, "k": k, "by": name, **measure_in_process(data, name, options.most)}
+            first_seconds = first_seconds or row["seconds"]
+            row["times_seqatt"] = row["seconds"] / first_seconds if row["seconds"] else None
             results.append(row)
             print(row, flush=True)
     keys = ("data", "k", "by", "seconds", "accuracy", "finished", "times_seqatt")
     print_table(list(keys), [[row[key] for key in keys] for row in results])
-    name = "peers" if asked.only is None else f"peers-{asked.only[-1]}"
+    name = "peers" if options.only is None else f"peers-{options.only[-1]}"
     write_record(name, " ".join(["python", "benchmarks/peers.py", *sys.argv[1:]]), {"contests": results})
 
 

@@ -1,9 +1,9 @@
-"""Time to quality: seconds of ``seqatt.select`` on MNIST against the test accuracy of what it chose.
+"""Time to quality: seconds of ``seqatt.select`` on MNIST against the test accuracy of the selected features.
 
     SEQATT_DATA_DIR=... python benchmarks/quality.py --trials 3
 
-For each budget (in passes over the training rows) some selections of 50 features, and the test accuracy of
-networks trained on them. The paper's Sequential Attention reaches 0.956 after 54 s of selection.
+For each budget (in passes over the training rows): ``--trials`` selections of 50 features, and the test
+accuracy of networks trained on them. The paper's Sequential Attention reaches 0.956 after 54 s of selection.
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ import time
 from typing import Any
 
 import torch
-from common import print_table, wait, write_record
 from datasets import load
+from record_file import print_table, write_record
+from timing import synchronize
 
 import seqatt
 
-BUDGETS = (0.5, 1, 2, 4, None)  # epochs; None is the default
-TARGET = 0.956
+BUDGETS = (0.5, 1, 2, 4, None)  # epochs; None: the default
+TARGET = 0.956  # test accuracy
 
 
 def measure(epochs: float | None, trials: int, evaluations: int) -> dict[str, Any]:
@@ -29,7 +30,7 @@ def measure(epochs: float | None, trials: int, evaluations: int) -> dict[str, An
     for seed in range(trials):
         started = time.perf_counter()
         selection = seqatt.select(*train, 50, seed=seed, epochs=epochs)
-        wait()
+        synchronize()
         seconds.append(time.perf_counter() - started)
         scores = seqatt.evaluate(*train, *test, selection, seeds=range(evaluations), epochs=20)
         accuracies.append(float(scores["accuracy"].mean()))
@@ -46,8 +47,8 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--trials", type=int, default=3)
     parser.add_argument("--evaluations", type=int, default=2)
-    asked = parser.parse_args()
-    rows = [measure(epochs, asked.trials, asked.evaluations) for epochs in BUDGETS]
+    options = parser.parse_args()
+    rows = [measure(epochs, options.trials, options.evaluations) for epochs in BUDGETS]
     print_table(["epochs", "trials", "median s", "test accuracy", "sd"], [list(r.values()) for r in rows])
     reached = [row["seconds"] for row in rows if row["accuracy"] > TARGET]
     print(f"Seconds to a mean test accuracy above {TARGET}: {min(reached) if reached else 'not reached'}")

@@ -1,11 +1,11 @@
-"""Two processes against one on the same cores, and what checkpoints cost.
+"""Selection from files with two processes against one on the same cores, and the cost of checkpoints.
 
     python benchmarks/stream_ranks.py                  # a table and a record
-    python benchmarks/stream_ranks.py --rows 100000    # smaller, for a look
+    python benchmarks/stream_ranks.py --rows 100000    # smaller, for a quick look
 
-The log is synthetic (39 features), the network the default one, a step has the same rows everywhere. One
-process has all cores, each of two half of them. Seconds are those of the selection, without the start of a
-process; runs take turns.
+The log is synthetic (39 features) and the network is the default one. The batch of a step, over all processes,
+is the same. One process has all cores; each of two has half of them. Seconds are those of the selection,
+without the start of the processes; the runs alternate.
 """
 
 from __future__ import annotations
@@ -23,23 +23,26 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-from common import print_table, ratio, write_record
+from record_file import print_table, write_record
+from timing import median_ratio
 
 import seqatt
 from seqatt.datasets.synthetic import click_log
 
 K, BATCH = 8, 4096
-EVERY = 5.0  # seconds between checkpoints: twelve times as often as by default
+CHECKPOINT_SECONDS = 5.0  # between checkpoints: twelve times as often as by default
 
 
-def work(folder: str, ranks: int, kept: str | None) -> dict[str, Any] | None:
-    """One selection, as one rank of several; rank 0 tells of it."""
+def select_as_rank(folder: str, ranks: int, checkpoint: str | None) -> dict[str, Any] | None:
+    """One selection in this process, one of ``ranks``; None on all ranks but 0."""
     torch.set_num_threads(max(1, (os.cpu_count() or 1) // ranks))
     if ranks > 1:
         dist.init_process_group("gloo")
-    options: dict[str, Any] = {"checkpoint": kept, "checkpoint_every": EVERY} if kept else {}
+    options: dict[str, Any] = {}
+    if checkpoint:
+        options = {"checkpoint": checkpoint, "checkpoint_every": CHECKPOINT_SECONDS}
     started = time.perf_counter()
-    found = seqatt.select(
+    selection = seqatt.select(
         f"{folder}/*.parquet",
         target="click",
         k=K,
@@ -55,27 +58,21 @@ def work(folder: str, ranks: int, kept: str | None) -> dict[str, Any] | None:
         dist.destroy_process_group()
         if rank:
             return None
-    return {"seconds": seconds, "features": found.features, "rows": found.settings["rows"]}
+    return {"seconds": seconds, "features": selection.features, "rows": selection.settings["rows"]}
 
 
-def apart(folder: Path, ranks: int, kept: Path | None = None) -> dict[str, Any]:
-    """The same in processes of its own."""
-    about = [
-        __file__,
-        "--work",
-        str(ranks),
-        "--folder",
-        str(folder),
-        *(["--kept", str(kept)] if kept else []),
-    ]
-    several = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks)]
-    command = [sys.executable, *(several if ranks > 1 else []), *about]
+def select_in_processes(folder: Path, ranks: int, checkpoint: Path | None = None) -> dict[str, Any]:
+    """The same in ``ranks`` new processes."""
+    arguments = [__file__, "--ranks", str(ranks), "--folder", str(folder)]
+    arguments += ["--checkpoint", str(checkpoint)] if checkpoint else []
+    launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks)]
+    command = [sys.executable, *(launcher if ranks > 1 else []), *arguments]
     environment = os.environ | {"OMP_NUM_THREADS": str(max(1, (os.cpu_count() or 1) // ranks))}
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
     return dict(json.loads(done.stdout.splitlines()[-1]))
 
 
-def column(name: str, runs: Sequence[dict[str, Any]]) -> list[float]:
+def seconds_of_runs(name: str, runs: Sequence[dict[str, Any]]) -> list[float]:
     return [run[name]["seconds"] for run in runs]
 
 
@@ -83,41 +80,51 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--work", type=int)
-    parser.add_argument("--folder")
-    parser.add_argument("--kept")
-    given = parser.parse_args()
-    if given.work:
-        told = work(given.folder, given.work, given.kept)
-        if told:
-            print(json.dumps(told))
+    parser.add_argument("--ranks", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--folder", help=argparse.SUPPRESS)
+    parser.add_argument("--checkpoint", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.ranks:
+        measured = select_as_rank(options.folder, options.ranks, options.checkpoint)
+        if measured:
+            print(json.dumps(measured))
         return
-    with tempfile.TemporaryDirectory() as place:
-        folder = Path(place) / "clicks"
-        click_log(folder, given.rows)
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary) / "clicks"
+        click_log(folder, options.rows)
         runs = [
             {
-                "one": apart(folder, 1),
-                "two": apart(folder, 2),
-                "kept": apart(folder, 1, Path(place) / f"kept{number}"),
+                "one": select_in_processes(folder, 1),
+                "two": select_in_processes(folder, 2),
+                "kept": select_in_processes(folder, 1, Path(temporary) / f"checkpoint{number}"),
             }
-            for number in range(given.rounds)
+            for number in range(options.rounds)
         ]
-    names = {"one": "one process", "two": "two processes", "kept": f"one, a checkpoint every {EVERY:.0f} s"}
+    names = {
+        "one": "one process",
+        "two": "two processes",
+        "kept": f"one, with a checkpoint every {CHECKPOINT_SECONDS:.0f} s",
+    }
     rates = {name: [run[name]["rows"] / run[name]["seconds"] for run in runs] for name in names}
     print_table(
-        ["", "seconds", "rows a second"],
-        [[names[n], min(column(n, runs)), round(max(rates[n]))] for n in names],
+        ["", "seconds", "rows per second"],
+        [[names[n], min(seconds_of_runs(n, runs)), round(max(rates[n]))] for n in names],
     )
-    faster = ratio(column("one", runs), column("two", runs))
-    slower = ratio(column("kept", runs), column("one", runs))
+    speedup = median_ratio(seconds_of_runs("one", runs), seconds_of_runs("two", runs))
+    slowdown = median_ratio(seconds_of_runs("kept", runs), seconds_of_runs("one", runs))
     same = all(run["one"]["features"] == run["two"]["features"] for run in runs)
-    print(f"\nTwo processes are {faster:.2f} times as fast as one; the same features: {same}")
-    print(f"Checkpoints every {EVERY:.0f} s take {100 * (slower - 1):.1f} % of the time")
-    load = os.getloadavg()[2]  # of the last quarter of an hour: others may have been at work
-    print(f"Load of the machine meanwhile: {load:.1f}")
-    results = {"load": load, "runs": runs, "two_to_one": faster, "kept_to_one": slower, "same_features": same}
-    write_record("stream_ranks", f"python benchmarks/stream_ranks.py --rows {given.rows}", results)
+    print(f"\nTwo processes are {speedup:.2f} times as fast as one; the same features: {same}")
+    print(f"Checkpoints every {CHECKPOINT_SECONDS:.0f} s take {100 * (slowdown - 1):.1f} % of the time")
+    load = os.getloadavg()[2]  # average of the last 15 minutes: shows whether other processes ran
+    print(f"Load average of the machine: {load:.1f}")
+    results = {
+        "load": load,
+        "runs": runs,
+        "two_to_one": speedup,
+        "kept_to_one": slowdown,
+        "same_features": same,
+    }
+    write_record("stream_ranks", f"python benchmarks/stream_ranks.py --rows {options.rows}", results)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Where the time of a selection from files goes: each stage alone, what a step is made of, and its floors."""
+"""Stages of a selection from files: the rate of each alone, the costs per row, and the profile of a step."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
-from common import in_turns, wait
+from timing import in_turns, synchronize
 from torch.profiler import ProfilerActivity, profile
 
 from seqatt.data.files.file_data import FileData
@@ -24,60 +24,62 @@ from seqatt.streaming.options import StreamAttentionOptions
 from seqatt.streaming.trained_methods import STREAMED_METHODS
 from seqatt.streaming.trial import StreamTrial
 
-SOME_ROWS = 1 << 18  # that stages are timed on
-SOME_STEPS = 30
+TIMED_ROWS = 1 << 18  # rows on which the stages are timed, at least
+PROFILED_STEPS = 30  # at most
 
 
-def stages(
-    stream: FileData, options: StreamAttentionOptions, size: int, device: torch.device
+def stage_rates(
+    data: FileData, options: StreamAttentionOptions, size: int, device: torch.device
 ) -> dict[str, float]:
-    """Rows a second of every stage: the first three on one thread, reading on all it has."""
+    """Rows per second of every stage: the first three on one thread, reading on all its threads."""
     count = 0
-    some = []
-    for part in stream.files.parts:
-        some.append(part)
-        count += part.rows or 0
-        if count >= SOME_ROWS:
+    row_groups = []
+    for row_group in data.files.row_groups:
+        row_groups.append(row_group)
+        count += row_group.rows or 0
+        if count >= TIMED_ROWS:
             break
     read, seconds = _timed(
-        lambda: [b for p in some for b, _ in read_row_group(p, stream.types, stream.kinds)]
+        lambda: [batch for group in row_groups for batch, _ in read_row_group(group, data.types, data.kinds)]
     )
     rates = {"read": count / seconds}
-    decoded, seconds = _timed(lambda: [stream.decode(batch) for batch in read])
+    decoded, seconds = _timed(lambda: [data.decode(batch) for batch in read])
     rates["decode"] = count / seconds
     order = torch.randperm(count).numpy()
-    mixed, seconds = _timed(lambda: concatenate(decoded).take(order))
+    shuffled, seconds = _timed(lambda: concatenate(decoded).take(order))
     rates["mix"] = count / seconds
-    batches = [mixed.take(slice(i, i + size)) for i in range(0, count - size + 1, size)]
-    carrier = DeviceTransfer(device)
-    carrier.bring(batches[0])
-    _, seconds = _timed(lambda: deque((carrier.bring(rows) for rows in batches), maxlen=0))
+    batches = [shuffled.take(slice(i, i + size)) for i in range(0, count - size + 1, size)]
+    transfer = DeviceTransfer(device)
+    transfer.transfer(batches[0])
+    _, seconds = _timed(lambda: deque((transfer.transfer(rows) for rows in batches), maxlen=0))
     rates["copy"] = len(batches) * size / seconds
-    _, seconds = _timed(lambda: deque(make_loader(stream, options, size, 0), maxlen=0))
-    rates["reading, all threads"] = stream.expected / seconds
-    rates["bare products"] = 1 / _products(stream, options, size, device)
+    _, seconds = _timed(lambda: deque(make_loader(data, options, size, 0), maxlen=0))
+    rates["reading, all threads"] = data.expected_rows / seconds
+    rates["bare products"] = 1 / _product_seconds(data, options, size, device)
     return rates
 
 
 def _timed(work: Any) -> tuple[Any, float]:
-    wait()
+    synchronize()
     started = time.perf_counter()
-    done = work()
-    wait()
-    return done, time.perf_counter() - started
+    result = work()
+    synchronize()
+    return result, time.perf_counter() - started
 
 
-def _network(stream: FileData, options: StreamAttentionOptions, device: torch.device) -> EmbeddingMLP:
+def _network(data: FileData, options: StreamAttentionOptions, device: torch.device) -> EmbeddingMLP:
     shape = options.hidden, options.activation, options.learning_rate, options.embedding
-    return EmbeddingMLP(stream, *shape, 0, device)
+    return EmbeddingMLP(data, *shape, 0, device)
 
 
-def _products(stream: FileData, options: StreamAttentionOptions, size: int, device: torch.device) -> float:
-    """Seconds a row of a step's matrix products and nothing else: no step can be faster.
+def _product_seconds(
+    data: FileData, options: StreamAttentionOptions, size: int, device: torch.device
+) -> float:
+    """Seconds per row of the matrix products of a step alone: a lower bound of the step.
 
-    On a CPU one thread's, over the number of threads: theirs together would wait for each other.
+    On a CPU they are measured on one thread and divided by the number of threads.
     """
-    network = _network(stream, options, device)
+    network = _network(data, options, device)
     pairs = []
     for matrix, _ in network.layers:
         outs, ins = matrix.shape
@@ -96,7 +98,7 @@ def _products(stream: FileData, options: StreamAttentionOptions, size: int, devi
 
 @contextmanager
 def _one_thread() -> Iterator[int]:
-    """Gives the number of threads there were, and gives them back."""
+    """Set torch to one thread and restore the previous number at the end; yields that number."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -105,56 +107,56 @@ def _one_thread() -> Iterator[int]:
         torch.set_num_threads(before)
 
 
-def sizes(stream: FileData, options: StreamAttentionOptions, device: torch.device) -> dict[str, float]:
-    """What a row costs by construction."""
-    network = _network(stream, options, device)
+def costs_per_row(data: FileData, options: StreamAttentionOptions, device: torch.device) -> dict[str, float]:
+    """Bytes, lookups and Mflop per row, the size of the embedding tables, and the number of reader threads."""
+    network = _network(data, options, device)
     weights = sum(matrix.numel() for matrix, _ in network.layers)
     tables = sum(table.values.numel() + table.squares.numel() for table in network.tables)
-    numbers = sum(n.width for n in stream.numbers)
+    numbers = sum(n.width for n in data.numbers)
     return {
-        "bytes_on_disk": sum({p.path: p.path.stat().st_size for p in stream.files.parts}.values())
-        / stream.expected,
-        "bytes_decoded": 4.0 * (numbers + len(stream.categories) + 2),
-        "rows_of_tables": len(stream.categories),
+        "bytes_on_disk": sum({p.path: p.path.stat().st_size for p in data.files.row_groups}.values())
+        / data.expected_rows,
+        "bytes_decoded": 4.0 * (numbers + len(data.categories) + 2),
+        "rows_of_tables": len(data.categories),
         "megaflop": 6 * weights / 1e6,
         "mib_of_tables": 4 * tables / 2**20,
         "readers": reader_threads(),
     }
 
 
-def parts_of_a_step(
-    stream: FileData, options: StreamAttentionOptions, held: list[FileBatch], device: torch.device
+def profile_step(
+    data: FileData, options: StreamAttentionOptions, batches: list[FileBatch], device: torch.device
 ) -> list[dict[str, Any]]:
-    """Microseconds a step of each kernel (or operation, on one thread of a CPU), the longest first."""
+    """Microseconds per step of each kernel (on a CPU: each operation, on one thread), the longest first."""
     method = STREAMED_METHODS["sequential_attention"]
-    walk = StreamTrial(stream, 0, options, device, method.make_gate, SINGLE_PROCESS, held[0].rows.count)
+    trial = StreamTrial(data, 0, options, device, method.make_gate, SINGLE_PROCESS, batches[0].rows.count)
     phase = method.schedule(2, options)[-1]
-    walk.enter()
+    trial.start_phase()
     on_gpu = device.type == "cuda"
-    steps = held[: min(SOME_STEPS, len(held) - 1)]
-    with _one_thread():  # the profiler sees no others
+    steps = batches[: min(PROFILED_STEPS, len(batches) - 1)]
+    with _one_thread():  # the profiler does not see other threads
         for batch in steps[:4]:
-            walk.step(phase, batch)
-        wait()
-        with profile(activities=[ProfilerActivity.CUDA if on_gpu else ProfilerActivity.CPU]) as seen:
+            trial.step(phase, batch)
+        synchronize()
+        with profile(activities=[ProfilerActivity.CUDA if on_gpu else ProfilerActivity.CPU]) as profiled:
             for batch in steps:
-                walk.step(phase, batch)
-            wait()
+                trial.step(phase, batch)
+            synchronize()
     spent = []
-    for event in seen.key_averages():
-        micro = event.self_device_time_total if on_gpu else event.self_cpu_time_total
-        if micro and not (on_gpu and event.key.startswith(("cuda", "Activity"))):
-            spent.append((micro / len(steps), event.count / len(steps), event.key[:80]))
+    for event in profiled.key_averages():
+        microseconds = event.self_device_time_total if on_gpu else event.self_cpu_time_total
+        if microseconds and not (on_gpu and event.key.startswith(("cuda", "Activity"))):
+            spent.append((microseconds / len(steps), event.count / len(steps), event.key[:80]))
     return [
-        {"name": name, "microseconds": micro, "calls": calls}
-        for micro, calls, name in sorted(spent, reverse=True)[:25]
+        {"name": name, "microseconds": microseconds, "calls": calls}
+        for microseconds, calls, name in sorted(spent, reverse=True)[:25]
     ]
 
 
 def bottleneck(rates: dict[str, float], memory_rate: float) -> str:
-    """The stage that a faster other one would not help."""
+    """The stage that limits the rate of the selection, in words."""
     if memory_rate <= rates["reading, all threads"]:
         share = memory_rate / rates["bare products"]
         return f"the training step ({share:.0%} of the rate of its bare matrix products)"
     slowest = min(("read", "decode", "mix"), key=lambda stage: rates[stage])
-    return f"reading, most of it: {slowest}"
+    return f"reading, and most of it: {slowest}"

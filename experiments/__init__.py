@@ -1,1 +1,1 @@
-"""The paper's tables, run again with seqatt's public names. ``make paper`` runs them all."""
+"""The paper's tables and more, run with seqatt's public names. ``make paper`` runs all of them."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from experiments import drawing, paper
-from experiments.rendering import chart, reported, section, shown, table, title
+from experiments import charts, paper
+from experiments.markdown import chart_link, data_title, format_reported, format_trials, section, table
 from experiments.results_file import Results
-from experiments.running import Cell, Slice
-from experiments.trials import PLAIN, SIX, make_cells, run_trials
+from experiments.runs import Run, RunRequest
+from experiments.trials import PAPER_DATA, PLAIN, make_runs, run_trials
 
 NAME = "accuracy"
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -21,28 +21,28 @@ SETTINGS: dict[str, dict[str, Any]] = {
 HEADINGS = ("data set", "paper", "default", "plain", "random", "all features", "paper, all features")
 
 ABOUT = """\
-Test accuracy of a network with 67 hidden units, trained on the 50 features chosen. `default` is
-seqatt as it comes, `plain` the paper's algorithm (one model, no feature taken back) with seqatt's
-warm-up and weight decay, `random` 50 features by lot."""
+Test accuracy of a network with 67 hidden units, trained on the 50 selected features. `default` is
+Sequential Attention with seqatt's defaults; `plain` is the paper's algorithm (one model, no feature
+removed again) with seqatt's warm-up and weight decay; `random` is 50 features drawn at random."""
 
 
-def cells(part: Slice) -> list[Cell]:
-    return make_cells(SIX, SETTINGS, part)
+def plan_runs(request: RunRequest) -> list[Run]:
+    return make_runs(PAPER_DATA, SETTINGS, request)
 
 
-def run(cell: Cell) -> dict[str, Any]:
-    return run_trials(cell)
+def execute(run: Run) -> dict[str, Any]:
+    return run_trials(run)
 
 
 def render(results: Results) -> str:
     rows = [
         [
-            title(data),
-            reported(paper.ACCURACY.get(data)),
-            *(shown(results.values(data, setting)) for setting in SETTINGS),
-            reported(paper.ALL_FEATURES.get(data)),
+            data_title(data),
+            format_reported(paper.ACCURACY.get(data)),
+            *(format_trials(results.values(data, setting)) for setting in SETTINGS),
+            format_reported(paper.ALL_FEATURES.get(data)),
         ]
-        for data in results.data(SIX)
+        for data in results.data(PAPER_DATA)
     ]
     return section(
         "Accuracy with fifty features",
@@ -50,19 +50,19 @@ def render(results: Results) -> str:
         results,
         ABOUT,
         table(HEADINGS, rows),
-        chart(NAME, "Accuracy of every setting beside the paper's, by data set"),
+        chart_link(NAME, "Accuracy of every setting beside the paper's, by data set"),
     )
 
 
 def draw(results: Results, folder: Path) -> None:
-    data = results.ran(SIX)
-    figure, panels = drawing.panels(len(data))
+    data = results.data_with_runs(PAPER_DATA)
+    figure, panels = charts.make_panels(len(data))
     for axes, name in zip(panels, data, strict=True):
-        whole = paper.ALL_FEATURES.get(name)
-        theirs = [paper.ACCURACY.get(name), *[None] * len(SETTINGS), None if whole is None else (whole, 0.0)]
-        ours = [None, *(drawing.summary(results.values(name, setting)) for setting in SETTINGS), None]
-        series = [("seqatt", drawing.OURS, ours), ("paper", drawing.PAPER, theirs)]
-        drawing.dots(axes, series, HEADINGS[1:], side_by_side=False)
-        drawing.name_panel(axes, name)
-    figure.supxlabel("test accuracy, mean and deviation over trials", fontsize=8)
-    drawing.save(figure, folder / f"{NAME}.svg")
+        full = paper.ALL_FEATURES.get(name)
+        reported = [paper.ACCURACY.get(name), *[None] * len(SETTINGS), None if full is None else (full, 0.0)]
+        measured = [None, *(charts.mean_and_std(results.values(name, setting)) for setting in SETTINGS), None]
+        series = [("seqatt", charts.SEQATT, measured), ("paper", charts.PAPER, reported)]
+        charts.dot_plot(axes, series, HEADINGS[1:], side_by_side=False)
+        charts.set_title(axes, name)
+    figure.supxlabel("test accuracy, mean and standard deviation over trials", fontsize=8)
+    charts.save(figure, folder / f"{NAME}.svg")

@@ -1,4 +1,4 @@
-"""Click logs as files, training and test rows apart: a sample of Criteo's, and one with known importances."""
+"""Click logs as Parquet files, training and test rows apart: a sample of Criteo's log, and a synthetic one."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ import pyarrow.parquet as pq
 from seqatt.datasets import synthetic
 
 DATA = ("criteo", "click_log")
-SAMPLE = "criteo_sample.parquet"
-ROWS = 75_000  # of the log with planted importances, in all
-TESTED = 0.2  # share of the rows: the last of the Criteo sample, which is in the order of time
-GROUP = 1 << 14  # rows in a row group
+CRITEO_FILE = "criteo_sample.parquet"
+SYNTHETIC_ROWS = 75_000  # training and test rows together
+TEST_SHARE = 0.2  # the last rows; the Criteo sample is in chronological order
+ROW_GROUP_ROWS = 1 << 14
 
 
-class Log(NamedTuple):
-    """Files to choose and train on, files to test on, the column to predict, and what was planted."""
+class ClickLog(NamedTuple):
+    """A training file, a test file, the target column, and the relevant features where they are known."""
 
     train: Path
     test: Path
@@ -29,39 +29,40 @@ class Log(NamedTuple):
     planted: tuple[str, ...] = ()
 
 
-def insist_on(data: str) -> None:
-    """A wrong name, or a file that is not there, is told before any work."""
+def check_log(data: str) -> None:
+    """Raise ValueError for an unknown name or a missing file, before anything is run."""
     if data not in DATA:
         raise ValueError(f"data: there is no click log {data!r}; use {' or '.join(DATA)}")
     if data == "criteo":
-        sample()
+        criteo_file()
 
 
-def sample() -> Path:
-    path = Path(os.environ.get("SEQATT_DATA_DIR", "")) / SAMPLE
+def criteo_file() -> Path:
+    path = Path(os.environ.get("SEQATT_DATA_DIR", "")) / CRITEO_FILE
     if not path.is_file():
         raise ValueError(
-            f"data: the Criteo sample is no file that can be downloaded; put {SAMPLE} (columns label, "
-            "I1 to I13, C1 to C26, in the order of time) into a folder and name that in SEQATT_DATA_DIR"
+            f"data: the Criteo sample cannot be downloaded; put {CRITEO_FILE} (columns label, I1 to I13, "
+            "C1 to C26, in chronological order) into a folder and name that folder in SEQATT_DATA_DIR"
         )
     return path
 
 
 @contextmanager
-def click_files(data: str, share: float = 1.0) -> Iterator[Log]:
-    """Written for as long as they are needed; ``share`` of the rows."""
-    with tempfile.TemporaryDirectory() as place:
-        folder = Path(place)
+def click_files(data: str, share: float = 1.0) -> Iterator[ClickLog]:
+    """Temporary files with ``share`` of the rows, deleted at the end of the with block."""
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
         planted: tuple[str, ...] = ()
         if data == "criteo":
-            path, target = sample(), "label"
+            path, target = criteo_file(), "label"
         else:
-            log = synthetic.click_log(folder / "whole", round(ROWS * share), rows_per_file=ROWS)
+            rows = round(SYNTHETIC_ROWS * share)
+            log = synthetic.click_log(folder / "all", rows, rows_per_file=SYNTHETIC_ROWS)
             path, target, planted = log.files[0], log.target, log.planted
-        whole = pq.read_table(path)
-        whole = whole.slice(0, round(len(whole) * share)) if data == "criteo" else whole
-        cut = round(len(whole) * (1 - TESTED))
+        table = pq.read_table(path)
+        table = table.slice(0, round(len(table) * share)) if data == "criteo" else table
+        train_rows = round(len(table) * (1 - TEST_SHARE))
         train, test = folder / "train.parquet", folder / "test.parquet"
-        pq.write_table(whole.slice(0, cut), train, row_group_size=GROUP)
-        pq.write_table(whole.slice(cut), test, row_group_size=GROUP)
-        yield Log(train, test, target, planted)
+        pq.write_table(table.slice(0, train_rows), train, row_group_size=ROW_GROUP_ROWS)
+        pq.write_table(table.slice(train_rows), test, row_group_size=ROW_GROUP_ROWS)
+        yield ClickLog(train, test, target, planted)

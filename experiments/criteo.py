@@ -1,4 +1,4 @@
-"""Click logs in one pass over files: the paper's tables on Criteo, and importances that are known."""
+"""Click logs, in one pass over files: the paper's tables on Criteo, and a log whose relevant features are known."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import Any
 import numpy as np
 
 import seqatt
-from experiments import drawing
-from experiments.click_files import DATA, click_files, insist_on
+from experiments import charts
+from experiments.click_files import DATA, check_log, click_files
+from experiments.markdown import chart_link, format_reported, format_trials, section, table
 from experiments.paper_criteo import AUC, LOG_LOSS, K
-from experiments.rendering import chart, reported, section, shown, table
 from experiments.results_file import Results
-from experiments.running import Cell, Slice
+from experiments.runs import Run, RunRequest
 
 NAME = "criteo"
-TRIALS = 3  # as the paper has
+TRIALS = 3  # as in the paper
 PLANTED_K = tuple(range(1, 9))
-STRONG, WEAK = 0.3, 3e-4  # as far apart as the paper's 0.1 and 0.0001, which are in units of its own loss
+STRONG, WEAK = 0.3, 3e-4  # same ratio as the paper's 0.1 and 0.0001, which are in units of its own loss
 METHODS: dict[str, dict[str, Any]] = {
     "Sequential Attention": {"method": "sequential_attention"},
     "CMIM": {"method": "cmim"},
@@ -28,81 +28,86 @@ METHODS: dict[str, dict[str, Any]] = {
     "Sequential LASSO, weak": {"method": "sequential_lasso", "penalty": WEAK},
     "batch-wise attention": {"method": "batch_attention"},
 }
-NESTED = ("cmim", "group_lasso", "batch_attention")  # fewer features are the first of more
-READING = {"log1p": True, "missing_indicator": True}
+# Their selections are nested: the features for a small k are the first ones of those for a larger k.
+NESTED_METHODS = ("cmim", "group_lasso", "batch_attention")
+READ_OPTIONS = {"log1p": True, "missing_indicator": True}
 
 ABOUT = """\
-The paper's own log, of three billion rows, is not at hand. What stands here is a real sample of the Criteo
-display advertising log (137,139 rows; 13 counts, 26 categories): the first four fifths in time to choose
-and train on, the last fifth to test on, never seen by a choice. Every method makes one pass over files with
-the network of the paper (768, 256 and 128 units); `seqatt.evaluate_files` then trains a new network on the
-chosen features in one pass. Three trials, as in the paper, whose figures stand in the second row of each k:
-they are of another log and another size, so only the order of methods can be compared. Every method has its
-defaults, which were tried on the last eighth of the training rows; the LASSOs have a weak penalty too, 0.0003
-beside 0.3, as far apart as the paper's 0.0001 and 0.1. The best mean of a row is bold, however small its
-lead."""
+The paper's own log, of three billion rows, is not used here. These figures are for a real sample of the
+Criteo display advertising log (137,139 rows; 13 counts, 26 categories). The first four fifths in
+chronological order are for selection and training; the last fifth is for testing and is never used in a
+selection. Every method makes one pass over files with the paper's network (768, 256 and 128 units);
+`seqatt.evaluate_files` then trains a new network on the selected features in one pass. There are three
+trials, as in the paper. The second row of each k has the paper's figures: they are for another log of
+another size, so only the order of the methods can be compared. Every method has its defaults, which were
+tried on the last eighth of the training rows. The LASSOs also have a weak penalty, 0.0003 beside 0.3, which
+is the ratio of the paper's 0.0001 and 0.1. The best mean of a row is bold, however small its lead."""
 
 ABOUT_PLANTED = """\
-On a synthetic log (`seqatt.datasets.synthetic.click_log`, 60,000 rows to choose from) eight features decide
-about clicks, each less than the one before; 31 do nothing. So many of the k chosen are among the eight:"""
+In a synthetic log (`seqatt.datasets.synthetic.click_log`, 60,000 training rows) eight features determine the
+clicks, each with a smaller effect than the one before; the other 31 have no effect. The table counts how many
+of the k selected features are among the eight:"""
 
 
-def cells(part: Slice) -> list[Cell]:
-    made = []
-    for data in part.data or DATA:
-        insist_on(data)
-        for setting, options in METHODS.items():
-            if not part.settings or setting in part.settings:
-                told = options | ({"share": part.epochs} if part.epochs is not None else {})
-                made += [Cell(data, setting, (seed,), told) for seed in range(min(part.seeds, TRIALS))]
-    return made
+def plan_runs(request: RunRequest) -> list[Run]:
+    runs = []
+    for data in request.data or DATA:
+        check_log(data)
+        for setting, method in METHODS.items():
+            if not request.settings or setting in request.settings:
+                options = method | ({"share": request.epochs} if request.epochs is not None else {})
+                runs += [Run(data, setting, (seed,), options) for seed in range(min(request.seeds, TRIALS))]
+    return runs
 
 
-def run(cell: Cell) -> dict[str, Any]:
-    """The features of every k, and what a network on them says of the test rows or how many were planted."""
-    told = dict(cell.options)
-    share, method = min(1.0, told.pop("share", 1.0)), told.pop("method")
-    (seed,) = cell.seeds
-    with click_files(cell.data, share) as log:
+def execute(run: Run) -> dict[str, Any]:
+    """The features for every k, with AUC and log loss on the test rows or the number of planted features."""
+    options = dict(run.options)
+    share, method = min(1.0, options.pop("share", 1.0)), options.pop("method")
+    (seed,) = run.seeds
+    with click_files(run.data, share) as log:
         ks = PLANTED_K if log.planted else K
-        runs = [ks[-1]] if method in NESTED else ks
-        options = READING | told
-        made = {
+        options = READ_OPTIONS | options
+        selections = {
             k: seqatt.select(log.train, target=log.target, k=k, method=method, seed=seed, **options)
-            for k in runs
+            for k in ([ks[-1]] if method in NESTED_METHODS else ks)
         }
-        chosen = [list(made.get(k, made[ks[-1]]).features[:k]) for k in ks]
+        selected = [list(selections.get(k, selections[ks[-1]]).features[:k]) for k in ks]
         if log.planted:
-            return {"features": [chosen], "found": [[len(set(c) & set(log.planted)) for c in chosen]]}
-        judged = [
-            seqatt.evaluate_files(log.train, log.test, log.target, c, seeds=[seed], **READING) for c in chosen
+            found = [len(set(features) & set(log.planted)) for features in selected]
+            return {"features": [selected], "found": [found]}
+        evaluations = [
+            seqatt.evaluate_files(log.train, log.test, log.target, features, seeds=[seed], **READ_OPTIONS)
+            for features in selected
         ]
     return {
-        "features": [chosen],
-        "auc": [[round(float(j["auc"][0]), 6) for j in judged]],
-        "log_loss": [[round(float(j["log_loss"][0]), 6) for j in judged]],
+        "features": [selected],
+        "auc": [[round(float(evaluation["auc"][0]), 6) for evaluation in evaluations]],
+        "log_loss": [[round(float(evaluation["log_loss"][0]), 6) for evaluation in evaluations]],
     }
 
 
-def of_k(results: Results, method: str, number: int, what: str, data: str = "criteo") -> list[float]:
-    """One figure a trial, for the k of this number."""
-    return [line[number] for line in results.values(data, method, what)]
+def values_at(results: Results, method: str, index: int, measure: str, data: str = "criteo") -> list[float]:
+    """One value per trial for the k at this index."""
+    return [by_k[index] for by_k in results.values(data, method, measure)]
 
 
 def render(results: Results) -> str:
     parts: list[str] = []
-    for what, theirs, best in (("auc", AUC, max), ("log_loss", LOG_LOSS, min)):
+    for title, measure, reported, best in (
+        ("AUC", "auc", AUC, max),
+        ("Log loss", "log_loss", LOG_LOSS, min),
+    ):
         rows = []
-        for number, k in enumerate(K):
-            ours = [of_k(results, method, number, what) for method in METHODS]
-            leader = best((float(np.mean(v)) for v in ours if v), default=None)
-            marked = [f"**{_shown(v)}**" if v and np.mean(v) == leader else _shown(v) for v in ours]
-            rows.append([str(k), *marked])
-            rows.append(["paper", *(reported(theirs[method][k], digits=4) for method in METHODS)])
-        name = "AUC" if what == "auc" else "Log loss"
-        parts.append(f"{name} on the test rows:\n\n{table(['k', *METHODS], rows)}")
+        for index, k in enumerate(K):
+            measured = [values_at(results, method, index, measure) for method in METHODS]
+            best_mean = best((float(np.mean(v)) for v in measured if v), default=None)
+            texts = [f"**{_format(v)}**" if v and np.mean(v) == best_mean else _format(v) for v in measured]
+            rows.append([str(k), *texts])
+            rows.append(["paper", *(format_reported(reported[method][k], digits=4) for method in METHODS)])
+        parts.append(f"{title} on the test rows:\n\n{table(['k', *METHODS], rows)}")
     found = [
-        [str(k), *(shown(of_k(results, m, i, "found", "click_log"), digits=1) for m in METHODS)]
+        [str(k), *(format_trials(values_at(results, m, i, "found", "click_log"), digits=1) for m in METHODS)]
         for i, k in enumerate(PLANTED_K)
     ]
     return section(
@@ -111,25 +116,24 @@ def render(results: Results) -> str:
         results,
         ABOUT,
         *parts,
-        chart(NAME, "AUC on the Criteo sample by the number of features, for seven ways to choose"),
+        chart_link(NAME, "AUC on the Criteo sample against the number of features, for seven methods"),
         f"{ABOUT_PLANTED}\n\n{table(['k', *METHODS], found)}",
     )
 
 
 def draw(results: Results, folder: Path) -> None:
-    figure, (axes,) = drawing.panels(1, size=(6.5, 3.6))
-    colours = (drawing.OURS, *drawing.OTHERS)
-    for method, colour in zip(METHODS, colours, strict=False):
-        figures = [drawing.summary(of_k(results, method, i, "auc")) for i in range(len(K))]
+    figure, (axes,) = charts.make_panels(1, size=(6.5, 3.6))
+    for method, colour in zip(METHODS, charts.METHOD_COLOURS, strict=False):
+        figures = [charts.mean_and_std(values_at(results, method, i, "auc")) for i in range(len(K))]
         if all(figures):
             mean, std = zip(*figures, strict=True)  # type: ignore[arg-type]
             axes.errorbar(K, mean, std, fmt="o-", color=colour, markersize=3, capsize=2, label=method)
-    axes.set_xlabel("features chosen")
+    axes.set_xlabel("features selected")
     axes.set_ylabel("AUC on test rows")
     axes.grid(alpha=0.3)
-    drawing.legend(figure, [axes])
-    drawing.save(figure, folder / f"{NAME}.svg")
+    charts.add_legend(figure, [axes])
+    charts.save(figure, folder / f"{NAME}.svg")
 
 
-def _shown(values: list[float]) -> str:
-    return shown(values, digits=4).replace(" (3 trials)", "")
+def _format(values: list[float]) -> str:
+    return format_trials(values, digits=4).replace(" (3 trials)", "")

@@ -5,56 +5,56 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from experiments import drawing, paper
-from experiments.rendering import chart, reported, section, shown, table, title
+from experiments import charts, paper
+from experiments.markdown import chart_link, data_title, format_reported, format_trials, section, table
 from experiments.results_file import Results
-from experiments.running import Cell, Slice
-from experiments.trials import PLAIN, SIX, make_cells, run_trials
+from experiments.runs import Run, RunRequest
+from experiments.trials import PAPER_DATA, PLAIN, make_runs, run_trials
 
 NAME = "masks"
-NONE = (None,) * len(paper.MASK_NAMES)
+NOT_REPORTED = (None,) * len(paper.MASK_NAMES)
 SETTINGS: dict[str, dict[str, Any]] = {mask: {"k": 50, **PLAIN, "mask": mask} for mask in paper.MASK_NAMES}
 
 ABOUT = """\
-Test accuracy with 50 features, by how logits become weights; the paper's plain algorithm
-throughout."""
+Test accuracy with 50 features, by mask: the function that turns logits into feature weights. All are
+selected by the paper's plain algorithm."""
 
 
-def cells(part: Slice) -> list[Cell]:
-    return make_cells(SIX, SETTINGS, part)
+def plan_runs(request: RunRequest) -> list[Run]:
+    return make_runs(PAPER_DATA, SETTINGS, request)
 
 
-def run(cell: Cell) -> dict[str, Any]:
-    return run_trials(cell)
+def execute(run: Run) -> dict[str, Any]:
+    return run_trials(run)
 
 
 def render(results: Results) -> str:
     rows = []
-    for data in results.data(SIX):
-        rows.append([title(data), "seqatt", *(shown(results.values(data, mask)) for mask in SETTINGS)])
+    for data in results.data(PAPER_DATA):
+        measured = [format_trials(results.values(data, mask)) for mask in SETTINGS]
+        rows.append([data_title(data), "seqatt", *measured])
         if data in paper.MASKS:
-            rows.append(["", "paper", *map(reported, paper.MASKS[data])])
+            rows.append(["", "paper", *map(format_reported, paper.MASKS[data])])
     return section(
         "The five masks",
         "make paper-masks",
         results,
         ABOUT,
         table(["data set", "", *(f"`{mask}`" for mask in SETTINGS)], rows),
-        chart(NAME, "Accuracy of the five masks beside the paper's, by data set"),
+        chart_link(NAME, "Accuracy of the five masks beside the paper's, by data set"),
     )
 
 
 def draw(results: Results, folder: Path) -> None:
-    data = results.ran(SIX)
-    figure, panels = drawing.panels(len(data))
+    data = results.data_with_runs(PAPER_DATA)
+    figure, panels = charts.make_panels(len(data))
     for axes, name in zip(panels, data, strict=True):
-        theirs = paper.MASKS.get(name, NONE)
-        ours = [drawing.summary(results.values(name, mask)) for mask in SETTINGS]
+        measured = [charts.mean_and_std(results.values(name, mask)) for mask in SETTINGS]
         series = [
-            ("seqatt", drawing.OURS, ours),
-            ("paper", drawing.PAPER, theirs),
+            ("seqatt", charts.SEQATT, measured),
+            ("paper", charts.PAPER, paper.MASKS.get(name, NOT_REPORTED)),
         ]
-        drawing.dots(axes, series, [mask.replace("_", " ") for mask in SETTINGS])
-        drawing.name_panel(axes, name)
-    drawing.legend(figure, panels)
-    drawing.save(figure, folder / f"{NAME}.svg")
+        charts.dot_plot(axes, series, [mask.replace("_", " ") for mask in SETTINGS])
+        charts.set_title(axes, name)
+    charts.add_legend(figure, panels)
+    charts.save(figure, folder / f"{NAME}.svg")

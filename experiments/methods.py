@@ -1,61 +1,73 @@
-"""Every method at k = 50 on the paper's six data sets (the rivals' columns of its small-scale table)."""
+"""Every method at k = 50 on the paper's six data sets (the baselines of its small-scale table, and more)."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
-from experiments.contenders import CONTENDERS, contenders
-from experiments.paper_rivals import ACCURACY_OF
-from experiments.rank_chart import CHART_SAYS, draw_ranking
-from experiments.ranking import Ranking, describe, means, rank
-from experiments.rendering import MISSING, chart, failures, reported, section, shown, table, title
+from experiments.compared_methods import COMPARED_METHODS, available_methods
+from experiments.markdown import (
+    MISSING,
+    chart_link,
+    data_title,
+    failures,
+    format_reported,
+    format_trials,
+    section,
+    table,
+)
+from experiments.paper_baselines import ACCURACY_OF
+from experiments.rank_chart import CHART_DESCRIPTION, draw_ranking
+from experiments.ranking import Ranking, complete_means, describe, rank
 from experiments.results_file import Results
-from experiments.running import Cell, Slice, attempt
-from experiments.trials import SIX, make_cells, open_data, run_trials
+from experiments.runs import Run, RunRequest, catch_failure
+from experiments.trials import PAPER_DATA, make_runs, open_data, run_trials
 
 NAME = "methods"
 
 ABOUT = """\
 Test accuracy of a network with 67 hidden units, trained on the 50 features that each method of
-`seqatt.select` chose with its defaults; the paper's figures are below those of the methods it has.
-Ranks are of mean accuracies, 1 is best, over the paper's six data sets (Mice Protein by row)."""
+`seqatt.select` selected with its defaults. The paper's figures are below those of the methods that it
+reports. Ranks are of mean accuracies, 1 is best, over the paper's six data sets (Mice Protein by row)."""
 
 
-def cells(part: Slice) -> list[Cell]:
-    return make_cells(SIX, {c.name: {"k": 50, "method": c.name} for c in contenders()}, part)
+def plan_runs(request: RunRequest) -> list[Run]:
+    settings = {method.name: {"k": 50, "method": method.name} for method in available_methods()}
+    return make_runs(PAPER_DATA, settings, request)
 
 
-def run(cell: Cell) -> dict[str, Any]:
-    open_data(cell.data)  # without data there is nothing to attempt
-    return attempt(run_trials, cell, "accuracy", "features")
+def execute(run: Run) -> dict[str, Any]:
+    open_data(run.data)  # missing data stop the experiment: they are not a failure of the method
+    return catch_failure(run_trials, run, "accuracy", "features")
 
 
 def ranking(results: Results) -> Ranking | None:
-    """Over the data sets that were run; Mice Protein counts once."""
+    """Ranks over the data sets that have runs, without Mice Protein by mouse: it would count twice."""
     scores: dict[str, dict[str, float]] = {}
-    for data in results.ran(SIX):
+    for data in results.data_with_runs(PAPER_DATA):
         if "/" not in data:
-            found = {c.name: results.values(data, c.name) for c in CONTENDERS}
-            scores[data] = means(found)
+            accuracies = {method.name: results.values(data, method.name) for method in COMPARED_METHODS}
+            scores[data] = complete_means(accuracies)
     return rank(scores)
 
 
 def render(results: Results) -> str:
-    data = results.data(SIX)
+    data = results.data(PAPER_DATA)
     ranked = ranking(results)
     rows = []
-    for contender in CONTENDERS:
-        ours = [shown(results.values(name, contender.name)) for name in data]
-        theirs = ACCURACY_OF.get(contender.paper, {})
-        if theirs or set(ours) != {MISSING}:
-            place = ranked.ranks.get(contender.name) if ranked else None
-            rows.append([contender.title, "seqatt", *ours, MISSING if place is None else f"{place:.2f}"])
-        if theirs:
-            rows.append(["", "paper", *(reported(theirs.get(name)) for name in data), ""])
-    parts = [table(["method", "", *map(title, data), "average rank"], rows), *failures(results)]
+    for method in COMPARED_METHODS:
+        measured = [format_trials(results.values(name, method.name)) for name in data]
+        reported = ACCURACY_OF.get(method.paper, {})
+        if reported or set(measured) != {MISSING}:
+            mean_rank = ranked.ranks.get(method.name) if ranked else None
+            rows.append(
+                [method.title, "seqatt", *measured, MISSING if mean_rank is None else f"{mean_rank:.2f}"]
+            )
+        if reported:
+            rows.append(["", "paper", *(format_reported(reported.get(name)) for name in data), ""])
+    parts = [table(["method", "", *map(data_title, data), "average rank"], rows), *failures(results)]
     if ranked:
-        parts += [describe(ranked), chart(NAME, CHART_SAYS)]
+        parts += [describe(ranked), chart_link(NAME, CHART_DESCRIPTION)]
     return section("Every method with fifty features", "make paper-methods", results, ABOUT, *parts)
 
 

@@ -1,4 +1,4 @@
-"""docs/results.md from the result files, and its charts; nothing is run.
+"""docs/results.md and its charts, from the results files; nothing is run.
 
 python -m experiments.page
 """
@@ -19,11 +19,11 @@ from experiments import (
     pixels,
     speed,
     spurious,
-    variation,
+    stability,
     wide,
 )
 from experiments.results_file import COMMITTED, Results, results_folder
-from experiments.running import ROOT
+from experiments.runs import ROOT
 
 IN_ORDER = (
     *(accuracy, methods, masks, adaptivity, efficiency, speed),
@@ -34,33 +34,33 @@ EXPERIMENTS = {e.NAME: e for e in IN_ORDER}
 OPENING = """# Results
 
 The tables of [Sequential Attention for Feature Selection](https://arxiv.org/abs/2209.14881) (ICLR 2023),
-run with seqatt, beside the paper's figures; and what the paper does not ask: more methods, small budgets,
-steadiness, wide and noisy tables, spurious columns.
+repeated with seqatt, beside the paper's figures; and experiments that the paper does not have: more methods,
+small budgets, stability, wide and noisy tables, spurious columns.
 
-- Figures are mean ± standard deviation over five trials, seeds 0 to 4, where no other number is named. A
-  trial is one selection and one network, trained on the chosen features alone with the default recipe of
+- Figures are mean ± standard deviation over five trials (seeds 0 to 4), unless another number is given. A
+  trial is one selection and one network, trained on the selected features alone with the default settings of
   `seqatt.evaluate`, the same for every method and data set.
 - MNIST, Fashion-MNIST, ISOLET and Activity have official test rows. Mice Protein, COIL-20 and the wide
-  tables have none: every trial splits them anew, a random fifth for testing. Mice Protein has fifteen rows
-  a mouse: split by row, the same mouse is on both sides, which flatters every method; split by mouse it is
-  not. The paper does not say how it split; its figures are beside the split by row.
-- A dash is a figure that was not measured. This page is made by `python -m experiments.page` from
-  `experiments/results`, which `make paper` fills; edit neither."""
+  tables have none: every trial splits them anew, with a random fifth for testing. Mice Protein has fifteen
+  rows per mouse. Split by row, the same mouse is in training and test rows, which flatters every method;
+  split by mouse, it is not. The paper does not say how it split; its figures are beside the split by row.
+- A dash is a figure that was not measured. `python -m experiments.page` makes this page from
+  `experiments/results`, which `make paper` fills; do not edit either by hand."""
 
 
 def page(folder: Path) -> str:
     """The page, as Markdown."""
-    found = {name: Results(name, folder) for name in EXPERIMENTS}
+    results = {name: Results(name, folder) for name in EXPERIMENTS}
     parts = [OPENING]
     for name, experiment in EXPERIMENTS.items():
-        parts.append(experiment.render(found[name]))
+        parts.append(experiment.render(results[name]))
         if name == "accuracy":
-            parts.append(variation.render(found[name]))
+            parts.append(stability.render(results[name]))
     return "\n\n".join(parts) + "\n"
 
 
 def page_path(folder: Path) -> Path:
-    """In the docs for the repository's own results; beside them for any others."""
+    """docs/results.md for the repository's own results; results.md in the same folder for any others."""
     return (ROOT / "docs" if folder.resolve() == COMMITTED.resolve() else folder) / "results.md"
 
 
@@ -68,7 +68,7 @@ def write_page(folder: Path) -> Path:
     path = page_path(folder)
     for name, experiment in EXPERIMENTS.items():
         results = Results(name, folder)
-        if results.cells:
+        if results.runs:
             experiment.draw(results, path.parent / "results")
     path.write_text(page(folder), encoding="utf-8")
     return path

@@ -1,13 +1,13 @@
-"""What the paper reports: test accuracy (mean, standard deviation) and seconds, by data set.
+"""The paper's figures for Sequential Attention: test accuracy (mean, standard deviation) and seconds.
 
 Yasuda, Bateni, Chen, Fahrbach, Fu, Mirrokni: Sequential Attention for Feature Selection, ICLR 2023,
-arXiv:2209.14881, from the tables of its appendix. All of Sequential Attention, five trials, 67 hidden
-units; k = 50 except for adaptivity. Mice Protein is taken to be split by rows, which the paper does not say.
+arXiv:2209.14881, from the tables of its appendix. Five trials, 67 hidden units; k = 50 except for
+adaptivity. Mice Protein is assumed to be split by rows; the paper does not say.
 """
 
 from __future__ import annotations
 
-Figure = tuple[float, float]
+MeanStd = tuple[float, float]
 
 TITLES = {
     "mice_protein": "Mice Protein",
@@ -18,7 +18,7 @@ TITLES = {
     "activity": "Activity",
 }
 
-ACCURACY: dict[str, Figure] = {
+ACCURACY: dict[str, MeanStd] = {
     "mice_protein": (0.993, 0.008),
     "mnist": (0.956, 0.002),
     "fashion_mnist": (0.854, 0.003),
@@ -36,7 +36,7 @@ ALL_FEATURES = {
 }
 
 MASK_NAMES = ("softmax", "l1", "l2", "l1_normalised", "l2_normalised")
-MASKS: dict[str, tuple[Figure, ...]] = {  # in the order of their names
+MASKS: dict[str, tuple[MeanStd, ...]] = {  # in the order of MASK_NAMES
     "mice_protein": ((0.990, 0.006), (0.993, 0.010), (0.993, 0.010), (0.994, 0.006), (0.988, 0.008)),
     "mnist": ((0.958, 0.002), (0.957, 0.001), (0.958, 0.002), (0.958, 0.001), (0.957, 0.001)),
     "fashion_mnist": ((0.850, 0.002), (0.843, 0.004), (0.850, 0.003), (0.853, 0.001), (0.852, 0.002)),
@@ -45,8 +45,8 @@ MASKS: dict[str, tuple[Figure, ...]] = {  # in the order of their names
     "activity": ((0.922, 0.005), (0.906, 0.015), (0.908, 0.012), (0.933, 0.010), (0.935, 0.007)),
 }
 
-# k = 64, 2^i features a phase, i = 0 to 6.
-ADAPTIVITY: dict[str, tuple[Figure, ...]] = {
+# k = 64, 2^i features per phase, i = 0 to 6.
+ADAPTIVITY: dict[str, tuple[MeanStd, ...]] = {
     "mice_protein": (
         (0.990, 0.006),
         (0.990, 0.008),
@@ -103,8 +103,8 @@ ADAPTIVITY: dict[str, tuple[Figure, ...]] = {
     ),
 }
 
-# Epochs, batch size, accuracy and the seconds of one trial, on a machine the paper does not name.
-EFFICIENCY: dict[str, tuple[int, int, Figure, Figure]] = {
+# Epochs, batch size, accuracy, and seconds of one trial on a machine that the paper does not name.
+EFFICIENCY: dict[str, tuple[int, int, MeanStd, MeanStd]] = {
     "mice_protein": (2000, 256, (0.984, 0.012), (57.5, 1.5)),
     "mnist": (50, 256, (0.958, 0.001), (54.5, 2.5)),
     "fashion_mnist": (250, 128, (0.852, 0.001), (279.5, 0.5)),

@@ -1,4 +1,4 @@
-"""A planted problem: five features act only together, fifteen are combinations of them, 480 are noise."""
+"""A synthetic problem: five informative features that act jointly, fifteen linear combinations, 480 of noise."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ ROWS, FEATURES, INFORMATIVE, REDUNDANT = 2_000, 500, 5, 15
 
 
 def planted(seed: int) -> Dataset:
-    """Each class holds a random half of the 32 corners of a cube in five dimensions.
+    """A data set whose classes each have a random half of the 32 corners of a five-dimensional hypercube.
 
-    A single feature tells little; all five tell nearly everything. ``feature_names`` say what each column
-    is: informative, redundant or noise.
+    One informative feature alone says little about the class; all five together determine it almost fully.
+    ``feature_names`` begin with the kind of the column: informative, redundant or noise.
     """
     X, y = _make(seed, shuffle=True)
-    in_order, _ = _make(seed, shuffle=False)
-    # Shuffling moves rows and columns and changes no value, so a sorted column is known by its values.
+    unshuffled, _ = _make(seed, shuffle=False)
+    # Shuffling moves rows and columns but changes no value, so a sorted column identifies its origin.
     kinds = ["informative"] * INFORMATIVE + ["redundant"] * REDUNDANT
     kinds += ["noise"] * (FEATURES - len(kinds))
-    known = {
-        column.tobytes(): kind for column, kind in zip(np.sort(in_order, 0).T.copy(), kinds, strict=True)
+    kind_of = {
+        column.tobytes(): kind for column, kind in zip(np.sort(unshuffled, 0).T.copy(), kinds, strict=True)
     }
-    names = tuple(f"{known[c.tobytes()]}_{i}" for i, c in enumerate(np.sort(X, 0).T.copy()))
+    names = tuple(f"{kind_of[c.tobytes()]}_{i}" for i, c in enumerate(np.sort(X, 0).T.copy()))
     return Dataset(
         name="planted",
         title="Planted problem",

@@ -1,11 +1,11 @@
-"""The paper's figure 2: contours of Q*(beta o beta) for two features, at three zoom levels.
+"""The paper's figure 2: contours of the penalty Q*(beta o beta) for two features, at three zoom levels.
 
     pip install 'seqatt[bench]'
     python experiments/q_star.py
 
-Writes results/q_star.json and results/q_star.svg beside this file. The paper reads off its plots that the
-penalty is concave where |b1| + |b2| > 2, and so favours one feature over two; the JSON says how far that is
-so, line by line.
+Writes results/q_star.json and results/q_star.svg. The paper concludes from its plots that the penalty is
+concave where |b1| + |b2| > 2 and so favours one feature over two; the JSON file has a measure of that for
+several lines |b1| + |b2| = constant.
 """
 
 from __future__ import annotations
@@ -21,36 +21,37 @@ import scipy
 import seqatt
 from seqatt.linear import q_star
 
-REACH = (1.0, 5.0, 25.0)  # |beta_i| at most: near, middle, far
-POINTS = 41  # a side, of one quadrant; the others mirror it
+LIMITS = (1.0, 5.0, 25.0)  # largest |beta_i| of each panel
+POINTS = 41  # grid points per axis of one quadrant; the other quadrants mirror it
 RESULTS = Path(__file__).parent / "results"
 
 
 def commit() -> str:
-    asked = ["git", "describe", "--always", "--dirty"]
-    done = subprocess.run(asked, capture_output=True, text=True, check=False, cwd=Path(__file__).parent)
+    command = ["git", "describe", "--always", "--dirty"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=Path(__file__).parent)
     return done.stdout.strip() or "unknown"
 
 
-def panel(reach: float) -> np.ndarray:
-    side = np.linspace(0, reach, POINTS)
-    return np.asarray(q_star(np.stack(np.meshgrid(side, side, indexing="ij"), axis=-1)))
+def quadrant(limit: float) -> np.ndarray:
+    """Q* on the grid 0 <= beta_1, beta_2 <= limit, of shape (POINTS, POINTS)."""
+    axis = np.linspace(0, limit, POINTS)
+    return np.asarray(q_star(np.stack(np.meshgrid(axis, axis, indexing="ij"), axis=-1)))
 
 
 def along_lines(
     totals: tuple[float, ...] = (0.25, 0.5, 1, 1.5, 2, 3, 5, 10, 25),
 ) -> dict[str, dict[str, float]]:
-    """On |b1| + |b2| = total: what one feature costs over what two halves cost, and where it is concave."""
-    found = {}
-    for total in (0.25, 0.5, 1, 1.5, 2, 3, 5, 10, 25):
+    """On |b1| + |b2| = total: the penalty of one feature over that of two equal ones, and the concave share."""
+    measured = {}
+    for total in totals:
         first = np.linspace(0, total, 81)
         values = q_star(np.stack([first, total - first], axis=1))
-        bends = np.diff(values, 2)
-        found[str(total)] = {
+        second_differences = np.diff(values, 2)
+        measured[str(total)] = {
             "one_over_two": round(float(values[0] / values[40]), 4),
-            "concave_share": round(float(np.mean(bends < 0)), 3),
+            "concave_share": round(float(np.mean(second_differences < 0)), 3),
         }
-    return found
+    return measured
 
 
 def draw(grids: dict[float, np.ndarray]) -> None:
@@ -61,22 +62,22 @@ def draw(grids: dict[float, np.ndarray]) -> None:
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(1, len(grids), figsize=(10.5, 3.3), layout="constrained")
-    for axis, (reach, grid) in zip(axes, grids.items(), strict=True):
-        side = np.linspace(-reach, reach, 2 * POINTS - 1)
+    for axis, (limit, grid) in zip(axes, grids.items(), strict=True):
+        ticks = np.linspace(-limit, limit, 2 * POINTS - 1)
         full = np.block([[grid[:0:-1, :0:-1], grid[:0:-1]], [grid[:, :0:-1], grid]])
-        drawn = axis.contour(side, side, full, levels=12, cmap="viridis", linewidths=1.1)
-        axis.clabel(drawn, fontsize=6, fmt="%.3g")
-        axis.set(title=f"|β| up to {reach:g}", xlabel="β₁", ylabel="β₂", aspect="equal")
-    figure.suptitle("Q*(β ∘ β): what softmax attention charges for two coefficients")
+        contours = axis.contour(ticks, ticks, full, levels=12, cmap="viridis", linewidths=1.1)
+        axis.clabel(contours, fontsize=6, fmt="%.3g")
+        axis.set(title=f"|β| up to {limit:g}", xlabel="β₁", ylabel="β₂", aspect="equal")
+    figure.suptitle("Q*(β ∘ β): the penalty of softmax attention for two coefficients")
     figure.savefig(RESULTS / "q_star.svg", metadata={"Date": None})
 
 
 def main() -> None:
     RESULTS.mkdir(exist_ok=True)
-    grids = {reach: panel(reach) for reach in REACH}
+    grids = {limit: quadrant(limit) for limit in LIMITS}
     record = {
         "command": "python experiments/q_star.py",
-        "settings": {"reach": REACH, "points": POINTS},
+        "settings": {"limits": LIMITS, "points": POINTS},
         "environment": {
             "seqatt": seqatt.__version__,
             "python": platform.python_version(),

@@ -1,4 +1,4 @@
-"""The result file of an experiment: JSON with a line a cell, written whole after each of them."""
+"""The results file of an experiment: JSON with one line per run, rewritten after each run."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ COMMITTED = Path(__file__).parent / "results"
 
 
 def results_folder() -> Path:
-    """Where result files are: in the repository, or where SEQATT_RESULTS says."""
+    """The folder of results files: the repository's own, or the one that SEQATT_RESULTS names."""
     return Path(os.environ.get("SEQATT_RESULTS") or COMMITTED)
 
 
 class Results:
-    """Cells by key, and the runs (machine, commit, versions) they came from."""
+    """Recorded runs by key, and the environments (command, machine, commit, versions) of these runs."""
 
     def __init__(self, name: str, folder: Path) -> None:
         self.name = name
         self.path = folder / f"{name}.json"
-        self.runs: list[dict[str, Any]] = []
-        self.cells: dict[str, dict[str, Any]] = {}
+        self.environments: list[dict[str, Any]] = []
+        self.runs: dict[str, dict[str, Any]] = {}
         self._read()
 
     def _read(self) -> None:
@@ -30,66 +30,71 @@ class Results:
             return
         try:
             raw = json.loads(self.path.read_text(encoding="utf-8"))
-            self.runs, self.cells = list(raw["runs"]), dict(raw["cells"])
+            self.environments, self.runs = list(raw["environments"]), dict(raw["runs"])
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(
-                f"{self.path}: not a file of results ({error}); remove it to start afresh"
+                f"{self.path}: not a results file ({error}); remove it to start from scratch"
             ) from None
 
     def has(self, key: str, options: dict[str, Any]) -> bool:
-        """Whether this cell was run, with these options, and did not fail."""
-        cell = self.cells.get(key, {"failed": "never run"})
-        return "failed" not in cell and cell["options"] == json.loads(json.dumps(options))
+        """Whether this run is recorded with these options and did not fail."""
+        run = self.runs.get(key, {"failed": "never executed"})
+        return "failed" not in run and run["options"] == json.loads(json.dumps(options))
 
-    def add(self, key: str, entry: dict[str, Any], run: dict[str, Any]) -> None:
-        """Keep a cell, on disk too; what another process added meanwhile stays."""
+    def add(self, key: str, entry: dict[str, Any], environment: dict[str, Any]) -> None:
+        """Record a run in memory and on disk; runs that another process added in the meantime remain."""
         self._read()
-        if run not in self.runs:
-            self.runs.append(run)
-        self.cells[key] = {"run": self.runs.index(run), **entry}
+        if environment not in self.environments:
+            self.environments.append(environment)
+        self.runs[key] = {"environment": self.environments.index(environment), **entry}
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        beside = self.path.with_name(f".{self.path.name}.{os.getpid()}")
+        temporary = self.path.with_name(f".{self.path.name}.{os.getpid()}")
         try:
-            beside.write_text(self._text(), encoding="utf-8")
-            os.replace(beside, self.path)
+            temporary.write_text(self._text(), encoding="utf-8")
+            os.replace(temporary, self.path)
         finally:
-            beside.unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
 
     def _text(self) -> str:
-        runs = ",\n".join(json.dumps(run) for run in self.runs)
-        cells = ",\n".join(f"{json.dumps(key)}: {json.dumps(cell)}" for key, cell in self.cells.items())
+        environments = ",\n".join(json.dumps(environment) for environment in self.environments)
+        runs = ",\n".join(f"{json.dumps(key)}: {json.dumps(run)}" for key, run in self.runs.items())
         return (
-            f'{{"experiment": {json.dumps(self.name)},\n"runs": [\n{runs}\n],\n"cells": {{\n{cells}\n}}}}\n'
+            f'{{"experiment": {json.dumps(self.name)},\n'
+            f'"environments": [\n{environments}\n],\n"runs": {{\n{runs}\n}}}}\n'
         )
 
     def pick(self, data: str, setting: str, machine: str | None = None) -> list[dict[str, Any]]:
-        """Cells of one row and column, no seed twice: the larger batches of seeds come first."""
-        found = [
-            cell
-            for cell in self.cells.values()
-            if (cell["data"], cell["setting"]) == (data, setting)
-            and (machine is None or cell.get("machine") == machine)
+        """Runs of one data set and setting in the order of seeds, each seed once.
+
+        Where a seed was run twice, the run with more seeds counts.
+        """
+        matching = [
+            run
+            for run in self.runs.values()
+            if (run["data"], run["setting"]) == (data, setting)
+            and (machine is None or run.get("machine") == machine)
         ]
         picked: list[dict[str, Any]] = []
-        for cell in sorted(found, key=lambda cell: (-len(cell["seeds"]), cell["seeds"])):
-            if not any(set(cell["seeds"]) & set(other["seeds"]) for other in picked):
-                picked.append(cell)
-        return sorted(picked, key=lambda cell: cell["seeds"])
+        for run in sorted(matching, key=lambda run: (-len(run["seeds"]), run["seeds"])):
+            if not any(set(run["seeds"]) & set(other["seeds"]) for other in picked):
+                picked.append(run)
+        return sorted(picked, key=lambda run: run["seeds"])
 
     def values(
-        self, data: str, setting: str, what: str = "accuracy", machine: str | None = None
+        self, data: str, setting: str, measure: str = "accuracy", machine: str | None = None
     ) -> list[Any]:
-        """``what`` of every trial, in the order of seeds; empty where nothing was run."""
-        return [value for cell in self.pick(data, setting, machine) for value in cell[what]]
+        """``measure`` of every trial, in the order of seeds; empty if there are no runs."""
+        return [value for run in self.pick(data, setting, machine) for value in run[measure]]
 
     def machines(self) -> list[str]:
-        return sorted({cell["machine"] for cell in self.cells.values() if "machine" in cell})
+        return sorted({run["machine"] for run in self.runs.values() if "machine" in run})
 
-    def ran(self, usual: tuple[str, ...]) -> list[str]:
-        """Those data sets of which anything was run."""
-        run = {cell["data"] for cell in self.cells.values()}
-        return [data for data in self.data(usual) if data in run]
+    def data_with_runs(self, default: tuple[str, ...]) -> list[str]:
+        """The data sets that have at least one run, in the order of ``data``."""
+        recorded = {run["data"] for run in self.runs.values()}
+        return [data for data in self.data(default) if data in recorded]
 
-    def data(self, usual: tuple[str, ...]) -> list[str]:
-        """The usual data sets, then any others that were run."""
-        return [*usual, *dict.fromkeys(c["data"] for c in self.cells.values() if c["data"] not in usual)]
+    def data(self, default: tuple[str, ...]) -> list[str]:
+        """The experiment's default data sets, then any others that have runs."""
+        others = dict.fromkeys(run["data"] for run in self.runs.values() if run["data"] not in default)
+        return [*default, *others]

@@ -1,9 +1,9 @@
-"""Trials: choose features on the training rows, judge them by a network on the test rows.
+"""Trials: select features on the training rows, evaluate them with a network on the test rows.
 
-A trial is a seed. It gives one selection and one network, retrained on the chosen features alone with the
-default recipe of ``seqatt.evaluate``, the same for every method and data set. Data sets without an
-official split are split anew for every seed, except where time is measured: there one split serves all
-trials, so that they train together.
+A trial is one seed: one selection, and one network trained from scratch on the selected features with the
+default settings of ``seqatt.evaluate``, the same for every method and data set. Data sets without an official
+split are split anew for every seed, except where seconds are measured: there all trials share one split, so
+that they train together.
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ from functools import lru_cache
 from typing import Any
 
 import seqatt
-from experiments.contenders import takes_epochs
+from experiments.compared_methods import takes_epochs
 from experiments.planted import planted
-from experiments.running import Cell, Slice
+from experiments.runs import Run, RunRequest
 
-SIX = ("mice_protein", "mice_protein/groups", "mnist", "fashion_mnist", "isolet", "coil20", "activity")
+# The six data sets of the paper; Mice Protein is split by rows and by mice.
+PAPER_DATA = ("mice_protein", "mice_protein/groups", "mnist", "fashion_mnist", "isolet", "coil20", "activity")
 
-# The paper's algorithm and no more: one model, exactly k choices, none of them taken back.
+# The paper's algorithm without seqatt's additions: one model, exactly k selections, none of them undone.
 PLAIN = {
     "ensemble": 1,
     "surplus": 1.0,
@@ -33,78 +34,78 @@ PLAIN = {
 Options = Mapping[str, Any]
 
 
-def make_cells(
-    data: Sequence[str], settings: Mapping[str, Options], part: Slice, *, timed_on: str = ""
-) -> list[Cell]:
-    """Every data set with every setting. Trials that share their training rows share a cell.
+def make_runs(
+    data: Sequence[str], settings: Mapping[str, Options], request: RunRequest, *, timed_on: str = ""
+) -> list[Run]:
+    """Every data set with every setting. Trials that share their training rows share a run.
 
-    A setting is what ``seqatt.select_trials`` is told. ``method`` may also be "all", for no selection.
+    A setting holds the arguments of ``seqatt.select_trials``; method "all" stands for no selection.
+    ``timed_on`` is the machine's name where seconds are measured.
     """
-    cells = []
-    for name in part.data or data:
-        _insist_on_data(name)
-        for setting, options in settings.items():
-            if part.settings and setting not in part.settings:
+    runs = []
+    for name in request.data or data:
+        check_data(name)
+        for setting, given in settings.items():
+            if request.settings and setting not in request.settings:
                 continue
-            told = dict(options)
-            method = told.get("method", "sequential_attention")
-            if part.epochs is not None and "steps" not in told and takes_epochs(method):
-                told["epochs"] = part.epochs
-            seeds = tuple(range(part.seeds))
-            alone = not timed_on and split_kind(name) != "official"
-            batches = [(seed,) for seed in seeds] if alone else [seeds]
-            cells += [Cell(name, setting, batch, told, timed_on) for batch in batches]
-    return cells
+            options = dict(given)
+            method = options.get("method", "sequential_attention")
+            if request.epochs is not None and "steps" not in options and takes_epochs(method):
+                options["epochs"] = request.epochs
+            seeds = tuple(range(request.seeds))
+            one_per_run = not timed_on and split_kind(name) != "official"
+            seed_groups = [(seed,) for seed in seeds] if one_per_run else [seeds]
+            runs += [Run(name, setting, group, options, timed_on) for group in seed_groups]
+    return runs
 
 
-def run_trials(cell: Cell, *, judge: bool = True) -> dict[str, Any]:
-    """Accuracy and features of every trial, the seconds choosing took, and the settings as resolved."""
+def run_trials(run: Run, *, evaluate: bool = True) -> dict[str, Any]:
+    """Accuracy and features of every trial, the seconds of the selections, and the resolved settings."""
     accuracy: list[float] = []
     features: list[list[int]] = []
     settings: dict[str, Any] = {}
-    choosing = 0.0
-    for seeds, split, task in _shared_rows(cell):
+    select_seconds = 0.0
+    for seeds, split, task in _shared_splits(run):
         started = time.perf_counter()
-        chosen, settings = choose(split, task, seeds, cell.options)
-        choosing += time.perf_counter() - started
-        features += [[] if columns is None else columns for columns in chosen]
-        if judge:
-            accuracy += score(split, task, seeds, chosen)
-    found: dict[str, Any] = {"accuracy": accuracy} if judge else {}
-    if cell.options.get("method") != "all":
-        found |= {"choosing_seconds": round(choosing, 4), "features": features}
-    return found | ({"settings": settings} if settings else {})
+        selected, settings = select_columns(split, task, seeds, run.options)
+        select_seconds += time.perf_counter() - started
+        features += [[] if columns is None else columns for columns in selected]
+        if evaluate:
+            accuracy += score(split, task, seeds, selected)
+    measured: dict[str, Any] = {"accuracy": accuracy} if evaluate else {}
+    if run.options.get("method") != "all":
+        measured |= {"choosing_seconds": round(select_seconds, 4), "features": features}
+    return measured | ({"settings": settings} if settings else {})
 
 
-def choose(
+def select_columns(
     split: seqatt.datasets.Split, task: str, seeds: Sequence[int], options: Options
 ) -> tuple[list[list[int] | None], dict[str, Any]]:
-    """Columns in the order chosen, None for all of them, a list a seed."""
-    told = dict(options)
-    method = told.get("method")
+    """One list of columns per seed, in the order of selection (None: all columns), and the resolved settings."""
+    options = dict(options)
     X, y = split.X_train, split.y_train
-    if method == "all":
+    if options.get("method") == "all":
         return [None for _ in seeds], {}
-    k = min(told.pop("k"), X.shape[1])
-    trials = seqatt.select_trials(X, y, k, seeds=seeds, task=task, progress=True, **told)
+    k = min(options.pop("k"), X.shape[1])
+    trials = seqatt.select_trials(X, y, k, seeds=seeds, task=task, progress=True, **options)
     resolved = {name: value for name, value in trials[0].settings.items() if value is not None}
     return [trial.indices.tolist() for trial in trials], resolved
 
 
 def score(
-    split: seqatt.datasets.Split, task: str, seeds: Sequence[int], chosen: Sequence[list[int] | None]
+    split: seqatt.datasets.Split, task: str, seeds: Sequence[int], selected: Sequence[list[int] | None]
 ) -> list[float]:
-    """Test accuracy of one network a trial, R² for regression; those with the same columns train together."""
-    found: dict[int, float] = {}
-    for columns in {tuple(columns or ()): columns for columns in chosen}.values():
-        alike = [seed for seed, other in zip(seeds, chosen, strict=True) if other == columns]
-        judged = seqatt.evaluate(*split, columns, seeds=alike, task=task)
-        found |= dict(zip(alike, judged[judged.metric].tolist(), strict=True))
-    return [round(found[seed], 6) for seed in seeds]
+    """Test accuracy (R² for regression) of one network per trial; trials with equal columns train together."""
+    scores: dict[int, float] = {}
+    for columns in {tuple(columns or ()): columns for columns in selected}.values():
+        same = [seed for seed, other in zip(seeds, selected, strict=True) if other == columns]
+        evaluation = seqatt.evaluate(*split, columns, seeds=same, task=task)
+        scores |= dict(zip(same, evaluation[evaluation.metric].tolist(), strict=True))
+    return [round(scores[seed], 6) for seed in seeds]
 
 
 def open_data(name: str, seed: int = 0) -> seqatt.datasets.Dataset:
-    """A data set by name; the planted problem is another one for every seed."""
+    """A data set by name; "planted" is generated from ``seed``."""
     return planted(seed) if name == "planted" else _load(name.partition("/")[0])
 
 
@@ -113,27 +114,27 @@ def _load(name: str) -> seqatt.datasets.Dataset:
     return seqatt.datasets.load(name)
 
 
-def _shared_rows(cell: Cell) -> Iterator[tuple[tuple[int, ...], seqatt.datasets.Split, str]]:
-    """Training and test rows, and the trials that share them."""
-    kind = split_kind(cell.data)
-    together = bool(cell.machine) or kind == "official"
-    for seeds in [cell.seeds] if together else [(seed,) for seed in cell.seeds]:
-        first = 0 if together else seeds[0]
-        dataset = open_data(cell.data, first)
-        yield seeds, dataset.split(kind, seed=first), dataset.task
+def _shared_splits(run: Run) -> Iterator[tuple[tuple[int, ...], seqatt.datasets.Split, str]]:
+    """Groups of seeds with the split that they share, and the task."""
+    kind = split_kind(run.data)
+    together = bool(run.machine) or kind == "official"
+    for seeds in [run.seeds] if together else [(seed,) for seed in run.seeds]:
+        split_seed = 0 if together else seeds[0]
+        dataset = open_data(run.data, split_seed)
+        yield seeds, dataset.split(kind, seed=split_seed), dataset.task
 
 
 def split_kind(name: str) -> Any:
-    """How a data set is split: as its name says after a slash, else as its source offers first."""
+    """The kind of split: what follows the slash in the name, else the first that the data set offers."""
     base, _, kind = name.partition("/")
     return kind or ("rows" if base == "planted" else seqatt.datasets.info(base).splits[0])
 
 
-def _insist_on_data(name: str) -> None:
-    """A wrong name is told before any work."""
+def check_data(name: str) -> None:
+    """Raise ValueError for an unknown data set or split, before anything is run."""
     base, _, kind = name.partition("/")
     if base == "planted":
         return
     offered = seqatt.datasets.info(base).splits
     if kind and kind not in offered:
-        raise ValueError(f"data: {base} has no split {kind!r}; it has {' or '.join(map(repr, offered))}")
+        raise ValueError(f"data: {base} has no split {kind!r}; use {' or '.join(map(repr, offered))}")

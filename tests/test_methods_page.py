@@ -1,4 +1,4 @@
-"""Methods are listed where people look for them: in the terminal and on the page."""
+"""``seqatt methods`` and docs/methods.md list every method and its options."""
 
 from __future__ import annotations
 
@@ -9,26 +9,27 @@ import sys
 from pathlib import Path
 
 import seqatt
-from seqatt.algorithms.registry import METHODS
+from seqatt.algorithms.registry import all_methods
 
+METHODS = all_methods()
 PAGE = (Path(__file__).parents[1] / "docs" / "methods.md").read_text(encoding="utf-8")
 
 
-def run(*words: str) -> str:
-    command = [sys.executable, "-m", "seqatt", *words]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
-    assert done.stderr == ""
-    return done.stdout
+def run_seqatt(*arguments: str) -> str:
+    command = [sys.executable, "-m", "seqatt", *arguments]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    assert result.stderr == ""
+    return result.stdout
 
 
-def test_the_command_lists_every_method_in_a_line():
-    lines = [line for line in run("methods").splitlines() if line.startswith("│")]
+def test_the_command_prints_one_line_per_method():
+    lines = [line for line in run_seqatt("methods").splitlines() if line.startswith("│")]
     cells = [[cell.strip() for cell in line.strip("│").split("│")] for line in lines]
     assert cells == [[name, method.summary] for name, method in METHODS.items()]
 
 
-def test_the_list_for_programs_has_the_options():
-    rows = {row["name"]: row for row in json.loads(run("methods", "--json"))}
+def test_the_json_list_has_the_options():
+    rows = {row["name"]: row for row in json.loads(run_seqatt("methods", "--json"))}
     assert list(rows) == seqatt.methods()
     assert rows["cmim"] == {
         "name": "cmim",
@@ -37,20 +38,20 @@ def test_the_list_for_programs_has_the_options():
     }
 
 
-def test_help_says_where_methods_are_listed():
-    assert "seqatt methods" in re.sub(r"\s*│\s*│\s*", " ", run("select", "--help"))
-    assert "methods" in run("--help")
-    assert "seqatt methods" in seqatt.select.__doc__
+def test_help_refers_to_the_list_of_methods():
+    assert "seqatt methods" in re.sub(r"\s*│\s*│\s*", " ", run_seqatt("select", "--help"))
+    assert "methods" in run_seqatt("--help")
+    assert "seqatt.methods()" in seqatt.select.__doc__
 
 
-def test_every_method_has_its_entry_and_its_row():
-    entries = re.findall(r"^## `(\w+)`\n\n(.+?)(?=\n\n|\Z)", PAGE, re.MULTILINE | re.DOTALL)
-    assert sorted(name for name, _ in entries) == sorted(seqatt.methods())
+def test_every_method_has_a_section_and_a_table_row():
+    sections = re.findall(r"^## `(\w+)`\n\n(.+?)(?=\n\n|\Z)", PAGE, re.MULTILINE | re.DOTALL)
+    assert sorted(name for name, _ in sections) == sorted(seqatt.methods())
     rows = re.findall(r"^\| `(\w+)` \|", PAGE, re.MULTILINE)
     assert sorted(rows) == sorted(seqatt.methods())
 
 
-def test_the_page_names_every_option_of_a_method_without_a_network():
+def test_the_page_lists_every_option_of_the_methods_without_a_network():
     for name in ("linear_attention", "cmim", "mutual_information", "forest", "boosting"):
         row = re.search(rf"^\| `{name}` \|.*$", PAGE, re.MULTILINE)[0]
         for option in METHODS[name].options.__dataclass_fields__:

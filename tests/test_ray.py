@@ -1,4 +1,4 @@
-"""On Ray: two workers choose what one process chooses, are started again, and say what went wrong."""
+"""On Ray: two workers select what one process selects, are restarted, and report what went wrong."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from seqatt.distributed.process_group import RankLost
 from seqatt.distributed.worker_reports import WorkerReport, find_cause, picklable
 from seqatt.ray import WorkerResources, _warn_if_short
 
-QUICK = {"k": 2, "hidden": (8,), "batch_size": 32, "look": 500}
+QUICK = {"k": 2, "hidden": (8,), "batch_size": 32, "schema_rows": 500}
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:ray", "ignore::FutureWarning:ray")
 
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory):
-    """A local one of two cores, which leaves nothing in the user's home."""
+    """A local Ray cluster with two cores, which writes nothing into the user's home."""
     ray = pytest.importorskip("ray", reason="needs Ray: pip install 'seqatt[ray]'")
     paths = [str(Path(seqatt.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
     with pytest.MonkeyPatch.context() as patch:
@@ -36,15 +36,15 @@ def cluster(tmp_path_factory):
         patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, paths)))
         patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
         patch.setenv("RAY_TRAIN_HEALTH_CHECK_INTERVAL_S", "0.2")
-        patch.setenv("RAY_TRAIN_ENABLE_PREEMPTION_WATCHER", "0")  # a process less, of many
+        patch.setenv("RAY_TRAIN_ENABLE_PREEMPTION_WATCHER", "0")  # one process less
         ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
         yield
         ray.shutdown()
 
 
-def kill_a_worker(kept: Path, killed: list[int]) -> None:
-    """One that Ray started for this process, once there is something to go on from."""
-    while not list(kept.glob("*.npz")):
+def kill_a_worker(checkpoints: Path, killed: list[int]) -> None:
+    """Kill a worker that Ray started for this process, once there is a checkpoint."""
+    while not list(checkpoints.glob("*.npz")):
         time.sleep(0.01)
     workers = [int(entry.name) for entry in Path("/proc").iterdir() if is_worker(entry)]
     os.kill(max(workers), signal.SIGKILL)
@@ -56,11 +56,12 @@ def is_worker(entry: Path) -> bool:
         if not entry.name.isdigit() or b"ray::RayTrainWorker" not in (entry / "cmdline").read_bytes():
             return False
         return os.getpid() in ancestors(entry)
-    except OSError:  # it has ended meanwhile
+    except OSError:  # the process has ended in the meantime
         return False
 
 
 def ancestors(entry: Path) -> list[int]:
+    """The process ids of the parent, its parent and so on."""
     found = []
     while entry.name != "0":
         parent = (entry / "stat").read_text().rpartition(")")[2].split()[1]
@@ -69,18 +70,18 @@ def ancestors(entry: Path) -> list[int]:
     return found
 
 
-def test_two_workers_of_which_one_is_killed_choose_what_one_process_chooses(cluster, tmp_path, monkeypatch):
+def test_two_workers_of_which_one_is_killed_select_what_one_process_selects(cluster, tmp_path, monkeypatch):
     log = click_log(tmp_path / "clicks", 12_000, rows_per_file=4_000)
     monkeypatch.chdir(tmp_path)
     killed: list[int] = []
-    killer = threading.Thread(target=kill_a_worker, args=(tmp_path / "kept", killed))
+    killer = threading.Thread(target=kill_a_worker, args=(tmp_path / "checkpoints", killed))
     killer.start()
-    found = seqatt.ray.select(
+    selection = seqatt.ray.select(
         "clicks/*.parquet",
         target="click",
         log1p=True,
         storage=tmp_path / "storage",
-        checkpoint="kept",
+        checkpoint="checkpoints",
         checkpoint_every=0.05,
         max_failures=1,
         **QUICK,
@@ -88,30 +89,31 @@ def test_two_workers_of_which_one_is_killed_choose_what_one_process_chooses(clus
     killer.join()
     alone = seqatt.select(log.files, target="click", log1p=True, shards=2, **QUICK)
     assert len(killed) == 1
-    assert found.features == alone.features
-    assert found.scores == pytest.approx(alone.scores, rel=1e-3)
-    assert found.ranking.tolist() == alone.ranking.tolist()
-    assert found.settings["rows"] == 12_000
-    assert [entry["steps"] for entry in found.history] == [entry["steps"] for entry in alone.history]
-    assert len(list((tmp_path / "kept").glob("*.npz"))) == 1
+    assert selection.features == alone.features
+    assert selection.scores == pytest.approx(alone.scores, rel=1e-3)
+    assert selection.ranking.tolist() == alone.ranking.tolist()
+    assert selection.settings["rows"] == 12_000
+    assert [entry["steps"] for entry in selection.history] == [entry["steps"] for entry in alone.history]
+    assert len(list((tmp_path / "checkpoints").glob("*.npz"))) == 1
     assert list((tmp_path / "storage").iterdir())
 
 
-def test_workers_gather_what_one_process_gathers(cluster, tmp_path):
+def test_workers_accumulate_the_sums_of_one_process(cluster, tmp_path):
     log = click_log(tmp_path / "clicks", 6_000, rows_per_file=2_000)
-    told = {"target": "click", "k": 3, "method": "cmim", "look": 6_000}
-    found = seqatt.ray.select(log.files, storage=tmp_path, checkpoint=tmp_path / "kept", **told)
-    alone = seqatt.select(log.files, **told)
-    assert found.features == alone.features
-    assert found.scores == pytest.approx(alone.scores, rel=1e-9)
-    assert found.settings["rows"] == 6_000
-    assert {path.name for path in (tmp_path / "kept").glob("rank-*")} == {"rank-1"}
+    options = {"target": "click", "k": 3, "method": "cmim", "schema_rows": 6_000}
+    folder = tmp_path / "checkpoints"
+    selection = seqatt.ray.select(log.files, storage=tmp_path, checkpoint=folder, **options)
+    alone = seqatt.select(log.files, **options)
+    assert selection.features == alone.features
+    assert selection.scores == pytest.approx(alone.scores, rel=1e-9)
+    assert selection.settings["rows"] == 6_000
+    assert {path.name for path in folder.glob("rank-*")} == {"rank-1"}
 
 
-def test_the_worker_that_knows_why_is_heard(cluster, tmp_path):
+def test_the_error_of_the_worker_that_failed_first_is_raised(cluster, tmp_path):
     x = np.random.default_rng(0).normal(size=(4_000, 3))
     y = (x[:, 0] > 0).astype(int)
-    x[3_990, 1] = np.inf  # beyond the first look, and on one of the two workers
+    x[3_990, 1] = np.inf  # beyond the schema sample, and on one of the two workers
     table = pa.table({"a": x[:, 0], "b": x[:, 1], "c": x[:, 2], "y": y})
     pq.write_table(table, tmp_path / "table.parquet", row_group_size=500)
     with pytest.raises(ValueError, match=r"table\.parquet.*'b' contains infinity"):
@@ -125,7 +127,7 @@ def test_without_ray_the_error_says_how_to_get_it(monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("arguments", "message"),
     [
         ({"workers": 0}, "workers: must be a whole number of at least 1"),
         ({"cpus_per_worker": -1}, "cpus_per_worker: must be"),
@@ -135,41 +137,39 @@ def test_without_ray_the_error_says_how_to_get_it(monkeypatch, tmp_path):
         ({"X": np.eye(3)}, "X: on Ray it must be files"),
         ({"method": "forest"}, "method: 'forest' does not run on files"),
         ({"hiden": 8}, "no option 'hiden'; did you mean 'hidden'"),
-        ({"device": "cuda"}, "device: on Ray use_gpu says where"),
+        ({"device": "cuda"}, "device: on Ray use_gpu decides where"),
         ({"resume": True}, "resume: needs the folder"),
         ({"seed": -1}, "seed: must be"),
     ],
 )
-def test_bad_input_is_refused_before_ray_is_asked_for(monkeypatch, given, said):
+def test_invalid_input_is_refused_before_ray_is_imported(monkeypatch, arguments, message):
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises((TypeError, ValueError), match=said):
-        seqatt.ray.select(**{"X": "clicks", "target": "click", "k": 2} | given)
+    with pytest.raises((TypeError, ValueError), match=message):
+        seqatt.ray.select(**{"X": "clicks", "target": "click", "k": 2} | arguments)
 
 
-def test_who_waits_for_a_larger_cluster_is_told():
+def test_a_cluster_that_is_too_small_gives_a_warning():
     with pytest.warns(UserWarning, match="8 of them need 16 CPUs and the cluster has 2"):
         _warn_if_short({"CPU": 2.0}, WorkerResources(8, 2, False, 0))
     with pytest.warns(UserWarning, match="1 of them need 1 GPUs and the cluster has 0"):
         _warn_if_short({"CPU": 2.0}, WorkerResources(1, 1, True, 0))
 
 
-def test_an_error_arrives_from_another_process_with_all_it_has():
-    diverged = seqatt.TrainingDiverged("the loss is no number", [])
-    arrived = pickle.loads(pickle.dumps(picklable(diverged)))
-    assert type(arrived) is seqatt.TrainingDiverged
-    assert (str(arrived), arrived.selections) == ("the loss is no number", [])
+def test_an_error_keeps_its_type_or_at_least_its_message_between_processes():
+    diverged = seqatt.TrainingDiverged("the loss is NaN", [])
+    unpickled = pickle.loads(pickle.dumps(picklable(diverged)))
+    assert type(unpickled) is seqatt.TrainingDiverged
+    assert (str(unpickled), unpickled.selections) == ("the loss is NaN", [])
 
-    class Here(Exception):
+    class LocalError(Exception):
         pass
 
-    assert str(picklable(Here("lost on the way"))) == "Here: lost on the way"
+    assert str(picklable(LocalError("not picklable"))) == "LocalError: not picklable"
 
 
-def test_of_several_reasons_the_one_that_is_none_of_another_rank_counts():
-    gone, full = RankLost("another rank could not go on"), OSError("no room")
-    assert (
-        find_cause([WorkerReport(0, error=gone), WorkerReport(1, error=full), WorkerReport(-1, error=gone)])
-        is full
-    )
-    assert find_cause([WorkerReport(0, error=gone), WorkerReport(1)]) is gone
+def test_the_cause_of_a_failure_is_an_error_other_than_a_lost_rank():
+    lost, full = RankLost("another rank failed"), OSError("no space left")
+    reports = [WorkerReport(0, error=lost), WorkerReport(1, error=full), WorkerReport(-1, error=lost)]
+    assert find_cause(reports) is full
+    assert find_cause([WorkerReport(0, error=lost), WorkerReport(1)]) is lost
     assert find_cause([WorkerReport(0)]) is None

@@ -1,4 +1,4 @@
-"""What the README shows works as shown."""
+"""The examples in README.md, the documentation pages and the docstrings run."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ import seqatt.datasets.synthetic
 import seqatt.estimators
 import seqatt.feature_selector
 
-LINEAR = ("gram", "omp", "sequential_lasso", "attention", "penalty", "guarantees")
+LINEAR_MODULES = ("gram", "omp", "sequential_lasso", "attention", "penalty", "guarantees")
 MODULES = [
     seqatt.api.select,
     seqatt.comparison.compare,
@@ -30,38 +30,39 @@ MODULES = [
     seqatt.api.evaluate,
     seqatt.datasets,
     seqatt.datasets.synthetic,
-    *(import_module(f"seqatt.linear.{name}") for name in LINEAR),
+    *(import_module(f"seqatt.linear.{name}") for name in LINEAR_MODULES),
 ]
 README = Path(__file__).parent.parent / "README.md"
 GUIDE = README.parent / "docs" / "guide.md"
 COMPARE = README.parent / "docs" / "compare.md"
-DATA = README.parent / "docs" / "data.md"
+DATASETS = README.parent / "docs" / "datasets.md"
 THEORY = README.parent / "docs" / "theory.md"
 STREAMING = README.parent / "docs" / "streaming.md"
 
 
-def blocks(path: Path, language: str) -> list[str]:
+def code_blocks(path: Path, language: str) -> list[str]:
+    """The contents of a page's fenced code blocks in one language."""
     return re.findall(rf"```{language}\n(.*?)```", path.read_text(encoding="utf-8"), re.DOTALL)
 
 
-PAGES = (README, GUIDE, COMPARE, DATA, THEORY, STREAMING)
-PYTHON = [(path.name, code) for path in PAGES for code in blocks(path, "python")]
+PAGES = (README, GUIDE, COMPARE, DATASETS, THEORY, STREAMING)
+PYTHON_BLOCKS = [(path.name, code) for path in PAGES for code in code_blocks(path, "python")]
 
 
-@pytest.mark.parametrize(("name", "code"), PYTHON)
-def test_python_blocks_run(name, code, tmp_path, monkeypatch):
+@pytest.mark.parametrize(("name", "code"), PYTHON_BLOCKS)
+def test_python_examples_run(name, code, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     exec(compile(code, name, "exec"), {"__name__": "readme"})
 
 
-def test_the_command_line_block_runs(tmp_path):
-    commands = [line for block in blocks(README, "console") for line in block.splitlines()]
+def test_command_line_examples_in_the_readme_run(tmp_path):
+    commands = [line for block in code_blocks(README, "console") for line in block.splitlines()]
     commands = [line[2:] for line in commands if line.startswith("$ ") and "make " not in line]
     assert any(line.startswith("seqatt select") for line in commands)
     scripts = Path(sys.executable).parent
     path = f"{scripts}{os.pathsep}{os.environ['PATH']}"
     for line in commands:
-        done = subprocess.run(
+        result = subprocess.run(
             shlex.split(line),
             cwd=tmp_path,
             env=os.environ | {"PATH": path},
@@ -69,22 +70,22 @@ def test_the_command_line_block_runs(tmp_path):
             text=True,
             check=False,
         )
-        assert done.returncode == 0, done.stderr
+        assert result.returncode == 0, result.stderr
 
 
 @pytest.mark.parametrize("module", MODULES)
 def test_docstring_examples_run(module):
-    failed, tried = doctest.testmod(module)
-    assert tried > 0
-    assert failed == 0
+    result = doctest.testmod(module)
+    assert result.attempted > 0
+    assert result.failed == 0
 
 
-def test_the_table_of_data_sets_is_the_catalogue():
-    row = r"^\| `(\w+)` " + 4 * r"\| ([^|]+) " + r"\|"
-    rows = re.findall(row, DATA.read_text(encoding="utf-8"), re.MULTILINE)
-    shown = [row for row in rows if row[0] in seqatt.datasets.names()]
+def test_the_table_of_data_sets_matches_the_catalogue():
+    pattern = r"^\| `(\w+)` " + 4 * r"\| ([^|]+) " + r"\|"
+    rows = re.findall(pattern, DATASETS.read_text(encoding="utf-8"), re.MULTILINE)
+    documented = [row for row in rows if row[0] in seqatt.datasets.names()]
     entries = [seqatt.datasets.info(name) for name in seqatt.datasets.names()]
-    assert shown == [
+    assert documented == [
         (
             entry.name,
             " + ".join(f"{n:,}" for n in entry.rows),
@@ -96,12 +97,12 @@ def test_the_table_of_data_sets_is_the_catalogue():
     ]
 
 
-def test_public_names_are_what_they_say_in_whatever_order_they_are_used():
+def test_public_names_work_in_any_order_of_use():
     code = (
         "import seqatt; seqatt.SequentialAttentionSelector, seqatt.select, seqatt.evaluate; "
         "assert {'sequential_attention', 'linear_omp', 'random'} <= set(seqatt.methods()); "
         "assert callable(seqatt.linear.omp); "
-        "rest = set(seqatt.__all__) - {'__version__', 'data', 'linear', 'ray'}; "
+        "rest = set(seqatt.__all__) - {'__version__', 'datasets', 'linear', 'ray'}; "
         "assert all(callable(getattr(seqatt, n)) for n in rest)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

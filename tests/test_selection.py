@@ -1,3 +1,5 @@
+"""A selection is saved, loaded and shown without loss."""
+
 from __future__ import annotations
 
 import json
@@ -15,7 +17,7 @@ def selection() -> seqatt.Selection:
     return seqatt.select(*linear_problem("binary"), 3, epochs=3)
 
 
-def test_saved_and_loaded_it_is_the_same(selection, tmp_path):
+def test_a_loaded_selection_equals_the_saved_one(selection, tmp_path):
     selection.save(tmp_path / "s.json")
     loaded = seqatt.Selection.load(tmp_path / "s.json")
     assert loaded.to_dict() == selection.to_dict()
@@ -32,37 +34,37 @@ def test_the_file_is_plain_json(selection, tmp_path):
 
 
 @pytest.mark.parametrize("content", ["", "{}", "[1, 2]", '{"format": 99}', "not json"])
-def test_anything_else_is_refused(content, tmp_path):
+def test_a_file_that_is_no_selection_is_refused(content, tmp_path):
     path = tmp_path / "s.json"
     path.write_text(content)
     with pytest.raises(ValueError, match="not a saved selection"):
         seqatt.Selection.load(path)
 
 
-def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
+def test_a_failed_write_keeps_the_old_file(tmp_path, monkeypatch):
     path = tmp_path / "s.json"
     write_atomically(path, "old")
 
-    def full(*_: object) -> None:
+    def fail(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(os, "fsync", full)
+    monkeypatch.setattr(os, "fsync", fail)
     with pytest.raises(OSError, match="No space"):
         write_atomically(path, "new")
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_it_shows_itself_briefly(selection):
+def test_the_repr_is_short(selection):
     assert repr(selection).startswith("Selection(3 of 8 features: ")
 
 
-def test_settings_tell_what_was_said_about_the_table():
+def test_settings_record_the_options_about_the_table():
     X, y = linear_problem("binary")
-    told = seqatt.select(
+    settings = seqatt.select(
         X, y, 2, epochs=1, class_weight={0: 1, 1: 2}, groups=[[0, 2]], sample_weight=X[:, 0] ** 2
     ).settings
-    assert told["class_weight"] == {"0": 1, "1": 2}
-    assert told["groups"] == [[0, 2]]
-    assert told["sample_weight"] is True
-    json.dumps(told)
+    assert settings["class_weight"] == {"0": 1, "1": 2}
+    assert settings["groups"] == [[0, 2]]
+    assert settings["sample_weight"] is True
+    json.dumps(settings)

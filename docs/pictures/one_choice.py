@@ -1,4 +1,4 @@
-"""Draws one_choice.svg: one step of the three algorithms on the same columns.
+"""Draws one_choice.svg: the first selection of OMP, Sequential LASSO and linear attention on the same columns.
 
 pip install 'seqatt[bench]'
 python docs/pictures/one_choice.py
@@ -20,25 +20,26 @@ X = rng.normal(size=(60, 6)) + 0.7 * rng.normal(size=(60, 1))
 X /= np.linalg.norm(X, axis=0)
 y = X @ np.array([0.0, 1.2, 0.4, 0.0, -1.0, 0.2]) + 0.05 * rng.normal(size=60)
 y /= np.linalg.norm(y)
-top = float(np.abs(X.T @ y).max())
-shares = np.linspace(1.15, 0.1, 85)  # lambda over lambda*
+max_correlation = float(np.abs(X.T @ y).max())
+penalties = np.linspace(1.15, 0.1, 85)  # lambda over lambda*
+RESTARTS = 24  # some of them end on a saddle point
 
 
-def attention(share: float) -> np.ndarray:
-    """|w| at the minimum of Definition 3.1, S empty; lambda* is 2 max |X'y| here."""
+def attention_weights(penalty: float) -> np.ndarray:
+    """|w| at the minimum of Definition 3.1 with S empty; lambda* is 2 max |X'y| here."""
 
     def objective(v: np.ndarray) -> tuple[float, np.ndarray]:
         w, theta = v[:6], v[6:]
-        left = X @ (w * theta) - y
-        pull = 2 * X.T @ left
-        slope = np.concatenate([theta * pull, w * pull]) + 2 * top * share * v
-        return float(left @ left + top * share * (v @ v)), slope
+        residual = X @ (w * theta) - y
+        beta_grad = 2 * X.T @ residual
+        grad = np.concatenate([theta * beta_grad, w * beta_grad]) + 2 * max_correlation * penalty * v
+        return float(residual @ residual + max_correlation * penalty * (v @ v)), grad
 
-    tried = [
-        minimize(objective, draw.normal(size=12), jac=True, method="L-BFGS-B", tol=1e-12)
-        for draw in (np.random.default_rng(seed) for seed in range(24))
+    minima = [
+        minimize(objective, generator.normal(size=12), jac=True, method="L-BFGS-B", tol=1e-12)
+        for generator in (np.random.default_rng(seed) for seed in range(RESTARTS))
     ]
-    return np.abs(min(tried, key=lambda found: found.fun).x[:6])  # some end on the saddle of a feature
+    return np.abs(min(minima, key=lambda minimum: minimum.fun).x[:6])
 
 
 def main() -> None:
@@ -46,25 +47,26 @@ def main() -> None:
     matplotlib.rcParams["svg.hashsalt"] = "seqatt"
     import matplotlib.pyplot as plt
 
-    _, paths, _ = lasso_path(X, y, alphas=np.sort(top * shares / len(X))[::-1], tol=1e-10)
-    weights = np.array([attention(share) for share in shares])
-    chosen = omp(X, y, 1).order[0]
+    alphas = np.sort(max_correlation * penalties / len(X))[::-1]
+    _, paths, _ = lasso_path(X, y, alphas=alphas, tol=1e-10)
+    weights = np.array([attention_weights(penalty) for penalty in penalties])
+    selected = omp(X, y, 1).order[0]
     colours = ["#c3c9d0"] * 6
-    colours[chosen] = "#c2410c"
+    colours[selected] = "#c2410c"
 
-    figure, (bars, lasso, soft) = plt.subplots(1, 3, figsize=(10.5, 3.1), layout="constrained")
+    figure, (bars, lasso, attention) = plt.subplots(1, 3, figsize=(10.5, 3.1), layout="constrained")
     bars.bar(range(6), np.abs(X.T @ y), color=colours)
     bars.set(title="OMP: correlation with the residual", xlabel="feature", ylabel="|X'r|")
-    for feature in np.argsort(np.arange(6) == chosen):
-        style = {"color": colours[feature], "linewidth": 2.2 if feature == chosen else 1.2}
-        lasso.plot(shares, np.abs(paths[feature]), **style)
-        soft.plot(shares, weights[:, feature], **style)
+    for feature in np.argsort(np.arange(6) == selected):
+        style = {"color": colours[feature], "linewidth": 2.2 if feature == selected else 1.2}
+        lasso.plot(penalties, np.abs(paths[feature]), **style)
+        attention.plot(penalties, weights[:, feature], **style)
     lasso.set(title="Sequential LASSO: |coefficient|", xlabel="λ / λ*")
-    soft.set(title="linear attention: |w|", xlabel="λ / λ*")
-    for axis in (lasso, soft):
+    attention.set(title="linear attention: |w|", xlabel="λ / λ*")
+    for axis in (lasso, attention):
         axis.axvline(1, color="#475569", linewidth=0.8, linestyle=":")
         axis.invert_xaxis()
-    for axis in (bars, lasso, soft):
+    for axis in (bars, lasso, attention):
         axis.spines[["top", "right"]].set_visible(False)
     figure.savefig(Path(__file__).with_suffix(".svg"), metadata={"Date": None})
 

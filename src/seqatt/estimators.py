@@ -1,8 +1,8 @@
-"""scikit-learn fronts: check, call a method, store."""
+"""scikit-learn selectors: check the input, call ``select``, store the result."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, Self
 
 import narwhals.stable.v1 as nw
@@ -12,20 +12,23 @@ from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from seqatt.algorithms.neural.attention_options import AttentionOptions
 from seqatt.api.select import select
+from seqatt.data.tables.options import TableOptions
 from seqatt.data.tables.table_data import Groups
 from seqatt.data.tables.target import target_array
+from seqatt.options import describe, fill_in_options
 from seqatt.selection import Selection
 
 
 class BaseSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
-    """What every selector does: parameters are the options of its ``method``."""
+    """A scikit-learn selector whose parameters are options of ``method``."""
 
     method: str
     n_features_to_select: int | float | None
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Choose features; ``sample_weight`` weighs rows."""
+        """Select features; ``sample_weight`` has one weight per row."""
         table = self._check(X, reset=True)
         labels = target_array(y, "y")
         options = self._options()
@@ -46,12 +49,18 @@ class BaseSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def _options(self) -> dict[str, Any]:
-        """What ``select`` is told beside the table, the method, k and the seed."""
-        given = self.get_params(deep=False).items()
-        return {name: value for name, value in given if name not in ("n_features_to_select", "random_state")}
+        """The options of ``select`` beside the table, the method, k and the seed."""
+        parameters = self.get_params(deep=False).items()
+        apart = ("n_features_to_select", "random_state")
+        return {name: value for name, value in parameters if name not in apart}
+
+    def _store_parameters(self, arguments: dict[str, Any]) -> None:
+        """Store the arguments of ``__init__`` as attributes of the same names, as scikit-learn expects."""
+        for name in self._get_param_names():
+            setattr(self, name, arguments[name])
 
     def transform(self, X: Any) -> Any:
-        """Keep the chosen columns; a DataFrame stays one."""
+        """Keep the selected columns; a DataFrame is returned as a DataFrame."""
         check_is_fitted(self)
         frame = nw.from_native(X, eager_only=True, pass_through=True)
         if not isinstance(frame, nw.DataFrame):
@@ -64,7 +73,7 @@ class BaseSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         return self.support_
 
     def _check(self, X: Any, *, reset: bool) -> Any:
-        """Frames keep their types and are read by seqatt; anything else goes through scikit-learn."""
+        """Frames are only checked for their names, and read by ``select``; other input goes through scikit-learn's checks."""
         if isinstance(nw.from_native(X, eager_only=True, pass_through=True), nw.DataFrame):
             validate_data(self, X=X, reset=reset, skip_check_array=True)
             return X
@@ -90,25 +99,36 @@ class BaseSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
 
 
 class SequentialAttentionSelector(BaseSelector):
-    """Choose features by Sequential Attention, as a scikit-learn selector.
+    """Select features by Sequential Attention, as a scikit-learn selector.
 
-    Works in pipelines, searches, ``clone``, pickles and ``set_output``; NaN, categories and sparse
-    input are welcome. A DataFrame comes back as a DataFrame, with its names and types.
+    Works in pipelines, searches, ``clone``, pickles and ``set_output``. NaN, categories and sparse matrices need no
+    preparation. A DataFrame is returned as a DataFrame, with its names and types.
 
     Parameters
     ----------
-    n_features_to_select : int, float or None
-        How many features, or which fraction of them; None is half.
-    random_state : int or None
+    n_features_to_select : int, float or None, default None
+        Number of features, or the fraction of them; None is half.
+    device : str, default "auto"
+        "auto" is CUDA where there is one, else "cpu".
+    progress : bool, default False
+        Show a progress bar on the terminal.
+    random_state : int or None, default None
         The seed; None is 0, so that a fit can be repeated.
-    device, epochs, batch_size, ... :
-        As in ``seqatt.select``.
+
+    Options of ``seqatt.select``:
+
+    {options}
 
     Attributes
     ----------
-    selection_ : Selection, with the order, the scores and the history.
-    support_ : (n_features_in_,) bool. ranking_ : (n_features_in_,) int, 1 is the first chosen.
-    n_features_in_, feature_names_in_ : as everywhere in scikit-learn.
+    selection_ : Selection
+        The result, with the order, the scores and the history.
+    support_ : ndarray of bool, shape (n_features_in_,)
+        Whether each input column is selected.
+    ranking_ : ndarray of int, shape (n_features_in_,)
+        1 is the first feature selected.
+    n_features_in_, feature_names_in_ :
+        As everywhere in scikit-learn.
 
     Examples
     --------
@@ -128,7 +148,7 @@ class SequentialAttentionSelector(BaseSelector):
         epochs: float | None = None,
         batch_size: int | None = None,
         learning_rate: float = 3e-3,
-        hidden: Sequence[int] = (67,),
+        hidden: tuple[int, ...] = (67,),
         activation: str = "relu",
         dropout: float = 0.0,
         input_dropout: float | None = None,
@@ -158,39 +178,13 @@ class SequentialAttentionSelector(BaseSelector):
         progress: bool = False,
         random_state: int | None = None,
     ) -> None:
-        self.n_features_to_select = n_features_to_select
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.hidden = hidden
-        self.activation = activation
-        self.dropout = dropout
-        self.input_dropout = input_dropout
-        self.label_smoothing = label_smoothing
-        self.batch_norm = batch_norm
-        self.mask = mask
-        self.temperature = temperature
-        self.features_per_phase = features_per_phase
-        self.warmup = warmup
-        self.ensemble = ensemble
-        self.surplus = surplus
-        self.replacement = replacement
-        self.weight_decay = weight_decay
-        self.univariate_test = univariate_test
-        self.asinh_inputs = asinh_inputs
-        self.one_pass = one_pass
-        self.reset_model = reset_model
-        self.model = model
-        self.loss = loss
-        self.optimizer = optimizer
-        self.class_weight = class_weight
-        self.groups = groups
-        self.task = task
-        self.missing_indicator = missing_indicator
-        self.max_categories = max_categories
-        self.device = device
-        self.progress = progress
-        self.random_state = random_state
+        self._store_parameters(locals())
+
+
+SequentialAttentionSelector.__doc__ = fill_in_options(
+    SequentialAttentionSelector.__doc__,
+    describe(AttentionOptions) + describe(TableOptions, skip={"sample_weight"}),
+)
 
 
 class _LinearSelector(BaseSelector):
@@ -204,18 +198,13 @@ class _LinearSelector(BaseSelector):
         missing_indicator: bool = False,
         max_categories: int = 64,
     ) -> None:
-        self.n_features_to_select = n_features_to_select
-        self.class_weight = class_weight
-        self.groups = groups
-        self.task = task
-        self.missing_indicator = missing_indicator
-        self.max_categories = max_categories
+        self._store_parameters(locals())
 
 
 class OMPSelector(_LinearSelector):
-    """Choose features by Orthogonal Matching Pursuit on least squares; classes are one-hot targets.
+    """Select features by Orthogonal Matching Pursuit on least squares; classes are one-hot targets.
 
-    Parameters and attributes are those of ``SequentialAttentionSelector``, less what concerns networks.
+    Parameters and attributes are those of ``SequentialAttentionSelector``, without those about networks.
 
     Examples
     --------
@@ -230,13 +219,13 @@ class OMPSelector(_LinearSelector):
 
 
 class SequentialLassoSelector(_LinearSelector):
-    """Choose features by Sequential LASSO on least squares; as ``OMPSelector``."""
+    """Select features by Sequential LASSO on least squares; parameters and attributes as in ``OMPSelector``."""
 
     method = "linear_sequential_lasso"
 
 
 class LinearAttentionSelector(_LinearSelector):
-    """Choose features by regularised linear Sequential Attention; as ``OMPSelector``.
+    """Select features by regularised linear Sequential Attention; parameters and attributes as in ``OMPSelector``.
 
     ``parameterisation`` is "linear" (Definition 3.1) or "softmax" (Lemma 3.2).
     """
@@ -254,19 +243,11 @@ class LinearAttentionSelector(_LinearSelector):
         missing_indicator: bool = False,
         max_categories: int = 64,
     ) -> None:
-        super().__init__(
-            n_features_to_select,
-            class_weight=class_weight,
-            groups=groups,
-            task=task,
-            missing_indicator=missing_indicator,
-            max_categories=max_categories,
-        )
-        self.parameterisation = parameterisation
+        self._store_parameters(locals())
 
 
 def _rank_columns(selection: Selection, columns: int) -> NDArray[np.int64]:
-    """Each input column's place; the columns of a group share the group's."""
+    """The rank of each input column; the columns of a group share the rank of the group."""
     if len(selection.names) == columns:
         return selection.ranking
     ranking = np.zeros(columns, dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Every method as a scikit-learn selector."""
+"""Any method as a scikit-learn selector."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from seqatt.estimators import BaseSelector
 
-SAID_ELSEWHERE = {
+OTHER_PARAMETERS = {
     "X": "an argument of fit",
     "y": "an argument of fit",
     "sample_weight": "an argument of fit",
@@ -21,12 +21,12 @@ SAID_ELSEWHERE = {
 
 
 class FeatureSelector(BaseSelector):
-    """Choose features by any method of ``seqatt.methods()``, as a scikit-learn selector.
+    """Select features by any method of ``seqatt.methods()``, as a scikit-learn selector.
 
     Parameters
     ----------
     n_features_to_select : int, float or None
-        How many features, or which fraction of them; None is half.
+        Number of features, or the fraction of them; None is half.
     method : str
         One of ``seqatt.methods()``.
     options : dict or None
@@ -43,7 +43,7 @@ class FeatureSelector(BaseSelector):
     >>> from sklearn.datasets import load_wine
     >>> from seqatt import FeatureSelector
     >>> X, y = load_wine(return_X_y=True, as_frame=True)
-    >>> FeatureSelector(3, method="forest", options={"trees": 20}).fit_transform(X, y).shape
+    >>> FeatureSelector(3, method="forest", options={"n_estimators": 20}).fit_transform(X, y).shape
     (178, 3)
     """
 
@@ -57,18 +57,13 @@ class FeatureSelector(BaseSelector):
         progress: bool = False,
         random_state: int | None = None,
     ) -> None:
-        self.n_features_to_select = n_features_to_select
-        self.method = method
-        self.options = options
-        self.device = device
-        self.progress = progress
-        self.random_state = random_state
+        self._store_parameters(locals())
 
     def _options(self) -> dict[str, Any]:
         given = {} if self.options is None else self.options
         if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
             raise TypeError(f"options: must be a dict of options by name, got {given!r}")
         for name in given:
-            if name in SAID_ELSEWHERE:
-                raise ValueError(f"options: {name!r} is {SAID_ELSEWHERE[name]}; say it there")
+            if name in OTHER_PARAMETERS:
+                raise ValueError(f"options: {name!r} is {OTHER_PARAMETERS[name]}; say it there")
         return {"device": self.device, "progress": self.progress, **given}

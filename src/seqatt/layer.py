@@ -10,9 +10,9 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
-from seqatt.training.masks import additive_mask
-from seqatt.training.options import AttentionOptions
+from seqatt.training.masks import MASKS, additive_mask, make_mask
 from seqatt.training.schedule import one_pass
+from seqatt.validation import choice, integer, number
 
 _stepped: weakref.WeakSet[Optimizer] = weakref.WeakSet()
 
@@ -70,26 +70,27 @@ class SequentialAttention(nn.Module):
         super().__init__()
         if not 1 <= k <= num_features:
             raise ValueError(f"k: must be from 1 to num_features={num_features}, got {k}")
-        options = AttentionOptions(
-            mask=mask, temperature=temperature, features_per_phase=features_per_phase, warmup=warmup
-        )
+        choice(MASKS)("mask", mask)
+        number(above=0)("temperature", temperature)
+        number(minimum=0, below=1)("warmup", warmup)
+        integer(1)("features_per_phase", features_per_phase)
         if not 1 <= features_per_phase <= k:
             raise ValueError(f"features_per_phase: must be from 1 to k={k}, got {features_per_phase}")
-        schedule = one_pass(k, total_steps, features_per_phase=features_per_phase, warmup=options.warmup)
+        schedule = one_pass(k, total_steps, features_per_phase=features_per_phase, warmup=warmup)
         if min(phase.steps for phase in schedule) < 1:
             raise ValueError(
                 f"total_steps: {total_steps} steps are too few for {len(schedule)} phases; "
                 "every phase needs one at least"
             )
         self.k = k
-        self._mask = options.make_mask()
+        self._mask = make_mask(mask, temperature)
         self._ends: dict[int, int] = {}
         done = 0
         for phase in schedule:
             done += phase.steps
             self._ends[done] = phase.take
         self._warm = schedule[0].steps if schedule[0].take == 0 else 0
-        self.logits = nn.Parameter(torch.full((num_features,), self._mask.start))
+        self.logits = nn.Parameter(torch.full((num_features,), self._mask.initial))
         self.register_buffer("selected_mask", torch.zeros(num_features, dtype=torch.bool))
         self.register_buffer("order", torch.full((k,), -1, dtype=torch.long))
         self.register_buffer("steps_done", torch.zeros((), dtype=torch.long))
@@ -147,7 +148,7 @@ class SequentialAttention(nn.Module):
         chosen = len(self.selected)
         self.order[chosen : chosen + take] = best
         self.selected_mask[best] = True
-        self.logits.fill_(self._mask.start)
+        self.logits.fill_(self._mask.initial)
         self._find_place()
 
     def _forget(self) -> None:

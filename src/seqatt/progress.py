@@ -1,4 +1,4 @@
-"""A progress bar for people; silence for pipes."""
+"""A progress bar on the terminal; nothing is drawn if stderr is not a terminal."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Protocol
 
 
 class Advance(Protocol):
-    """Hears of steps done and, where it changes, of what is being done."""
+    """Called with the number of steps done since the last call and, optionally, a new title."""
 
     def __call__(self, steps: int, title: str | None = None) -> None: ...
 
 
 @contextmanager
 def progress_bar(title: str, total: int, *, shown: bool) -> Iterator[Advance]:
-    """Yield a function that hears of steps done; nothing is drawn unless stderr is a terminal."""
+    """Draw a bar of ``total`` steps if ``shown`` and stderr is a terminal; yield the function that advances it."""
     if not shown or not sys.stderr.isatty():
         yield lambda steps, title=None: None
         return

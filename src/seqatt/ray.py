@@ -1,4 +1,4 @@
-"""Selecting on a Ray cluster: Ray Train starts the workers, which are then ranks as torchrun's are."""
+"""``select`` on a Ray cluster: Ray Train starts the workers, which then act as the ranks of one run."""
 
 from __future__ import annotations
 
@@ -7,36 +7,35 @@ import warnings
 from dataclasses import dataclass
 from typing import Any
 
-from seqatt.api import select as choosing
+from seqatt.api import select as selecting
 from seqatt.data.files.errors import SkippedData
 from seqatt.data.files.remote import is_url
 from seqatt.distributed.process_group import RankLost
 from seqatt.distributed.worker_reports import ReportCollector, WorkerReport, find_cause, picklable
+from seqatt.options import Options, option
 from seqatt.selection import Selection, TrainingDiverged
 from seqatt.streaming.select_files import read_options
-from seqatt.training.options import check_flag, check_number, check_seeds, check_whole
+from seqatt.validation import boolean, check_seeds, integer, number
 
 __all__ = ["select"]
 
-INSTEAD = {"device": "use_gpu says where to train", "progress": "workers have no terminal to show it on"}
+UNSUPPORTED = {  # options of ``seqatt.select`` that do not apply, and why
+    "device": "use_gpu decides where to train",
+    "progress": "workers have no terminal to show it on",
+}
 
 
 @dataclass(frozen=True)
-class WorkerResources:
-    """What is asked of Ray, in its units."""
+class WorkerResources(Options):
+    """The workers that Ray starts, in Ray's units."""
 
-    workers: int
-    cpus_per_worker: float
-    use_gpu: bool
-    max_failures: int
+    workers: int = option(2, integer(1), "Number of workers.")
+    cpus_per_worker: float = option(1, number(above=0), "Cores per worker.")
+    use_gpu: bool = option(False, boolean(), "Give every worker a GPU.")
+    max_failures: int = option(0, integer(0), "How often lost workers are started again.")
 
-    def __post_init__(self) -> None:
-        check_whole(self, "workers", least=1)
-        check_number(self, "cpus_per_worker", above=0)
-        check_flag(self, "use_gpu")
-        check_whole(self, "max_failures", least=0)
-
-    def each(self) -> dict[str, float]:
+    def per_worker(self) -> dict[str, float]:
+        """Resources per worker, by Ray's names."""
         return {"CPU": self.cpus_per_worker} | ({"GPU": 1} if self.use_gpu else {})
 
 
@@ -55,18 +54,18 @@ def select(
     max_failures: int = 0,
     **options: Any,
 ) -> Selection:
-    """``seqatt.select`` on files, by several workers of the Ray cluster that there is, or of a new local one.
+    """``seqatt.select`` on files, with several workers on the connected Ray cluster, or on a new local one.
 
     Parameters
     ----------
-    X, y, k, target, method, seed, options : as for ``seqatt.select`` on files (docs/streaming.md), also
-        ``checkpoint`` and ``resume``. Every worker must reach the files under the same names.
-    workers : how many processes train together; each is a rank.
-    cpus_per_worker, use_gpu : what each is given. With ``use_gpu`` one GPU each, else they train on CPUs.
-    storage : where Ray Train keeps what it writes about the run, a folder or a URL; by default its own,
-        ``~/ray_results``.
-    max_failures : how often Ray may start all workers again after one was lost. They then go on from the
-        last checkpoint, which must lie where all machines see it, or from the start where none is kept.
+    X, y, k, target, method, seed, options : as for ``seqatt.select`` on files (docs/streaming.md), including
+        ``checkpoint`` and ``resume``. Every worker must be able to read the files under the same names.
+    workers : int, default 2. Number of processes that train together; each is a rank.
+    cpus_per_worker : float, default 1. CPUs per worker.
+    use_gpu : bool, default False. Train on one GPU per worker instead of on CPUs.
+    storage : folder or URL where Ray Train writes about the run; by default ``~/ray_results``.
+    max_failures : int, default 0. How often Ray may restart all workers after one was lost. They continue from
+        the last checkpoint, whose folder all machines must share, or start again if there is none.
 
     Returns
     -------
@@ -79,24 +78,24 @@ def select(
     """
     if k is None:
         raise TypeError("k: say how many features to choose")
-    if not choosing.are_files(X):
+    if not selecting.are_files(X):
         raise TypeError("X: on Ray it must be files: a path, a pattern, a folder, a URL or a list of these")
-    for name, instead in INSTEAD.items():
+    for name, reason in UNSUPPORTED.items():
         if name in options:
-            raise TypeError(f"{name}: on Ray {instead}; leave it out")
+            raise TypeError(f"{name}: on Ray {reason}; leave it out")
     resources = WorkerResources(workers, cpus_per_worker, use_gpu, max_failures)
     check_seeds([seed])
     read_options(method, options)
     if options.get("checkpoint") is not None:
         options["checkpoint"] = _absolute(options["checkpoint"])
-    files = [_absolute(each) for each in (X if isinstance(X, list | tuple) else [X])]
-    asked = {"X": files, "y": y, "k": k, "target": target, "method": method, "seed": seed, **options}
-    notes = _run(asked, resources, None if storage is None else _absolute(storage))
-    return _answer(notes)
+    files = [_absolute(path) for path in (X if isinstance(X, list | tuple) else [X])]
+    arguments = {"X": files, "y": y, "k": k, "target": target, "method": method, "seed": seed, **options}
+    reports = _run(arguments, resources, None if storage is None else _absolute(storage))
+    return _result(reports)
 
 
-def _run(asked: dict[str, Any], resources: WorkerResources, storage: str | None) -> list[WorkerReport]:
-    """Every note that was left, whether or not the run came to its end."""
+def _run(arguments: dict[str, Any], resources: WorkerResources, storage: str | None) -> list[WorkerReport]:
+    """Run ``select`` on all workers and return all reports, also if the run failed."""
     try:
         import ray
         from ray.train import FailureConfig, RunConfig, ScalingConfig
@@ -106,15 +105,15 @@ def _run(asked: dict[str, Any], resources: WorkerResources, storage: str | None)
     if not ray.is_initialized():
         ray.init()
     _warn_if_short(ray.cluster_resources(), resources)
-    post = ray.remote(num_cpus=0)(ReportCollector).remote()
+    collector = ray.remote(num_cpus=0)(ReportCollector).remote()
     trainer = TorchTrainer(
-        _work,
-        train_loop_config={"asked": asked, "use_gpu": resources.use_gpu, "post": post},
-        torch_config=TorchConfig(backend="gloo"),  # ranks open a group of NCCL beside it by themselves
+        _run_worker,
+        train_loop_config={"arguments": arguments, "use_gpu": resources.use_gpu, "collector": collector},
+        torch_config=TorchConfig(backend="gloo"),  # with GPUs, ProcessGroup adds an NCCL group
         scaling_config=ScalingConfig(
             num_workers=resources.workers,
             use_gpu=resources.use_gpu,
-            resources_per_worker=resources.each(),
+            resources_per_worker=resources.per_worker(),
         ),
         run_config=RunConfig(
             storage_path=storage, failure_config=FailureConfig(max_failures=resources.max_failures)
@@ -123,68 +122,71 @@ def _run(asked: dict[str, Any], resources: WorkerResources, storage: str | None)
     try:
         trainer.fit()
     except Exception as error:
-        said = " ".join(str(error).split())[:300]
+        reason = " ".join(str(error).split())[:300]
         lost = RankLost(
-            f"workers: the run ended before they had an answer ({said}); start again, with resume where "
-            "checkpoints are kept, or allow max_failures"
+            f"workers: the run ended without a result ({reason}); start again, with resume if it writes "
+            "checkpoints, or allow max_failures"
         )
-        return [WorkerReport(-1, error=lost), *ray.get(post.read.remote())]
-    return list(ray.get(post.read.remote()))
+        return [WorkerReport(-1, error=lost), *ray.get(collector.reports.remote())]
+    return list(ray.get(collector.reports.remote()))
 
 
-def _warn_if_short(there: dict[str, float], resources: WorkerResources) -> None:
-    """A cluster may grow, so this is no error; but whoever waits should know for what."""
-    for what, number in resources.each().items():
-        needed, has = number * resources.workers, there.get(what, 0)
-        if needed > has:
+def _warn_if_short(available: dict[str, float], resources: WorkerResources) -> None:
+    """Warn if the cluster is too small: a cluster may grow, so this is no error, but Ray waits silently."""
+    for name, amount in resources.per_worker().items():
+        needed, total = amount * resources.workers, available.get(name, 0)
+        if needed > total:
             warnings.warn(
-                f"workers: {resources.workers} of them need {needed:g} {what}s and the cluster has {has:g}; "
-                "Ray waits until it has grown, so ask for less if it cannot",
+                f"workers: {resources.workers} of them need {needed:g} {name}s and the cluster has {total:g}; "
+                "Ray waits until the cluster has grown; if it cannot grow, request less",
                 stacklevel=4,
             )
 
 
-def _work(config: dict[str, Any]) -> None:
-    """One rank's life, in a process that Ray started and put into a process group."""
+def _run_worker(config: dict[str, Any]) -> None:
+    """Run ``select`` as one rank, in a process that Ray started with a default process group."""
     import ray
     from ray.train import get_context
     from ray.train.torch import get_device
 
-    post, asked = config["post"], dict(config["asked"])
+    collector, arguments = config["collector"], dict(config["arguments"])
     rank = get_context().get_world_rank()
-    before = ray.get(post.start.remote(rank))
-    known = find_cause(ray.get(post.read.remote()))
-    if isinstance(known, ValueError | TypeError | TrainingDiverged):
-        raise known  # it would only go wrong again
-    if before and asked.get("checkpoint") is not None:
-        asked["resume"] = True
+    earlier_starts = ray.get(collector.count_start.remote(rank))
+    cause = find_cause(ray.get(collector.reports.remote()))
+    if isinstance(cause, ValueError | TypeError | TrainingDiverged):
+        raise cause  # another attempt would fail in the same way
+    if earlier_starts and arguments.get("checkpoint") is not None:
+        arguments["resume"] = True
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         selection, error = None, None
         try:
-            selection = choosing.select(device=str(get_device()) if config["use_gpu"] else "cpu", **asked)
+            selection = selecting.select(
+                device=str(get_device()) if config["use_gpu"] else "cpu", **arguments
+            )
         except Exception as raised:
             error = raised
-    said = [w.message for w in caught if isinstance(w.message, UserWarning)]
-    warned = tuple(m for m in said if rank == 0 or isinstance(m, SkippedData))
-    note = WorkerReport(rank, selection if rank == 0 else None, picklable(error), warned)
-    ray.get(post.leave.remote(note))
+    messages = [w.message for w in caught if isinstance(w.message, UserWarning)]
+    own = tuple(message for message in messages if rank == 0 or isinstance(message, SkippedData))
+    report = WorkerReport(rank, selection if rank == 0 else None, picklable(error), own)
+    ray.get(collector.add.remote(report))
     if error is not None:
         raise error
 
 
-def _answer(notes: list[WorkerReport]) -> Selection:
-    for note in notes:
-        for message in note.warned:
+def _result(reports: list[WorkerReport]) -> Selection:
+    """Repeat the workers' warnings and return rank 0's selection, or raise the cause of the failure."""
+    for report in reports:
+        for message in report.warnings:
             warnings.warn(message, stacklevel=3)
-    found = [note.selection for note in notes if note.selection is not None]
-    if found:
-        return found[-1]
-    failed = find_cause(notes)
-    raise failed if failed is not None else RuntimeError("workers: Ray ended them before they had an answer")
+    selections = [report.selection for report in reports if report.selection is not None]
+    if selections:
+        return selections[-1]
+    cause = find_cause(reports)
+    raise cause if cause is not None else RuntimeError("workers: Ray ended them before they had a result")
 
 
-def _absolute(named: str | os.PathLike[str]) -> str:
-    """Workers have folders of their own."""
-    path = os.fspath(named)
+def _absolute(path: str | os.PathLike[str]) -> str:
+    """An absolute path or URL: workers have another working directory."""
+    path = os.fspath(path)
     return path if is_url(path) else os.path.abspath(path)

@@ -1,4 +1,4 @@
-"""The answer: which features, in which order, and all that was seen on the way. Saved as JSON."""
+"""``Selection``: the selected features in order, scores and history of a method; saved as JSON."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from numpy.typing import NDArray
 
 from seqatt.version import __version__
 
-FORMAT = 1
-MOST_SCORES = 100  # kept of a phase: a table of 50,000 features must not make a file of gigabytes
+FORMAT = 1  # version of the JSON format
+MAX_SCORES = 100  # scores per phase in the history, so that tables of 50,000 features do not give gigabytes
 
 
 class FeatureLayout(Protocol):
-    """How a method's features lead back to the user's: a ``Source``, or files."""
+    """How the features of a method map to those of the user; ``TableData`` and ``FileData`` have it."""
 
     @property
     def names(self) -> tuple[str, ...]: ...
     @property
-    def members(self) -> tuple[tuple[int, ...], ...]: ...
+    def input_columns(self) -> tuple[tuple[int, ...], ...]: ...
     @property
     def user_position(self) -> NDArray[np.int64]: ...
     @property
-    def inputs(self) -> tuple[str, ...]: ...
+    def input_names(self) -> tuple[str, ...]: ...
     @property
     def features(self) -> int: ...
 
 
 @dataclass
 class PhaseRecord:
-    """What one phase of a method saw, in the source's layout of features. No training, no loss."""
+    """Results of one phase, by feature of the method. ``loss`` is None if nothing was trained."""
 
     steps: int
     sees: str
@@ -49,27 +49,28 @@ class PhaseRecord:
 
 @dataclass
 class Trace:
-    """What a method found: features as chosen, the others best first, its phases.
+    """Results of one trial: selected features in order, the remaining ones best first, and the phases.
 
-    ``settings`` are those that this trial settled by itself.
+    ``settings`` are settings that this trial chose itself.
     """
 
     order: list[int]
     rest: list[int]
-    steps: list[PhaseRecord] = field(default_factory=list)
+    phases: list[PhaseRecord] = field(default_factory=list)
     settings: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
 class Selection:
-    """The features one method chose with one seed.
+    """The features that one method selected with one seed.
 
-    ``indices`` and ``features`` are in the order chosen and ``scores`` what each was chosen by;
-    ``ranking`` gives every feature its place (1 is the first chosen) and ``support`` marks the chosen.
-    ``columns`` are the input columns to keep; they differ from ``indices`` only with groups, whose
-    columns ``members`` lists, feature by feature; ``inputs`` are the names of all input columns.
-    ``history`` has an entry a phase: scores of the unselected by name, best first (100 at most), mean
-    training loss (None where nothing was trained), seconds, and what was taken or dropped.
+    ``indices`` and ``features`` are the positions and names of the selected features, in the order of
+    selection, and ``scores`` their scores when they were selected. ``ranking`` is the rank of every feature
+    (1 is the first selected) and ``support`` the mask of the selected ones. ``columns`` are the selected input
+    columns; they differ from ``indices`` only if columns are grouped. ``members`` are the input columns of each
+    feature, and ``inputs`` the names of all input columns. ``history`` has one entry per phase: scores of the
+    features not yet selected, by name, best first (at most 100), mean training loss (None if nothing was
+    trained), seconds, and the features taken and dropped.
     """
 
     method: str
@@ -89,12 +90,12 @@ class Selection:
     seconds: float
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write as JSON, whole or not at all."""
+        """Write as JSON; an interrupted write leaves an existing file unchanged."""
         write_atomically(Path(path), json.dumps(self.to_dict(), indent=1) + "\n")
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Selection:
-        """Read what ``save`` wrote."""
+        """Read a file that ``save`` wrote."""
         try:
             raw = json.loads(Path(path).read_text(encoding="utf-8"))
             if raw["format"] != FORMAT:
@@ -104,7 +105,7 @@ class Selection:
             raise ValueError(f"{path}: not a saved selection ({error})") from None
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain lists, numbers and strings."""
+        """All fields as plain lists, numbers and strings."""
         plain = {
             name: value.tolist() if isinstance(value, np.ndarray) else value
             for name, value in vars(self).items()
@@ -113,12 +114,12 @@ class Selection:
 
     @classmethod
     def _from_dict(cls, raw: dict[str, Any]) -> Selection:
-        whole = {"indices", "ranking", "columns"}
-        made = {name: raw[name] for name in cls.__dataclass_fields__}
-        made |= {name: np.array(raw[name], dtype=np.int64) for name in whole}
-        made["scores"] = np.array(raw["scores"], dtype=np.float64)
-        made["support"] = np.array(raw["support"], dtype=bool)
-        return cls(**made)
+        integers = {"indices", "ranking", "columns"}
+        fields = {name: raw[name] for name in cls.__dataclass_fields__}
+        fields |= {name: np.array(raw[name], dtype=np.int64) for name in integers}
+        fields["scores"] = np.array(raw["scores"], dtype=np.float64)
+        fields["support"] = np.array(raw["support"], dtype=bool)
+        return cls(**fields)
 
     def __repr__(self) -> str:
         shown = ", ".join(self.features[:6]) + (", ..." if len(self.features) > 6 else "")
@@ -126,7 +127,7 @@ class Selection:
 
 
 class TrainingDiverged(RuntimeError):
-    """The loss stopped being a number; ``selections`` holds what had been chosen by then."""
+    """The training loss became NaN or infinite; ``selections`` holds the features selected before that."""
 
     def __init__(self, message: str, selections: list[Selection]) -> None:
         super().__init__(message)
@@ -137,7 +138,7 @@ class TrainingDiverged(RuntimeError):
 
 
 def make_selection(
-    source: FeatureLayout,
+    layout: FeatureLayout,
     trace: Trace,
     *,
     method: str,
@@ -146,28 +147,28 @@ def make_selection(
     environment: dict[str, str],
     seconds: float,
 ) -> Selection:
-    """A trace, taken from the source's layout back to the user's order of features."""
-    user_position = source.user_position
-    ranking = np.empty(source.features, dtype=np.int64)
-    ranking[user_position[trace.order + trace.rest]] = np.arange(1, source.features + 1)
-    back = np.argsort(user_position)
-    names = [source.names[f] for f in back]
-    members = [list(source.members[f]) for f in back]
-    support = np.zeros(source.features, dtype=bool)
+    """The selection of a trace, with features mapped back to the user's order."""
+    user_position = layout.user_position
+    ranking = np.empty(layout.features, dtype=np.int64)
+    ranking[user_position[trace.order + trace.rest]] = np.arange(1, layout.features + 1)
+    user_order = np.argsort(user_position)
+    names = [layout.names[f] for f in user_order]
+    members = [list(layout.input_columns[f]) for f in user_order]
+    support = np.zeros(layout.features, dtype=bool)
     support[user_position[trace.order]] = True
     return Selection(
         method=method,
         seed=seed,
         indices=user_position[trace.order].astype(np.int64),
-        features=[source.names[f] for f in trace.order],
+        features=[layout.names[f] for f in trace.order],
         scores=np.array([_score_when_taken(trace, f) for f in trace.order], dtype=np.float64),
         ranking=ranking,
         support=support,
-        columns=np.array([c for f in trace.order for c in source.members[f]], dtype=np.int64),
+        columns=np.array([c for f in trace.order for c in layout.input_columns[f]], dtype=np.int64),
         names=names,
         members=members,
-        inputs=list(source.inputs),
-        history=_history(source, trace),
+        inputs=list(layout.input_names),
+        history=_history(layout, trace),
         settings=settings,
         environment=environment,
         seconds=seconds,
@@ -175,55 +176,55 @@ def make_selection(
 
 
 def _score_when_taken(trace: Trace, feature: int) -> float:
-    for step in reversed(trace.steps):
-        if feature in step.taken and step.scores is not None:
-            return float(step.scores[feature])
+    for phase in reversed(trace.phases):
+        if feature in phase.taken and phase.scores is not None:
+            return float(phase.scores[feature])
     return 0.0
 
 
-def _history(source: FeatureLayout, trace: Trace) -> list[dict[str, Any]]:
-    free = np.ones(source.features, dtype=bool)
+def _history(layout: FeatureLayout, trace: Trace) -> list[dict[str, Any]]:
+    unselected = np.ones(layout.features, dtype=bool)
     history = []
-    for step in trace.steps:
+    for phase in trace.phases:
         entry: dict[str, Any] = {
-            "steps": step.steps,
-            "sees": step.sees,
-            "loss": step.loss,
-            "seconds": step.seconds,
-            "taken": [source.names[f] for f in step.taken],
-            "dropped": [source.names[f] for f in step.dropped],
-            "scores": _best_scores(source, step, free),
+            "steps": phase.steps,
+            "sees": phase.sees,
+            "loss": phase.loss,
+            "seconds": phase.seconds,
+            "taken": [layout.names[f] for f in phase.taken],
+            "dropped": [layout.names[f] for f in phase.dropped],
+            "scores": _best_scores(layout, phase, unselected),
         }
         history.append(entry)
-        free[step.taken] = False
-        free[step.dropped] = True
+        unselected[phase.taken] = False
+        unselected[phase.dropped] = True
     return history
 
 
 def _best_scores(
-    source: FeatureLayout, step: PhaseRecord, free: NDArray[np.bool_]
+    layout: FeatureLayout, phase: PhaseRecord, unselected: NDArray[np.bool_]
 ) -> dict[str, float] | None:
-    if step.scores is None:
+    if phase.scores is None:
         return None
-    candidates = np.flatnonzero(free)
-    scores = step.scores[candidates]
-    if len(scores) > 4 * MOST_SCORES:
-        few = np.flatnonzero(scores >= np.partition(scores, -MOST_SCORES)[-MOST_SCORES])
-        candidates, scores = candidates[few], scores[few]
-    best = np.argsort(-scores, kind="stable")[:MOST_SCORES]
+    candidates = np.flatnonzero(unselected)
+    scores = phase.scores[candidates]
+    if len(scores) > 4 * MAX_SCORES:
+        high = np.flatnonzero(scores >= np.partition(scores, -MAX_SCORES)[-MAX_SCORES])
+        candidates, scores = candidates[high], scores[high]
+    best = np.argsort(-scores, kind="stable")[:MAX_SCORES]
     rounded = _six_digits(scores[best]).tolist()
-    return {source.names[f]: score for f, score in zip(candidates[best].tolist(), rounded, strict=True)}
+    return {layout.names[f]: score for f, score in zip(candidates[best].tolist(), rounded, strict=True)}
 
 
 def _six_digits(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Scores are float32: six digits are about all they have, and shorter to read and to store."""
-    size = np.floor(np.log10(np.maximum(np.abs(values), 1e-30)))
-    factor = 10.0 ** (5 - size)
+    """Values rounded to six significant digits: scores are float32, which has about seven."""
+    exponent = np.floor(np.log10(np.maximum(np.abs(values), 1e-30)))
+    factor = 10.0 ** (5 - exponent)
     return np.asarray(np.round(values * factor) / factor)
 
 
 def describe_environment(device: str) -> dict[str, str]:
-    """The versions and the machine an answer depends on."""
+    """Versions, platform and device, on which the result may depend."""
     import torch
 
     return {
@@ -237,7 +238,7 @@ def describe_environment(device: str) -> dict[str, str]:
 
 
 def write_atomically(path: Path, text: str) -> None:
-    """Write next to the place and move over: a reader never sees half a file."""
+    """Write a temporary file in the same folder and rename it, so that no reader sees a partial file."""
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:

@@ -1,3 +1,3 @@
-"""The version, in a room of its own so that everything may ask for it."""
+"""The version of the package; imports nothing, so that every module can import it."""
 
 __version__ = "0.1.0"

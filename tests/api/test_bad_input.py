@@ -1,4 +1,4 @@
-"""Bad input gets a clear error before any work, naming the argument and the remedy."""
+"""Bad input raises an error before any work; the message names the argument and the remedy."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_k(k, message, problem):
         (pd.DataFrame({"a": [1, 1, 1, 1]}), Y, "X: every feature is constant"),
         (frame(c=[1.0, np.inf, 0, 1]), Y, "X: column 'c' contains infinity"),
         (np.array([[1.0], [-np.inf], [2], [3]]), Y, "X: column 'x0' contains infinity"),
-        (pd.DataFrame(np.eye(4), columns=["a", "b", "a", "c"]), Y, "'a' stands twice"),
+        (pd.DataFrame(np.eye(4), columns=["a", "b", "a", "c"]), Y, "'a' appears twice"),
         (np.zeros((0, 3)), [], "X: the table has no rows"),
         (np.zeros((4, 0)), Y, "X: the table has no columns"),
         (np.zeros(4), Y, "X: must be a table"),
@@ -133,11 +133,11 @@ def test_a_model_that_does_not_fit(problem):
         seqatt.select(*problem, 2, model=torch.nn.Linear(5, 1))
     with pytest.raises(ValueError, match="model: returns shape"):
         seqatt.select(*problem, 2, model=torch.nn.Linear(8, 5))
-    with pytest.raises(TypeError, match=r"model: must give an nn\.Module"):
+    with pytest.raises(TypeError, match=r"model: must return an nn\.Module"):
         seqatt.select(*problem, 2, model=lambda columns, outputs: "model")
 
 
-def test_a_loss_that_turns_nan_stops_at_once_and_keeps_what_was_found(problem):
+def test_a_loss_that_becomes_nan_stops_the_run_and_keeps_the_features_selected_so_far(problem):
     calls = []
 
     def loss(out, y):
@@ -147,14 +147,14 @@ def test_a_loss_that_turns_nan_stops_at_once_and_keeps_what_was_found(problem):
 
     with pytest.raises(seqatt.TrainingDiverged, match="learning_rate") as caught:
         seqatt.select(*problem, 4, loss=loss, epochs=2000, warmup=0, replacement=0, batch_size=300)
-    assert len(calls) <= 1000 + 4 * 64  # four members, a stretch of steps each
-    (found,) = caught.value.selections
-    assert 1 <= len(found.indices) <= 4  # never more than were asked for
-    assert len(found.features) == len(found.indices)
+    assert len(calls) <= 1000 + 4 * 64  # four members, one chunk of steps each
+    (selection,) = caught.value.selections
+    assert 1 <= len(selection.indices) <= 4  # never more than k
+    assert len(selection.features) == len(selection.indices)
 
 
 def test_a_loss_that_does_not_fit(problem):
-    with pytest.raises(ValueError, match="loss: does not take outputs"):
+    with pytest.raises(ValueError, match="loss: does not accept outputs"):
         seqatt.select(*problem, 2, loss=lambda out, y: out @ y)
     with pytest.raises(ValueError, match="loss: row or class weights"):
         seqatt.select(*problem, 2, loss=torch.nn.BCEWithLogitsLoss(), class_weight="balanced")

@@ -1,4 +1,4 @@
-"""``seqatt compare``, run as a person runs it."""
+"""``seqatt compare``, run as a command in a subprocess."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ def csv(tmp_path_factory) -> Path:
     return path
 
 
-def test_a_run_shows_the_table_and_writes_the_files_and_a_second_run_works_on_nothing(csv, tmp_path):
-    asked = [csv, "-t", "label", "-k", "1,2", *QUICK, "--ignore", "patient", "--out", tmp_path / "run"]
-    done = run(*asked)
+def test_the_command_shows_the_table_writes_the_files_and_repeats_no_finished_run(csv, tmp_path):
+    arguments = [csv, "-t", "label", "-k", "1,2", *QUICK, "--ignore", "patient", "--out", tmp_path / "run"]
+    done = run(*arguments)
     assert done.returncode == 0, done.stderr
-    assert done.stderr == ""  # no bar in a pipe
+    assert done.stderr == ""  # no progress bar in a pipe
     assert "\x1b" not in done.stdout
     assert "Choosing features for label: binary, 60 rows, 8 features" in done.stdout
     assert "k = 2: linear_omp" in done.stdout
@@ -49,12 +49,12 @@ def test_a_run_shows_the_table_and_writes_the_files_and_a_second_run_works_on_no
     assert sorted(p.name for p in (tmp_path / "run").iterdir()) == [
         "comparison.json", "comparison.md", "comparison.svg",
     ]  # fmt: skip
-    made = seqatt.Comparison.load(tmp_path / "run" / "comparison.json")
-    assert made.missing == 0
-    assert made.best(2) == "linear_omp"
-    assert (tmp_path / "run" / "comparison.md").read_text().startswith(made.to_markdown())
-    again = run(*asked)
-    assert again.stdout == done.stdout  # the seconds too: nothing was run
+    comparison = seqatt.Comparison.load(tmp_path / "run" / "comparison.json")
+    assert comparison.missing == 0
+    assert comparison.best(2) == "linear_omp"
+    assert (tmp_path / "run" / "comparison.md").read_text().startswith(comparison.to_markdown())
+    repeated = run(*arguments)
+    assert repeated.stdout == done.stdout  # with the same seconds, so nothing was run again
 
 
 def test_json_metric_groups_and_options_of_a_method(csv):
@@ -65,14 +65,14 @@ def test_json_metric_groups_and_options_of_a_method(csv):
         "--missing-indicator",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    answer = json.loads(done.stdout)
-    assert answer["settings"]["options"] == {"sequential_attention": {"epochs": 1, "mask": "l1"}}
-    assert answer["settings"]["test"]["grouped"] is True
-    assert answer["settings"]["table"]["class_weight"] == "balanced"
-    assert answer["settings"]["table"]["missing_indicator"] is True
-    assert answer["table"][0]["metric"] == "auc"
-    assert answer["table"][0]["k"] == 2
-    assert "patient" not in answer["cells"][0]["features"]
+    output = json.loads(done.stdout)
+    assert output["settings"]["options"] == {"sequential_attention": {"epochs": 1, "mask": "l1"}}
+    assert output["settings"]["test"]["grouped"] is True
+    assert output["settings"]["table"]["class_weight"] == "balanced"
+    assert output["settings"]["table"]["missing_indicator"] is True
+    assert output["table"][0]["metric"] == "auc"
+    assert output["table"][0]["k"] == 2
+    assert "patient" not in output["cells"][0]["features"]
 
 
 def test_a_file_of_test_rows(csv, tmp_path):
@@ -97,7 +97,7 @@ def test_a_file_of_test_rows(csv, tmp_path):
         (["-k", "2", "--out", "/proc/none"], "--out: cannot write"),
     ],
 )
-def test_failures_are_one_clear_line(csv, arguments, message):
+def test_errors_are_one_clear_line(csv, arguments, message):
     done = run(csv, "-t", "label", *arguments)
     assert done.returncode == 1
     assert done.stdout == ""
@@ -110,11 +110,11 @@ def test_failures_are_one_clear_line(csv, arguments, message):
     "arguments",
     [["-k", "2,many"], ["-k", "2", "--seeds", "0"], ["-k", "2", "--set", "x=1"], ["-k", "2", "--set", "x.y"]],
 )
-def test_wrong_usage_is_exit_code_2(csv, arguments):
+def test_wrong_usage_has_exit_code_2(csv, arguments):
     assert run(csv, "-t", "label", *arguments).returncode == 2
 
 
-def test_every_run_failing_is_a_failure(csv):
+def test_the_command_fails_if_every_run_failed(csv):
     done = run(csv, "-t", "label", "-k", 1, "--seeds", 1, "--methods", "sequential_attention",
                "--set", "sequential_attention.learning_rate=1e30")  # fmt: skip
     assert done.returncode == 1
@@ -123,7 +123,7 @@ def test_every_run_failing_is_a_failure(csv):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals")
-def test_ctrl_c_shows_what_was_finished(csv, tmp_path):
+def test_ctrl_c_shows_the_finished_runs(csv, tmp_path):
     command = [
         *COMMAND,
         csv,
@@ -140,9 +140,9 @@ def test_ctrl_c_shows_what_was_finished(csv, tmp_path):
     process = subprocess.Popen(
         list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
-    kept = tmp_path / "comparison.json"
+    saved = tmp_path / "comparison.json"
     deadline = time.monotonic() + 120
-    while time.monotonic() < deadline and not (kept.exists() and json.loads(kept.read_text())["cells"]):
+    while time.monotonic() < deadline and not (saved.exists() and json.loads(saved.read_text())["cells"]):
         time.sleep(0.2)
     time.sleep(1)
     process.send_signal(signal.SIGINT)
@@ -151,11 +151,11 @@ def test_ctrl_c_shows_what_was_finished(csv, tmp_path):
     assert err == "interrupted\n"
     assert "random" in out
     assert "interrupted: 1 of 4 runs were made" in out
-    assert len(seqatt.Comparison.load(kept).cells) == 1
+    assert len(seqatt.Comparison.load(saved).cells) == 1
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals")
-def test_ctrl_c_with_nothing_finished_ends_as_any_command_does(csv):
+def test_ctrl_c_before_the_first_finished_run_prints_only_interrupted(csv):
     command = [*COMMAND, csv, "-t", "label", "-k", "2", "--methods", "sequential_attention"]
     command += ["--set", "sequential_attention.epochs=1000000"]
     process = subprocess.Popen(
@@ -168,7 +168,7 @@ def test_ctrl_c_with_nothing_finished_ends_as_any_command_does(csv):
     assert (process.returncode, out, err) == (130, "", "interrupted\n")
 
 
-def test_help_teaches():
+def test_help_has_examples_and_options():
     done = run("--help")
     assert done.returncode == 0
     assert "Examples" in done.stdout

@@ -1,4 +1,4 @@
-"""``seqatt data``, run as a person runs it."""
+"""The command ``seqatt data``, run in a subprocess."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from seqatt.datasets.entry import PublisherFile
 
 
 @pytest.fixture
-def places(tmp_path, monkeypatch):
-    """An empty cache, and a folder with one set in it."""
+def folders(tmp_path, monkeypatch):
+    """A folder with one data set, and an empty cache."""
     folder = tmp_path / "data"
     (folder / "extra").mkdir(parents=True)
     entry = CATALOGUE["california_housing"]
@@ -45,7 +45,7 @@ def run(*arguments: str, without: str = "") -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, env=environment)
 
 
-def test_list_shows_every_set_and_where_it_is(places):
+def test_list_shows_every_data_set_and_its_location(folders):
     done = run("list")
     assert done.returncode == 0, done.stderr
     line = {name: next(x for x in done.stdout.splitlines() if f" {name} " in x) for name in CATALOGUE}
@@ -55,21 +55,21 @@ def test_list_shows_every_set_and_where_it_is(places):
     assert "60,000 + 10,000" in line["mnist"]
     assert "bring your own file" in line["sylva"]
     assert "with scikit-learn" in line["iris"]
-    assert not places[1].exists()  # looking writes nothing
+    assert not folders[1].exists()  # listing writes nothing
 
 
-def test_list_as_json_has_licences_citations_and_paths(places):
+def test_list_as_json_has_licences_citations_and_paths(folders):
     rows = {row["name"]: row for row in json.loads(run("list", "--json").stdout)}
     assert list(rows) == seqatt.datasets.names()
     assert rows["mnist"]["where"] == "download"
     assert rows["mnist"]["path"] is None
     assert rows["mice_protein"]["licence"] == "CC BY 4.0"
     assert "Higuera" in rows["mice_protein"]["citation"]
-    assert rows["california_housing"]["path"] == str(places[0] / "extra" / "california_housing.npz")
+    assert rows["california_housing"]["path"] == str(folders[0] / "extra" / "california_housing.npz")
 
 
-def test_path_names_the_folders_or_a_file(places):
-    folder, cache = places
+def test_path_names_the_folders_or_a_file(folders):
+    folder, cache = folders
     assert run("path").stdout.splitlines() == [str(folder), str(cache)]
     assert run("path", without="SEQATT_DATA_DIR").stdout.splitlines() == [str(cache)]
     done = run("path", "california_housing")
@@ -90,7 +90,7 @@ def test_path_names_the_folders_or_a_file(places):
         ),
     ],
 )
-def test_what_cannot_be_done_is_one_line(places, arguments, code, message):
+def test_an_error_is_one_line(folders, arguments, code, message):
     done = run(*arguments)
     assert done.returncode == code
     assert done.stdout == ""
@@ -98,23 +98,23 @@ def test_what_cannot_be_done_is_one_line(places, arguments, code, message):
     assert done.stderr.count("\n") == 1
 
 
-def test_fetch_needs_names_or_all_but_not_both(places):
+def test_fetch_needs_names_or_all_but_not_both(folders):
     for arguments in ((), ("iris", "--all")):
         done = run("fetch", *arguments)
         assert done.returncode == 2
         assert "--all" in done.stderr
 
 
-def test_fetch_says_where_a_set_is_that_is_here_already(places):
+def test_fetch_prints_the_file_of_a_data_set_that_exists(folders):
     done = run("fetch", "california_housing", "iris")
     assert done.returncode == 0
     assert done.stdout.splitlines() == [
-        f"california_housing: {places[0] / 'extra' / 'california_housing.npz'}",
+        f"california_housing: {folders[0] / 'extra' / 'california_housing.npz'}",
         "iris: comes with scikit-learn",
     ]
 
 
-def test_fetch_all_gets_what_can_be_had_and_fails_if_one_does(places, monkeypatch):
+def test_fetch_all_downloads_all_it_can_and_fails_if_one_fails(folders, monkeypatch):
     stream = io.BytesIO()
     savemat(stream, {"X": np.ones((8, 2)), "Y": np.arange(8)[:, None] % 2})
     with serve() as site:
@@ -128,13 +128,13 @@ def test_fetch_all_gets_what_can_be_had_and_fails_if_one_does(places, monkeypatc
         with pytest.warns(UserWarning, match="no checksum of yale.mat is known"):
             done = CliRunner().invoke(app, ["data", "fetch", "--all"])
     assert done.exit_code == 1
-    assert f"yale: {places[1] / 'extra' / 'yale.npz'}" in done.stdout
+    assert f"yale: {folders[1] / 'extra' / 'yale.npz'}" in done.stdout
     assert "error: mnist: 127.0.0.1" in done.stderr
     assert "sylva" not in done.output
-    assert (places[1] / "extra" / "yale.npz").is_file()
+    assert (folders[1] / "extra" / "yale.npz").is_file()
 
 
-def test_the_commands_load_no_torch(places):
+def test_the_commands_do_not_import_torch(folders):
     code = (
         "import sys; from typer.testing import CliRunner; from seqatt.cli.main import app; "
         "assert CliRunner().invoke(app, ['data', 'list']).exit_code == 0; sys.exit('torch' in sys.modules)"

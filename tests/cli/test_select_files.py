@@ -1,4 +1,4 @@
-"""Files larger than memory on the command line, run as a person runs it."""
+"""Files larger than memory on the command line, run as a separate process."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def run(*arguments: object) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    place = tmp_path_factory.mktemp("clicks")
-    click_log(place, 12_000, rows_per_file=4_000)
-    return place
+    path = tmp_path_factory.mktemp("clicks")
+    click_log(path, 12_000, rows_per_file=4_000)
+    return path
 
 
-def test_a_pattern_is_streamed_and_answers_as_the_library_does(folder, tmp_path):
+def test_a_pattern_is_streamed_and_gives_the_result_of_the_library(folder, tmp_path):
     out = tmp_path / "run"
     done = run(
         "select", f"{folder}/*.parquet", "-t", "click", "-k", 3, "--hidden", "16", "--batch-size", 64,
@@ -43,16 +43,16 @@ def test_a_pattern_is_streamed_and_answers_as_the_library_does(folder, tmp_path)
 
 
 def test_several_files_or_a_folder_are_streamed_with_any_method_that_can(folder):
-    for where in (sorted(folder.glob("*.parquet")), [folder]):
+    for paths in (sorted(folder.glob("*.parquet")), [folder]):
         done = run(
-            "select", *where, "-t", "click", "-k", 2, "--method", "linear_omp", "--json",
+            "select", *paths, "-t", "click", "-k", 2, "--method", "linear_omp", "--json",
             "--ignore", "count03,count09", "--categorical", "count01",
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
-        found = json.loads(done.stdout)
-        assert found["settings"]["files"] == 3
-        assert found["settings"]["columns"]["count01"] == "categorical"
-        assert "count03" not in found["names"]
+        selection = json.loads(done.stdout)
+        assert selection["settings"]["files"] == 3
+        assert selection["settings"]["columns"]["count01"] == "categorical"
+        assert "count03" not in selection["names"]
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_several_files_or_a_folder_are_streamed_with_any_method_that_can(folder)
         (["{}", "--surplus", "2"], 1, "has no option 'surplus'"),
     ],
 )
-def test_what_cannot_be_ends_with_one_line(folder, arguments, code, message):
+def test_invalid_arguments_end_with_one_line_instead_of_a_traceback(folder, arguments, code, message):
     named = [argument.format(folder) for argument in arguments]
     done = run("select", *named, "-t", "click", "-k", 2)
     assert done.returncode == code
@@ -89,19 +89,19 @@ def test_errors_name_the_option_that_helps(folder, arguments, message):
     assert message in f"{done.output} {done.exception}"
 
 
-def test_sigterm_ends_with_143_and_resume_goes_on(folder, tmp_path):
+def test_sigterm_ends_with_exit_code_143_and_the_run_can_be_resumed(folder, tmp_path):
     out = tmp_path / "run"
-    words = ["select", folder, "-t", "click", "-k", 2, "--hidden", 8, "--batch-size", 64, "--out", out]
-    command = [sys.executable, "-m", "seqatt", *map(str, words), "--checkpoint-every", "0.01"]
+    arguments = ["select", folder, "-t", "click", "-k", 2, "--hidden", 8, "--batch-size", 64, "--out", out]
+    command = [sys.executable, "-m", "seqatt", *map(str, arguments), "--checkpoint-every", "0.01"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as running:
         while not list((out / "checkpoint").glob("*.npz")) and running.poll() is None:
             time.sleep(0.01)
         running.terminate()
-        _, said = running.communicate(timeout=60)
+        _, stderr = running.communicate(timeout=60)
     assert running.returncode == 143
-    assert said.strip() == f"note: told to end; go on with resume from {out / 'checkpoint'}"
+    assert stderr.strip() == f"note: stopped by SIGTERM; continue with resume from {out / 'checkpoint'}"
     options = {"hidden": 8, "batch_size": 64}
     whole = seqatt.select(folder, target="click", k=2, **options)
-    kept = {"checkpoint": out / "checkpoint", "resume": True}
-    resumed = seqatt.select([str(folder)], target="click", k=2, **options, **kept)
+    resume = {"checkpoint": out / "checkpoint", "resume": True}
+    resumed = seqatt.select([str(folder)], target="click", k=2, **options, **resume)
     assert resumed.scores.tolist() == whole.scores.tolist()

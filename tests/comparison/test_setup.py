@@ -1,4 +1,4 @@
-"""Contests between methods: who takes part, how ranks are made, and tables with extra columns."""
+"""Experiments that compare methods: the list of methods, ranks, and tables with extra columns."""
 
 from __future__ import annotations
 
@@ -8,29 +8,29 @@ import numpy as np
 import pytest
 from experiments import marginal, methods, spurious
 from experiments.__main__ import main
-from experiments.contenders import CONTENDERS, SAME_AS_LINEAR_OMP, contenders, takes_epochs
-from experiments.extended import KINDS, MOST_REAL, extend
+from experiments.compared_methods import COMPARED_METHODS, SAME_AS_LINEAR_OMP, available_methods, takes_epochs
+from experiments.extra_columns import KINDS, MAX_REAL_FEATURES, add_columns
 from experiments.paper import TITLES
-from experiments.paper_rivals import ACCURACY_OF, EFFICIENCY_OF
-from experiments.ranking import critical_difference, describe, friedman, means, rank
+from experiments.paper_baselines import ACCURACY_OF, EFFICIENCY_OF
+from experiments.ranking import complete_means, critical_difference, describe, friedman, rank
 from experiments.results_file import Results
-from experiments.running import Cell, Slice, attempt, run_cells
+from experiments.runs import Run, RunRequest, catch_failure, execute_runs
 
 import seqatt
 from seqatt.datasets import Split
 
 
 def by_method(table: np.ndarray) -> dict[str, dict[str, float]]:
-    """Blocks by number, methods by letter."""
+    """Scores by block (row number) and method (letter)."""
     return {str(i): dict(zip("abcdefgh", row, strict=False)) for i, row in enumerate(table.tolist())}
 
 
-def test_every_method_takes_part():
-    assert set(seqatt.methods()) <= {c.name for c in CONTENDERS} | set(SAME_AS_LINEAR_OMP)
+def test_every_method_is_compared():
+    assert set(seqatt.methods()) <= {c.name for c in COMPARED_METHODS} | set(SAME_AS_LINEAR_OMP)
 
 
-@pytest.mark.parametrize("name", [c.name for c in contenders()])
-def test_contenders_take_epochs_if_they_say_so(name, problem):
+@pytest.mark.parametrize("name", [c.name for c in available_methods()])
+def test_methods_take_epochs_as_their_entries_state(name, problem):
     if takes_epochs(name):
         assert len(seqatt.select(*problem, 2, method=name, epochs=0.1).indices) == 2
     elif name != "greedy":
@@ -38,8 +38,8 @@ def test_contenders_take_epochs_if_they_say_so(name, problem):
             seqatt.select(*problem, 2, method=name, epochs=0.1)
 
 
-def test_the_papers_columns_are_whole():
-    columns = [c.paper for c in CONTENDERS if c.paper]
+def test_the_papers_columns_are_complete():
+    columns = [c.paper for c in COMPARED_METHODS if c.paper]
     for known in (ACCURACY_OF, EFFICIENCY_OF):
         assert set(known) == set(columns)
         assert all(set(by_data) == set(TITLES) for by_data in known.values())
@@ -64,16 +64,16 @@ def test_ranks_and_the_friedman_test_of_a_known_table():
     assert list(ranking.ranks)[-1] == "c"
 
 
-def test_methods_are_joined_that_are_not_told_apart():
+def test_methods_without_a_significant_difference_are_grouped():
     rng = np.random.default_rng(0)
     table = rng.normal(size=(60, 4)) + np.array([0.0, 0.1, 5.0, 5.1])
     ranking = rank(by_method(table))
     assert ranking is not None
-    assert [set(run) for run in ranking.alike()] == [{"c", "d"}, {"a", "b"}]
+    assert [set(run) for run in ranking.indistinct_groups()] == [{"c", "d"}, {"a", "b"}]
     assert ranking.p_value < 1e-6
 
 
-def test_ranks_need_a_figure_of_every_method_on_every_block():
+def test_ranks_need_a_score_of_every_method_on_every_block():
     scores = by_method(np.random.default_rng(0).normal(size=(5, 4)))
     del scores["2"]["d"]
     scores["4"] = {"a": 1.0}  # begun and not finished
@@ -86,7 +86,7 @@ def test_ranks_need_a_figure_of_every_method_on_every_block():
 
 def test_a_method_without_all_its_trials_is_named_and_not_ranked():
     trials = {"a": [0.9, 0.8], "b": [0.1, 0.2], "c": [0.5, 0.5], "d": [1.0]}
-    scores = {f"table {i}": means(trials) for i in range(3)}
+    scores = {f"table {i}": complete_means(trials) for i in range(3)}
     scores["table 0"]["d"] = 1.0
     ranking = rank(scores)
     assert list(ranking.ranks) == ["a", "c", "b"]
@@ -112,8 +112,8 @@ def unexplained(X: np.ndarray, column: np.ndarray) -> float:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("share", [0.5, 0.75])
-def test_extra_columns_are_what_they_are_called(kind, share, split):
-    table, extra = extend(split, kind, share, 0)
+def test_extra_columns_have_the_properties_of_their_kind(kind, share, split):
+    table, extra = add_columns(split, kind, share, 0)
     assert extra.mean() == share
     assert (~extra).sum() == 6
     assert (table.X_train.shape, table.X_test.shape) == ((300, len(extra)), (100, len(extra)))
@@ -132,41 +132,42 @@ def test_extra_columns_are_what_they_are_called(kind, share, split):
     assert all(low < value <= high for value in left)
 
 
-def test_the_test_rows_decide_nothing(split):
+def test_extra_columns_do_not_depend_on_the_test_rows(split):
     other = split._replace(X_test=split.X_test * 50 + 7, y_test=1 - split.y_test)
     for kind in KINDS:
-        one, extra = extend(split, kind, 0.5, 3)
-        two, same = extend(other, kind, 0.5, 3)
+        one, extra = add_columns(split, kind, 0.5, 3)
+        two, same = add_columns(other, kind, 0.5, 3)
         assert np.array_equal(one.X_train, two.X_train)
         assert np.array_equal(extra, same)
 
 
-def test_wide_tables_keep_a_hundred_features_and_seeds_draw_others():
+def test_wide_tables_keep_a_hundred_features_that_depend_on_the_seed():
     X = np.random.default_rng(0).normal(size=(50, 300))
     wide = Split(X[:40], np.arange(40) % 2, X[40:], np.arange(10) % 2)
     kept = []
     for seed in (0, 0, 1):
-        table, extra = extend(wide, "noise", 0.5, seed)
-        assert (~extra).sum() == MOST_REAL
+        table, extra = add_columns(wide, "noise", 0.5, seed)
+        assert (~extra).sum() == MAX_REAL_FEATURES
         kept.append({column.tobytes() for column in table.X_train[:, ~extra].T.copy()})
     assert kept[0] == kept[1] != kept[2]
 
 
 @pytest.mark.parametrize(
-    ("kind", "columns", "says"), [("squares", 7, "there is no 'squares'"), ("products", 2, "2 real features")]
+    ("kind", "columns", "message"),
+    [("squares", 7, "there is no 'squares'"), ("products", 2, "2 real features")],
 )
-def test_impossible_extensions_are_told(kind, columns, says, split):
-    to_features = split._replace(X_train=split.X_train[:, :columns], X_test=split.X_test[:, :columns])
-    with pytest.raises(ValueError, match=says):
-        extend(to_features, kind, 0.75, 0)
+def test_impossible_extensions_raise(kind, columns, message, split):
+    narrow = split._replace(X_train=split.X_train[:, :columns], X_test=split.X_test[:, :columns])
+    with pytest.raises(ValueError, match=message):
+        add_columns(narrow, kind, 0.75, 0)
 
 
-def test_a_slice_of_spurious_columns_runs_end_to_end(tmp_path, capsys):
+def test_spurious_columns_run_end_to_end(tmp_path, capsys):
     words = ["spurious", "--data", "diabetes", "--seeds", "1", "--epochs", "30", "--results", str(tmp_path)]
     for setting in ("original", "sequential_attention", "linear_omp", "random"):
         words += ["--setting", setting]
     assert main(words) == 0
-    assert "24 cells run" in capsys.readouterr().out
+    assert "executed 24 of 24 runs" in capsys.readouterr().out
     results = Results("spurious", tmp_path)
     for kind in KINDS:
         for percent in (50, 75):
@@ -180,19 +181,20 @@ def test_a_slice_of_spurious_columns_runs_end_to_end(tmp_path, capsys):
     assert "3 methods on 6 tables" in text
     assert "critical difference" in (tmp_path / "results" / "spurious.svg").read_text()
     assert main(words) == 0
-    assert "0 cells run, 24 were there already" in capsys.readouterr().out
+    assert "executed 0 of 24 runs" in capsys.readouterr().out
 
 
 def test_trials_of_one_draw_share_their_columns_and_draws_differ():
-    seeds = [c.seeds for c in spurious.cells(Slice(("wine",), ("random",), 7)) if c.data == "wine/noise/50"]
+    runs = spurious.plan_runs(RunRequest(("wine",), ("random",), 7))
+    seeds = [run.seeds for run in runs if run.data == "wine/noise/50"]
     assert seeds == [(0, 1, 2, 3, 4), (5, 6)]
 
 
 def test_methods_are_ranked_over_the_papers_data_sets(tmp_path):
     results = Results("methods", tmp_path)
     better = {"sequential_attention": 0.9, "linear_omp": 0.8, "random": 0.7}
-    made = [Cell(data, name, (0,)) for data in ("mnist", "isolet", "mice_protein/groups") for name in better]
-    run_cells(results, made, lambda cell: {"accuracy": [better[cell.setting]]})
+    runs = [Run(data, name, (0,)) for data in ("mnist", "isolet", "mice_protein/groups") for name in better]
+    execute_runs(results, runs, lambda run: {"accuracy": [better[run.setting]]})
     text = methods.render(results)
     assert "3 methods on 2 tables" in text
     row = next(line for line in text.splitlines() if line.startswith("| Sequential Attention |"))
@@ -200,19 +202,19 @@ def test_methods_are_ranked_over_the_papers_data_sets(tmp_path):
     assert "| 0.944 ± 0.001 |" in text  # the paper's, for a method that was not run
 
 
-def test_a_failure_is_told_and_tried_again(tmp_path):
+def test_a_failed_run_is_reported_and_repeated(tmp_path):
     calls = []
 
-    def run(cell):
-        calls.append(cell.key)
+    def execute(run):
+        calls.append(run.key)
         if len(calls) == 1:
             raise RuntimeError("out of\nmemory")
         return {"accuracy": [0.5]}
 
     results = Results("methods", tmp_path)
-    cells = [Cell("mnist", "random", (0,))]
+    runs = [Run("mnist", "random", (0,))]
     for new in (1, 1, 0):
-        assert run_cells(results, cells, lambda cell: attempt(run, cell, "accuracy")) == new
+        assert execute_runs(results, runs, lambda run: catch_failure(execute, run, "accuracy")) == new
         if len(calls) == 1:
             assert results.values("mnist", "random") == []
             assert "mnist | random | seed 0 (RuntimeError: out of memory)" in methods.render(results)
@@ -223,22 +225,24 @@ def test_a_failure_is_told_and_tried_again(tmp_path):
 def test_agreement_of_logits_and_gains():
     assert marginal.correlation([5.0, 4.0, 3.0, 1.0]) == pytest.approx(1)
     assert marginal.correlation([1.0, 2.0, 3.0]) == pytest.approx(-1)
-    assert marginal.shared([9.0, 1.0, 8.0, 7.0], top=2) == 1
+    assert marginal.shared_in_top([9.0, 1.0, 8.0, 7.0], top=2) == 1
 
 
 @pytest.mark.skipif(not hasattr(seqatt, "marginal_gains"), reason="this seqatt has no marginal_gains")
-def test_marginal_gains_run_and_draw(tmp_path, capsys):
+def test_marginal_gains_run_and_are_plotted(tmp_path, capsys):
     words = ["marginal", "--data", "digits", "--setting", "9 chosen", "--seeds", "1", "--epochs", "2"]
     assert main([*words, "--results", str(tmp_path)]) == 0
-    cell = json.loads((tmp_path / "marginal.json").read_text())["cells"]["digits | 9 chosen | seed 0"]
-    assert len(cell["chosen"][0]) == 9
-    assert not set(cell["chosen"][0]) & set(cell["candidates"][0])
-    assert len(cell["gains"][0]) == len(cell["candidates"][0])
+    run = json.loads((tmp_path / "marginal.json").read_text())["runs"]["digits | 9 chosen | seed 0"]
+    assert len(run["chosen"][0]) == 9
+    assert not set(run["chosen"][0]) & set(run["candidates"][0])
+    assert len(run["gains"][0]) == len(run["candidates"][0])
     assert "best 50 by marginal gain" in (tmp_path / "results" / "marginal.svg").read_text()
 
 
 @pytest.mark.parametrize("name", ["methods", "speed", "spurious"])
-def test_missing_data_stop_the_run_and_are_no_methods_failure(name, tmp_path, monkeypatch, capsys):
+def test_missing_data_stop_the_experiment_and_are_not_recorded_as_a_failed_run(
+    name, tmp_path, monkeypatch, capsys
+):
     monkeypatch.delenv("SEQATT_DATA_DIR", raising=False)
     monkeypatch.setenv("SEQATT_CACHE_DIR", str(tmp_path / "cache"))
     words = [name, "--data", "sylva", "--setting", "random", "--results", str(tmp_path)]

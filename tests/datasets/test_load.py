@@ -1,4 +1,4 @@
-"""What ``seqatt.datasets`` promises about data sets that are on this machine."""
+"""Data sets on this machine are loaded with raw values, split as documented, and refused if damaged."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def folder(tmp_path, monkeypatch) -> Path:
 
 @pytest.fixture
 def mice(folder, monkeypatch) -> dict[str, np.ndarray]:
-    """A small Mice Protein: 48 mice, 5 rows each, 8 classes, some values missing; mice differ widely."""
+    """A small Mice Protein: 48 mice of 5 rows each, 8 classes, some missing values; mice differ strongly."""
     rng = np.random.default_rng(0)
     y = np.repeat(np.arange(48) % 8, 5)
     X = rng.normal(size=(240, 6)) + 3 * np.repeat(rng.normal(size=(48, 6)), 5, axis=0)
@@ -46,7 +46,7 @@ def mice(folder, monkeypatch) -> dict[str, np.ndarray]:
 
 
 @pytest.mark.parametrize("name", BUNDLED)
-def test_scikit_learns_own_come_raw_and_in_full(name):
+def test_data_sets_of_scikit_learn_are_complete_and_raw(name):
     data = seqatt.datasets.load(name)
     entry = seqatt.datasets.info(name)
     assert data.X.shape == (*entry.rows, entry.features)
@@ -60,7 +60,7 @@ def test_scikit_learns_own_come_raw_and_in_full(name):
 
 
 @pytest.mark.parametrize("name", list(CATALOGUE))
-def test_every_entry_tells_its_licence_citation_and_size(name):
+def test_every_entry_has_licence_citation_and_size(name):
     entry = seqatt.datasets.info(name)
     assert entry.name == name
     assert entry.title
@@ -79,7 +79,7 @@ def test_names_are_those_of_the_catalogue_and_a_wrong_one_gets_a_hint():
         seqatt.datasets.load("xyzzy")
 
 
-def test_values_come_as_they_are_with_nan_for_missing(mice):
+def test_values_are_raw_with_nan_for_missing(mice):
     data = seqatt.datasets.load("mice_protein")
     np.testing.assert_array_equal(data.X, mice["X"])
     assert np.isnan(data.X).any()
@@ -87,7 +87,7 @@ def test_values_come_as_they_are_with_nan_for_missing(mice):
     assert data.groups.tolist() == [f"J_{mouse}" for mouse in range(48) for _ in range(5)]
 
 
-def test_the_row_wise_split_shares_mice_and_the_mouse_wise_does_not(mice):
+def test_a_split_by_rows_shares_mice_and_one_by_groups_does_not(mice):
     data = seqatt.datasets.load("mice_protein")
     for seed in range(5):
         train, test = data.split_rows(seed=seed)
@@ -110,7 +110,7 @@ def test_a_random_split_keeps_classes_in_proportion():
     np.testing.assert_array_equal(split.X_test, data.X[data.split_rows(seed=3)[1]])
 
 
-def test_an_official_split_is_the_sources_and_no_seed_changes_it(folder, monkeypatch):
+def test_an_official_split_is_that_of_the_source_for_every_seed(folder, monkeypatch):
     small = dataclasses.replace(CATALOGUE["isolet"], rows=(52, 26), features=2)
     monkeypatch.setitem(CATALOGUE, "isolet", small)
     X, y = np.arange(156.0).reshape(78, 2), np.arange(78) % 26
@@ -135,12 +135,12 @@ def test_a_split_that_does_not_exist_is_refused():
         seqatt.datasets.load("wine").split("official")
 
 
-def test_a_copy_without_mouse_ids_has_no_mouse_wise_split(mice, folder):
+def test_a_copy_without_mouse_ids_has_no_split_by_groups(mice, folder):
     del mice["mouse_id"]
     np.savez(folder / "mice_protein.npz", **mice)
     data = seqatt.datasets.load("mice_protein")
     assert len(data.split().y_test) == 48
-    with pytest.raises(ValueError, match="does not tell whose rows are whose"):
+    with pytest.raises(ValueError, match="has no groups of rows"):
         data.split("groups")
 
 
@@ -182,7 +182,7 @@ def test_a_damaged_file_is_refused(mice, folder):
         seqatt.datasets.load("mice_protein")
 
 
-def test_the_folder_comes_before_the_cache_and_neither_is_needed_of_all(mice, folder, tmp_path):
+def test_the_folder_is_preferred_to_the_cache_and_need_not_have_all_data_sets(mice, folder, tmp_path):
     cache = tmp_path / "cache"
     cache.mkdir()
     np.savez(cache / "mice_protein.npz", **(mice | {"X": mice["X"] + 1}))
@@ -191,7 +191,7 @@ def test_the_folder_comes_before_the_cache_and_neither_is_needed_of_all(mice, fo
     np.testing.assert_array_equal(seqatt.datasets.load("mice_protein").X, mice["X"] + 1)
 
 
-def test_a_set_without_download_says_where_to_put_it(folder):
+def test_the_error_about_a_data_set_without_download_names_its_file(folder):
     message = (
         "sylva: .*put extra/sylva.npz into the folder named by SEQATT_DATA_DIR, with the keys X, y, feature"
     )
@@ -199,39 +199,41 @@ def test_a_set_without_download_says_where_to_put_it(folder):
         seqatt.datasets.load("sylva")
 
 
-def test_a_folder_that_is_not_there_is_refused(monkeypatch, tmp_path):
+def test_a_folder_that_does_not_exist_is_refused(monkeypatch, tmp_path):
     monkeypatch.setenv("SEQATT_DATA_DIR", str(tmp_path / "typo"))
     with pytest.raises(DataError, match=r"SEQATT_DATA_DIR: .*typo is not a folder"):
         seqatt.datasets.load("mnist")
     assert len(seqatt.datasets.load("iris").y) == 150
 
 
-def test_what_is_fitted_is_fitted_on_training_rows_alone(mice):
-    """With missing values on both sides: other test rows change nothing for the one that stays."""
+def test_imputation_and_scaling_are_fitted_on_training_rows_only(mice):
+    """With missing values on both sides, the score of test rows does not depend on other test rows."""
     split = seqatt.datasets.load("mice_protein").split("groups")
     options = {"seeds": [0], "epochs": 20, "device": "cpu", "task": "multiclass"}
     alone = seqatt.evaluate(*split, **options)
-    wild = np.concatenate([split.X_test, np.full((len(split.X_test), 6), 1e9)])
-    wild[len(split.X_test) :: 2] = np.nan
-    beside = seqatt.evaluate(
-        split.X_train, split.y_train, wild, np.concatenate([split.y_test, (split.y_test + 1) % 8]), **options
+    outliers = np.full((len(split.X_test), 6), 1e9)
+    outliers[::2] = np.nan
+    outlier_labels = (split.y_test + 1) % 8
+    both = seqatt.evaluate(
+        split.X_train,
+        split.y_train,
+        np.concatenate([split.X_test, outliers]),
+        np.concatenate([split.y_test, outlier_labels]),
+        **options,
     )
-    strange = seqatt.evaluate(
-        split.X_train, split.y_train, wild[len(split.X_test) :], (split.y_test + 1) % 8, **options
-    )
-    both = (alone["accuracy"] + strange["accuracy"]) / 2
-    np.testing.assert_allclose(beside["accuracy"], both)
+    other = seqatt.evaluate(split.X_train, split.y_train, outliers, outlier_labels, **options)
+    np.testing.assert_allclose(both["accuracy"], (alone["accuracy"] + other["accuracy"]) / 2)
     assert 0 < alone["accuracy"][0] < 1
 
 
-def test_a_frame_has_the_labels_as_their_source_has_them():
+def test_a_frame_has_the_original_labels():
     frame = seqatt.datasets.load("wine").frame()
     assert list(frame.columns[:2]) == ["alcohol", "malic_acid"]
     assert set(frame["target"]) == {"class_0", "class_1", "class_2"}
     assert seqatt.datasets.load("diabetes").frame()["target"].mean() > 100
 
 
-def test_the_room_loads_when_first_used_and_without_torch():
+def test_the_module_is_imported_on_first_use_and_without_torch():
     code = (
         "import sys, seqatt; assert 'seqatt.datasets' not in sys.modules; seqatt.datasets.load('iris'); "
         "sys.exit(bool({'torch', 'pooch', 'requests'} & set(sys.modules)))"

@@ -1,4 +1,4 @@
-"""The real data sets, where SEQATT_DATA_DIR has them."""
+"""The real data sets; tests are skipped for those that are not in SEQATT_DATA_DIR."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
-from tests.support.archives import idx, workbook, zipped
+from tests.support.archives import idx_file, workbook, zip_archive
 
 import seqatt
 from seqatt.datasets.catalogue import CATALOGUE
@@ -31,7 +31,7 @@ def load(name: str) -> seqatt.datasets.Dataset:
 
 
 @pytest.mark.parametrize("name", [n for n, e in CATALOGUE.items() if not e.bundled])
-def test_every_set_is_as_documented_and_splits(name):
+def test_every_data_set_has_the_documented_shape_and_splits(name):
     data = load(name)
     entry = seqatt.datasets.info(name)
     assert data.X.shape == (sum(entry.rows), entry.features)
@@ -43,7 +43,7 @@ def test_every_set_is_as_documented_and_splits(name):
     assert np.isnan(data.X).any() == (name == "mice_protein")
 
 
-def test_mice_protein_is_72_mice_of_15_rows():
+def test_mice_protein_has_72_mice_of_15_rows():
     data = load("mice_protein")
     mice, rows = np.unique(data.groups, return_counts=True)
     assert len(mice) == 72
@@ -54,7 +54,7 @@ def test_mice_protein_is_72_mice_of_15_rows():
     assert not set(data.groups[train]) & set(data.groups[test])
 
 
-def test_the_mouse_wise_split_is_the_harder_one():
+def test_the_split_by_groups_is_harder_than_the_one_by_rows():
     data = load("mice_protein")
     score = {
         kind: seqatt.evaluate(*data.split(kind), seeds=[0], device="cpu")["accuracy"][0]
@@ -64,7 +64,7 @@ def test_the_mouse_wise_split_is_the_harder_one():
     assert score["groups"] < score["rows"] - 0.05
 
 
-def test_activity_and_isolet_have_nobody_on_both_sides():
+def test_no_subject_of_activity_and_isolet_is_on_both_sides():
     activity, isolet = load("activity"), load("isolet")
     assert [len(rows) for rows in activity.split_rows()] == [7352, 2947]
     assert not set(activity.groups[:7352]) & set(activity.groups[7352:])
@@ -72,8 +72,8 @@ def test_activity_and_isolet_have_nobody_on_both_sides():
     assert len(isolet.split().y_test) == 1559
 
 
-def test_mnists_own_bytes_are_read_right():
-    """The idx files, rebuilt: their published checksums say that they are the originals, byte for byte."""
+def test_the_original_files_of_mnist_are_parsed():
+    """The idx files are rebuilt from the arrays; their published checksums prove that they are the originals."""
     data = load("mnist")
     images, labels = data.X.reshape(-1, 28, 28), data.y.astype(np.uint8)
     originals = {
@@ -84,7 +84,7 @@ def test_mnists_own_bytes_are_read_right():
     }
     files = {}
     for name, (values, md5) in originals.items():
-        files[name] = idx(values)
+        files[name] = idx_file(values)
         assert hashlib.md5(gzip.decompress(files[name])).hexdigest() == md5
     arrays = PARSERS["mnist"](files)
     np.testing.assert_array_equal(arrays["X_train"], data.X[:60000])
@@ -93,16 +93,16 @@ def test_mnists_own_bytes_are_read_right():
     assert arrays["target_names"].tolist() == list(data.target_names)
 
 
-def test_coil20s_pictures_are_made_small_as_in_the_folder():
+def test_coil20_images_are_resized_to_the_stored_ones():
     data = load("coil20")
     with np.load(locate(CATALOGUE["coil20"]).path, allow_pickle=False) as file:
         large, pose = file["images_128"], file["pose"]
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive:
-        for picture, thing, angle in zip(large, data.y, pose, strict=True):
+        for image, number, angle in zip(large, data.y, pose, strict=True):
             png = io.BytesIO()
-            Image.fromarray(picture).save(png, "PNG", compress_level=1)
-            archive.writestr(f"coil-20-proc/obj{thing + 1}__{angle}.png", png.getvalue())
+            Image.fromarray(image).save(png, "PNG", compress_level=1)
+            archive.writestr(f"coil-20-proc/obj{number + 1}__{angle}.png", png.getvalue())
     arrays = PARSERS["coil20"]({"coil-20-proc.zip": stream.getvalue()})
     np.testing.assert_array_equal(arrays["X"], data.X)
     np.testing.assert_array_equal(arrays["y"], data.y)
@@ -110,12 +110,12 @@ def test_coil20s_pictures_are_made_small_as_in_the_folder():
     assert arrays["feature_names"].tolist() == list(data.feature_names)
 
 
-def test_mice_proteins_values_survive_a_workbook():
+def test_mice_protein_values_are_unchanged_by_a_workbook():
     data = load("mice_protein")
     with np.load(locate(CATALOGUE["mice_protein"]).path, allow_pickle=False) as file:
         mice = file["mouse_id"].tolist()
     book = workbook(mice, data.feature_names, data.X, np.array(data.target_names)[data.y].tolist())
-    arrays = PARSERS["mice_protein"]({"a.zip": zipped({"Data_Cortex_Nuclear.xls": book})})
+    arrays = PARSERS["mice_protein"]({"a.zip": zip_archive({"Data_Cortex_Nuclear.xls": book})})
     np.testing.assert_array_equal(arrays["X"], data.X)
     np.testing.assert_array_equal(arrays["y"], data.y)
     assert arrays["feature_names"].tolist() == list(data.feature_names)

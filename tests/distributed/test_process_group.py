@@ -1,4 +1,4 @@
-"""Several ranks: they choose what one would, stay together when one fails, and are resumed together."""
+"""Several ranks select what one process selects, end together when one fails, and are resumed together."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ import sys
 import pyarrow.parquet as pq
 import pytest
 from pyarrow import csv
-from tests.checkpoints.test_checkpoints import kill
+from tests.support.kill_and_resume import kill_and_resume
 
 import seqatt
 from seqatt.datasets.synthetic import click_log
 
-QUICK = {"k": 3, "hidden": [8], "batch_size": 32, "log1p": True, "look": 500, "checkpoint_every": 0.03}
+QUICK = {"k": 3, "hidden": [8], "batch_size": 32, "log1p": True, "schema_rows": 500, "checkpoint_every": 0.03}
 
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
-    """Text, which does not say how many rows it has: one rank runs out of them long before the other."""
+    """Text files, whose numbers of rows are not known: one rank runs out of rows long before the other."""
     folder = tmp_path_factory.mktemp("clicks")
     table = pq.read_table(click_log(folder, 2_701).files[0])
     paths = []
@@ -33,12 +33,12 @@ def torchrun(*arguments: object, ranks: int = 2) -> list[str]:
     return [*run, "-m", "seqatt", "select", *map(str, arguments)]
 
 
-def test_two_ranks_killed_at_any_moment_and_resumed_give_what_one_gives(files, tmp_path):
-    found = kill(files, tmp_path, kills=2, ranks=2, options=QUICK | {"ensemble": 1})
-    whole = found["whole"][0]
-    assert 1 in found["ends"]  # who was left behind did not wait for ever
-    assert found["whole"][1] == whole
-    assert all(answer == [whole, whole] for answer in found["killed"])
+def test_two_ranks_killed_at_any_moment_and_resumed_select_what_one_process_selects(files, tmp_path):
+    report = kill_and_resume(files, tmp_path, kills=2, ranks=2, options=QUICK | {"ensemble": 1})
+    whole = report["whole"][0]
+    assert 1 in report["exit_codes"]  # the rank that survived a kill did not wait for ever
+    assert report["whole"][1] == whole
+    assert all(result == [whole, whole] for result in report["killed"])
     alone = seqatt.select(files, target="click", shards=2, ensemble=1, **QUICK)
     assert alone.features == whole["features"]
     assert alone.scores == pytest.approx(whole["scores"], rel=1e-3)
@@ -46,41 +46,42 @@ def test_two_ranks_killed_at_any_moment_and_resumed_give_what_one_gives(files, t
     steps = [entry["steps"] for entry in alone.history]
     assert steps == [entry["steps"] for entry in whole["history"]]
     assert alone.settings["rows"] == 2_701
-    assert sum(steps) > 2_701 / 32 + 10  # those that one rank took alone are half as large
+    assert sum(steps) > 2_701 / 32 + 10  # steps on the rows of one rank alone are half as large
 
 
 @pytest.mark.parametrize("method", ["group_lasso", "sequential_lasso", "batch_attention"])
-def test_two_ranks_choose_what_one_chooses_by_every_method_that_trains(files, tmp_path, method):
-    """One of them runs out of rows and takes part with none."""
+def test_with_every_method_that_trains_two_ranks_select_what_one_process_selects(files, tmp_path, method):
+    """One of them runs out of rows and continues with empty batches."""
     options = QUICK | {"method": method}
-    found = kill(files, tmp_path, kills=0, ranks=2, options=options)
-    whole = found["whole"][0]
-    assert found["whole"][1] == whole
+    report = kill_and_resume(files, tmp_path, kills=0, ranks=2, options=options)
+    whole = report["whole"][0]
+    assert report["whole"][1] == whole
     alone = seqatt.select(files, target="click", shards=2, **options)
     assert alone.features == whole["features"]
     assert alone.scores == pytest.approx(whole["scores"], rel=2e-3, abs=1e-6)
 
 
-SUMS = {"k": 3, "log1p": True, "look": 500, "checkpoint_every": 0.01, "buffer": 256}
+SUMS = {"k": 3, "log1p": True, "schema_rows": 500, "checkpoint_every": 0.01, "shuffle_rows": 256}
 
 
 @pytest.mark.parametrize("method", ["cmim", "linear_omp"])
-def test_two_ranks_gather_what_one_gathers_killed_or_not(files, tmp_path, method):
+def test_two_ranks_accumulate_the_sums_of_one_process_killed_or_not(files, tmp_path, method):
     options = SUMS | {"method": method}
-    found = kill(files, tmp_path, kills=int(method == "cmim"), ranks=2, options=options, lost="rank-1")
-    whole = found["whole"][0]
-    assert all(answer == [whole, whole] for answer in [found["whole"], *found["killed"], found["lost"]])
+    kills = int(method == "cmim")
+    report = kill_and_resume(files, tmp_path, kills=kills, ranks=2, options=options, lost="rank-1")
+    whole = report["whole"][0]
+    assert all(result == [whole, whole] for result in [report["whole"], *report["killed"], report["lost"]])
     alone = seqatt.select(files, target="click", **options)
     assert alone.settings["rows"] == 2_701
     assert alone.features == whole["features"]
     assert alone.scores == pytest.approx(whole["scores"], rel=1e-6)
 
 
-def test_torchrun_works_as_it_stands(tmp_path):
+def test_the_command_runs_under_torchrun(tmp_path):
     log = click_log(tmp_path / "clicks", 6_000, rows_per_file=2_000)
     out = tmp_path / "run"
-    about = ["-t", "click", "-k", 2, "--hidden", 8, "--batch-size", 64, "--log1p", "all"]
-    command = torchrun(*log.files, *about, "--out", out)
+    arguments = ["-t", "click", "-k", 2, "--hidden", 8, "--batch-size", 64, "--log1p", "all"]
+    command = torchrun(*log.files, *arguments, "--out", out)
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("2 of 39 features for click") == 1

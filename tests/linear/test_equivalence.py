@@ -1,4 +1,4 @@
-"""Theorems 1.1 and 1.2: OMP, Sequential LASSO and linear attention choose the same features, one by one."""
+"""Theorems 1.1 and 1.2: OMP, Sequential LASSO and linear attention select the same sequence."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from sklearn.linear_model import orthogonal_mp
 
 from seqatt.linear import Gram, linear_attention, omp, sequential_lasso
 
-DESIGNS = 300  # of each kind: 2,100 in all
-SAME = 1e-7  # scores closer than this, relatively, are a tie as far as this test can tell
+DESIGNS = 300  # random problems per kind of design; 2,100 in total
+SAME = 1e-7  # relative difference below which this test regards two scores as tied
 
 
 def gaussian(rng, n, d):
@@ -62,7 +62,7 @@ def problems(make):
 
 
 def correlations(X, y, chosen):
-    """|X'(y - P y)|, by a least squares solver that none of the algorithms use."""
+    """|X'(y - P y)|, with a least squares solver that none of the algorithms uses."""
     if not chosen:
         return np.abs(X.T @ y)
     fit = scipy.linalg.lstsq(X[:, chosen], y, lapack_driver="gelsy")[0]
@@ -75,7 +75,8 @@ def maximal(scores):
     return set(np.flatnonzero(scores >= scores.max() * (1 - SAME)).tolist())
 
 
-def stopped_early_by_scikit_learn(X, y, k):
+def scikit_learn_omp(X, y, k):
+    """The features that scikit-learn selects, and whether it warned that it stopped early."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         coef = orthogonal_mp(X, y, n_nonzero_coefs=k)
@@ -83,33 +84,33 @@ def stopped_early_by_scikit_learn(X, y, k):
 
 
 @pytest.mark.parametrize("make", CONTINUOUS)
-def test_three_algorithms_choose_one_sequence_and_scikit_learn_agrees(make):
+def test_three_algorithms_select_the_same_sequence_and_scikit_learn_agrees(make):
     compared = 0
     for X, y, k in problems(make):
-        found = {name: choose(X, y, k).order for name, choose in ALGORITHMS.items()}
-        assert found["omp"] == found["sequential_lasso"] == found["linear_attention"]
-        for step, chosen in enumerate(found["omp"]):
-            assert maximal(correlations(X, y, found["omp"][:step])) == {chosen}
-        theirs, early = stopped_early_by_scikit_learn(X, y, k)
-        if not early:
+        paths = {name: choose(X, y, k).order for name, choose in ALGORITHMS.items()}
+        assert paths["omp"] == paths["sequential_lasso"] == paths["linear_attention"]
+        for step, chosen in enumerate(paths["omp"]):
+            assert maximal(correlations(X, y, paths["omp"][:step])) == {chosen}
+        expected, stopped_early = scikit_learn_omp(X, y, k)
+        if not stopped_early:
             compared += 1
-            assert set(found["omp"]) == theirs
+            assert set(paths["omp"]) == expected
     assert compared >= 0.9 * DESIGNS
 
 
 @pytest.mark.parametrize("make", TIED)
-def test_with_ties_every_choice_lies_in_omps_maximal_set(make):
-    """Theorem 3.3: where several features are maximal any may come, but never another.
+def test_with_ties_every_selected_feature_is_in_omps_maximal_set(make):
+    """Theorem 3.3: if several features are maximal, any of them may be selected, but no other.
 
-    OMP takes the lowest. The others may pass it over (the LASSO's support can be smaller than the tie), after
-    which they stand before another residual; each is judged on its own way.
+    OMP selects the lowest. The other two may skip it, because the support of the LASSO can be smaller than
+    the tie. Their residuals then differ from OMP's, so each path is checked against its own residuals.
     """
     tied = same = 0
     for X, y, k in problems(make):
-        found = {name: choose(X, y, k) for name, choose in ALGORITHMS.items()}
-        ways = [path.order for path in found.values()]
-        same += ways[0] == ways[1] == ways[2]
-        for name, path in found.items():
+        paths = {name: choose(X, y, k) for name, choose in ALGORITHMS.items()}
+        orders = [path.order for path in paths.values()]
+        same += orders[0] == orders[1] == orders[2]
+        for name, path in paths.items():
             for step, chosen in enumerate(path.order):
                 best = maximal(correlations(X, y, path.order[:step]))
                 tied += len(best) > 1
@@ -123,7 +124,7 @@ def test_with_ties_every_choice_lies_in_omps_maximal_set(make):
 
 
 @pytest.mark.parametrize("make", [gaussian, correlated, duplicated, binary])
-def test_a_gram_gives_what_the_rows_give(make):
+def test_a_gram_and_the_rows_give_the_same_selection(make):
     for number, (X, y, k) in enumerate(problems(make)):
         if number % 5 == 0:
             gram = Gram.of(X, y)
@@ -131,23 +132,23 @@ def test_a_gram_gives_what_the_rows_give(make):
                 assert choose(gram, k=k).order == choose(X, y, k).order
 
 
-def test_several_targets_and_groups_agree_as_well():
+def test_the_algorithms_agree_for_several_targets_and_groups():
     for seed in range(60):
         rng = np.random.default_rng(seed)
         X, Y = rng.normal(size=(20, 10)), rng.normal(size=(20, 3))
         groups = np.array([0, 0, 1, 2, 2, 2, 3, 4, 4, 5])
-        found = [choose(X, Y, 3, groups=groups).order for choose in ALGORITHMS.values()]
-        assert found[0] == found[1] == found[2]
-        chosen = found[0][:1]
+        orders = [choose(X, Y, 3, groups=groups).order for choose in ALGORITHMS.values()]
+        assert orders[0] == orders[1] == orders[2]
+        chosen = orders[0][:1]
         fit = np.linalg.lstsq(X[:, groups == chosen[0]], Y, rcond=None)[0]
         left = X.T @ (Y - X[:, groups == chosen[0]] @ fit)
         lengths = np.sqrt(np.bincount(groups, np.sum(left**2, axis=1)))
         lengths[chosen] = 0
-        assert found[0][1] == int(np.argmax(lengths))
+        assert orders[0][1] == int(np.argmax(lengths))
 
 
-def test_softmax_attention_chooses_the_same_where_the_best_is_clear():
-    """Lemma 3.2's penalty is not the LASSO's: only clear cases are promised."""
+def test_softmax_attention_selects_the_same_feature_if_the_best_is_clear():
+    """The penalty of Lemma 3.2 is not that of the LASSO, so the two agree only without near ties."""
     clear = agreed = 0
     for X, y, k in problems(gaussian):
         X = X / np.linalg.norm(X, axis=0)

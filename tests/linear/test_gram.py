@@ -10,7 +10,7 @@ from seqatt.linear import Gram, omp
 
 
 def exact_covariances(X, weights):
-    """Products around the mean in rational numbers, rounded once."""
+    """Products of the centred columns in rational numbers, rounded once."""
     rows = [[Fraction(float(v)) for v in row] for row in X]
     w = [Fraction(float(v)) for v in weights]
     total = sum(w)
@@ -26,24 +26,25 @@ def exact_covariances(X, weights):
     )
 
 
-@pytest.mark.parametrize("far", [0.0, 1.0, 1e4, 1e9])
+@pytest.mark.parametrize("offset", [0.0, 1.0, 1e4, 1e9])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_centring_keeps_its_digits_however_far_from_zero(far, weighted):
+def test_centring_loses_no_digits_on_data_far_from_zero(offset, weighted):
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(60, 3)) + far
+    X = rng.normal(size=(60, 3)) + offset
     y = X[:, 0] + rng.normal(size=60)
     weights = rng.random(60) if weighted else np.ones(60)
-    truth = exact_covariances(np.column_stack([X, y]), weights)
+    expected = exact_covariances(np.column_stack([X, y]), weights)
     gram = Gram()
-    for part in np.array_split(np.arange(60), 4):
-        gram.update(X[part], y[part], weights[part] if weighted else None)
+    for rows in np.array_split(np.arange(60), 4):
+        gram.update(X[rows], y[rows], weights[rows] if weighted else None)
     normal = gram.normal(centre=True)
-    np.testing.assert_allclose(normal.square, truth[:3, :3], rtol=1e-11, atol=1e-11 * truth.max())
-    np.testing.assert_allclose(normal.cross[:, 0], truth[:3, 3], rtol=1e-11, atol=1e-11 * truth.max())
-    np.testing.assert_allclose(normal.energy, truth[3, 3], rtol=1e-11)
+    atol = 1e-11 * expected.max()
+    np.testing.assert_allclose(normal.square, expected[:3, :3], rtol=1e-11, atol=atol)
+    np.testing.assert_allclose(normal.cross[:, 0], expected[:3, 3], rtol=1e-11, atol=atol)
+    np.testing.assert_allclose(normal.energy, expected[3, 3], rtol=1e-11)
 
 
-def test_uncentred_scaled_and_summed_it_is_what_numpy_says():
+def test_products_sums_and_scaled_products_are_those_of_numpy():
     rng = np.random.default_rng(1)
     X, Y, w = rng.normal(size=(100, 7)) + 2, rng.normal(size=(100, 2)), rng.random(100)
     gram = Gram.of(X, Y, w)
@@ -57,7 +58,7 @@ def test_uncentred_scaled_and_summed_it_is_what_numpy_says():
     np.testing.assert_allclose(np.diag(standard.square), gram.weight, rtol=1e-12)
 
 
-def test_batches_sums_and_sparse_rows_are_one_gram():
+def test_batches_added_grams_and_sparse_rows_give_the_same_gram():
     rng = np.random.default_rng(2)
     X = rng.normal(size=(90, 5)) * (rng.random((90, 5)) < 0.3)
     y = rng.normal(size=90)
@@ -71,7 +72,7 @@ def test_batches_sums_and_sparse_rows_are_one_gram():
         np.testing.assert_allclose(other.normal(centre=True).cross, whole.cross, atol=1e-12)
 
 
-def test_adding_leaves_both_as_they_were():
+def test_adding_does_not_change_the_operands():
     rng = np.random.default_rng(3)
     one, other = (Gram.of(rng.normal(size=(9, 2)), rng.normal(size=9)) for _ in range(2))
     before = one.normal().square.copy(), other.normal().square.copy()
@@ -81,7 +82,7 @@ def test_adding_leaves_both_as_they_were():
     np.testing.assert_array_equal(other.normal().square, before[1])
 
 
-def test_large_tables_take_the_shared_way_and_agree():
+def test_large_tables_are_computed_in_parallel_with_the_same_result():
     rng = np.random.default_rng(4)
     X = rng.normal(size=(70_000, 40)).astype(np.float32)
     y = X[:, 3] - X[:, 7]
@@ -93,7 +94,7 @@ def test_large_tables_take_the_shared_way_and_agree():
     np.testing.assert_array_equal(normal.square, again.square)
 
 
-def test_weights_are_repeated_rows():
+def test_weights_are_equivalent_to_repeated_rows():
     rng = np.random.default_rng(5)
     X, y, times = rng.normal(size=(30, 6)), rng.normal(size=30), rng.integers(0, 4, size=30)
     repeated = omp(np.repeat(X, times, axis=0), np.repeat(y, times), 4, centre=True, scale=True)
@@ -104,7 +105,7 @@ def test_weights_are_repeated_rows():
     np.testing.assert_allclose(repeated.coef, gram.coef, rtol=1e-9)
 
 
-def test_bad_rows_are_refused_and_change_nothing():
+def test_invalid_rows_raise_and_leave_the_gram_unchanged():
     X, y = np.ones((4, 2)), np.arange(4.0)
     gram = Gram.of(X, y)
     for bad, message in (
@@ -117,21 +118,21 @@ def test_bad_rows_are_refused_and_change_nothing():
         with pytest.raises(ValueError, match=message):
             gram.update(*bad)
     assert gram.rows == 4
-    with pytest.raises(ValueError, match="batches: there were none"):
+    with pytest.raises(ValueError, match="batches: must not be empty"):
         Gram.from_batches([])
 
 
-def test_a_gram_that_was_written_down_goes_on_to_the_last_bit(tmp_path):
+def test_a_saved_and_restored_gram_continues_bit_for_bit(tmp_path):
     rng = np.random.default_rng(5)
     X, y = rng.normal(size=(300, 6)) + 1e6, rng.normal(size=(300, 2))
     gram = Gram.of(X[:100], y[:100])
     np.savez(tmp_path / "gram.npz", **gram.arrays())
-    with np.load(tmp_path / "gram.npz") as kept:
-        again = Gram.from_arrays(kept)
-    for one in (gram, again):
-        one.update(X[100:], y[100:])
-    assert (again.rows, again.targets, again.flat) == (300, 2, False)
+    with np.load(tmp_path / "gram.npz") as saved:
+        restored = Gram.from_arrays(saved)
+    for continued in (gram, restored):
+        continued.update(X[100:], y[100:])
+    assert (restored.rows, restored.targets, restored.flat) == (300, 2, False)
     for name, array in gram.arrays().items():
-        assert np.array_equal(again.arrays()[name], array), name
-    with pytest.raises(ValueError, match="not of a Gram"):
+        assert np.array_equal(restored.arrays()[name], array), name
+    with pytest.raises(ValueError, match="not the arrays of a Gram"):
         Gram.from_arrays(gram.arrays() | {"mean": np.zeros(3)})

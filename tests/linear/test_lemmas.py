@@ -1,4 +1,4 @@
-"""Equations 4 and 5, lambda*, Lemma 3.2 and Lemma A's projection, by numbers."""
+"""Numerical checks of equations 4 and 5, lambda*, Lemma 3.2 and the projection of Lemma A."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from scipy.optimize import minimize
 from sklearn.linear_model import Lasso
 
 from seqatt.linear import q_star
-from seqatt.linear.attention import attend
+from seqatt.linear.attention import attention_weights
 from seqatt.linear.inputs import make_design, read_blocks
 from seqatt.linear.penalty import norm_of_logits
-from seqatt.linear.residual import ResidualFromRows
-from seqatt.linear.sequential_lasso import solve
+from seqatt.linear.sequential_lasso import solve_lasso
+from seqatt.linear.stepwise import ResidualFromRows
 
 
 def reduced(seed, n=15, d=6):
@@ -32,7 +32,7 @@ def lasso_objective(X, y, chosen, b, penalty):
 
 
 def attention_objective(X, y, chosen, w, theta, penalty):
-    """Equation 4, Definition 3.1, as printed."""
+    """Equation 4 (Definition 3.1) as printed in the paper."""
     s = w.copy()
     s[chosen] = 1.0
     free = np.setdiff1d(np.arange(X.shape[1]), chosen)
@@ -44,11 +44,11 @@ def attention_objective(X, y, chosen, w, theta, penalty):
 @pytest.mark.parametrize("chosen", [[], [1, 4]])
 def test_equation_5_has_the_optimum_of_equation_4(seed, chosen):
     X, y, problem, _ = reduced(seed)
-    problem.choose(np.array(chosen, dtype=np.intp))
+    problem.fit(np.array(chosen, dtype=np.intp))
     penalty = 2 * np.abs(problem.correlations()).max() * 0.5
     d = X.shape[1]
     rng = np.random.default_rng(seed)
-    tried = [
+    minima = [
         minimize(
             lambda v: attention_objective(X, y, chosen, v[:d], v[d:], penalty),
             rng.normal(size=2 * d),
@@ -63,42 +63,42 @@ def test_equation_5_has_the_optimum_of_equation_4(seed, chosen):
     lasso = Lasso(alpha=penalty / 2 / len(X), fit_intercept=False, tol=1e-12, max_iter=10**6)
     b = np.zeros(d)
     b[free] = lasso.fit(project @ X[:, free], project @ y).coef_
-    assert min(tried) == pytest.approx(lasso_objective(X, y, chosen, b, penalty), rel=1e-7)
+    assert min(minima) == pytest.approx(lasso_objective(X, y, chosen, b, penalty), rel=1e-7)
 
 
 @pytest.mark.parametrize("seed", range(8))
-@pytest.mark.parametrize("below", [0.3, 0.05, 1e-3])
-def test_our_lasso_and_our_attention_find_scikit_learns_lasso(seed, below):
+@pytest.mark.parametrize("epsilon", [0.3, 0.05, 1e-3])
+def test_lasso_and_attention_agree_with_scikit_learns_lasso(seed, epsilon):
     X, y, problem, blocks = reduced(seed)
-    problem.choose(np.array([2]))
+    problem.fit(np.array([2]))
     cross = problem.correlations()
     cross[2] = 0
-    top = np.abs(cross).max()
+    lambda_star = np.abs(cross).max()
     free = np.arange(6) != 2
     project = np.eye(len(X)) - np.outer(X[:, 2], X[:, 2]) / (X[:, 2] @ X[:, 2])
-    model = Lasso(alpha=(1 - below) * top / len(X), fit_intercept=False, tol=1e-14, max_iter=10**6)
-    size = np.zeros(6)
-    size[free] = np.abs(model.fit(project @ X[:, free], project @ y).coef_)
-    ours = solve(problem, blocks, free, cross / top, below)
-    np.testing.assert_allclose(ours * below * top, size, atol=1e-6 * size.max())
-    weights = attend(problem, blocks, free, cross / top, below)
-    # At the optimum |w| is the root of the coefficient.
-    np.testing.assert_allclose(weights**2 / (weights**2).max(), size / size.max(), atol=1e-3)
+    model = Lasso(alpha=(1 - epsilon) * lambda_star / len(X), fit_intercept=False, tol=1e-14, max_iter=10**6)
+    expected = np.zeros(6)
+    expected[free] = np.abs(model.fit(project @ X[:, free], project @ y).coef_)
+    coef = solve_lasso(problem, blocks, free, cross / lambda_star, epsilon)
+    np.testing.assert_allclose(coef * epsilon * lambda_star, expected, atol=1e-6 * expected.max())
+    weights = attention_weights(problem, blocks, free, cross / lambda_star, epsilon)
+    # At the optimum |w| is the square root of the absolute coefficient.
+    np.testing.assert_allclose(weights**2 / (weights**2).max(), expected / expected.max(), atol=1e-3)
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_lambda_star_is_where_the_lasso_wakes_up(seed):
+def test_lasso_coefficients_are_zero_above_lambda_star_and_not_below(seed):
     X, y, problem, _ = reduced(seed)
-    problem.choose(np.array([0, 3]))
-    top = np.abs(problem.correlations()).max()
+    problem.fit(np.array([0, 3]))
+    lambda_star = np.abs(problem.correlations()).max()
     project = np.eye(len(X)) - X[:, [0, 3]] @ np.linalg.pinv(X[:, [0, 3]])
-    for factor, awake in ((1 + 1e-6, False), (1 - 1e-4, True)):
-        model = Lasso(alpha=factor * top / len(X), fit_intercept=False, tol=1e-14, max_iter=10**6)
-        assert model.fit(project @ X[:, [1, 2, 4, 5]], project @ y).coef_.any() == awake
+    for factor, nonzero in ((1 + 1e-6, False), (1 - 1e-4, True)):
+        model = Lasso(alpha=factor * lambda_star / len(X), fit_intercept=False, tol=1e-14, max_iter=10**6)
+        assert model.fit(project @ X[:, [1, 2, 4, 5]], project @ y).coef_.any() == nonzero
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_both_sides_of_lemma_3_2_have_one_infimum(seed):
+def test_both_sides_of_lemma_3_2_have_the_same_infimum(seed):
     rng = np.random.default_rng(seed)
     X, y = rng.normal(size=(10, 2)), 3 * rng.normal(size=10)
     penalty = rng.choice([0.3, 1.0, 5.0])
@@ -115,14 +115,16 @@ def test_both_sides_of_lemma_3_2_have_one_infimum(seed):
 
     fit = np.linalg.lstsq(X, y, rcond=None)[0]
     starts = [rng.normal(size=4) * 2 for _ in range(12)]
-    one = min(minimize(left, start, options={"gtol": 1e-9}).fun for start in starts)
+    left_minimum = min(minimize(left, start, options={"gtol": 1e-9}).fun for start in starts)
     corners = [fit * [1, 0.05], fit * [0.05, 1], fit * 0.3]
     precise = {"xatol": 1e-5, "fatol": 1e-9}
-    other = min(minimize(right, start, method="Nelder-Mead", options=precise).fun for start in corners)
-    assert one == pytest.approx(other, rel=1e-6)
+    right_minimum = min(
+        minimize(right, start, method="Nelder-Mead", options=precise).fun for start in corners
+    )
+    assert left_minimum == pytest.approx(right_minimum, rel=1e-6)
 
 
-def test_q_star_is_the_infimum_a_fine_grid_finds():
+def test_q_star_equals_the_minimum_on_a_fine_grid():
     p = np.linspace(1e-5, 1 - 1e-5, 200_001)
     q = np.array([1 / p**2, 1 / (1 - p) ** 2])
     logits = 0.5 * (np.log(p) - np.log1p(-p)) ** 2
@@ -132,8 +134,8 @@ def test_q_star_is_the_infimum_a_fine_grid_finds():
         assert q_star(beta) == pytest.approx(grid, rel=1e-6)
 
 
-def test_q_star_prefers_one_feature_to_two():
-    """Concave beyond |b1| + |b2| = 2, as the paper's figure suggests: mixing two ends never costs less."""
+def test_q_star_is_smaller_for_one_feature_than_for_two():
+    """Beyond |b1| + |b2| = 2, Q* is concave, as in the paper's figure: a mixture never costs less."""
     assert q_star([0.0, 0.0]) == 0.0
     assert q_star([4.0, 0.0]) == pytest.approx(q_star([0.0, -4.0]))
     edge = q_star(np.stack([np.linspace(0, 4, 41), 4 - np.linspace(0, 4, 41)], axis=1))
@@ -141,6 +143,6 @@ def test_q_star_prefers_one_feature_to_two():
     assert (np.diff(edge[:21]) > 0).all()
 
 
-def test_bad_coefficients_are_refused():
+def test_invalid_coefficients_raise():
     with pytest.raises(ValueError, match="beta: must hold finite"):
         q_star([np.nan, 1.0])

@@ -26,39 +26,39 @@ def planted(n, d, k, seed=0):
 @pytest.mark.parametrize(
     ("n", "d", "k"),
     [(400, 60, 6), (400, 60, 50), (30, 400, 10), (70_000, 12, 3), (5000, 300, 20), (200, 1, 1)],
-    ids=["few columns", "whole Gram", "wide", "guessed from a sample", "blocks", "one column"],
+    ids=["few columns", "full Gram", "wide", "predicted from a sample", "blocks", "one column"],
 )
 @pytest.mark.parametrize("order", ["C", "F"])
-def test_every_way_from_rows_gives_scikit_learns_coefficients(n, d, k, order):
+def test_every_code_path_from_rows_gives_scikit_learns_coefficients(n, d, k, order):
     X, y = planted(n, d, min(k, d))
     X = np.asarray(X, order=order)
     path = omp(X, y, k)
-    theirs = orthogonal_mp(X, y, n_nonzero_coefs=k)
-    np.testing.assert_allclose(path.coef, theirs.ravel(), atol=1e-9)
-    assert sorted(path.order) == np.flatnonzero(theirs).tolist()
-    left = y - X @ path.coef
-    assert path.losses[-1] == pytest.approx(left @ left, rel=1e-9)
+    expected = orthogonal_mp(X, y, n_nonzero_coefs=k)
+    np.testing.assert_allclose(path.coef, expected.ravel(), atol=1e-9)
+    assert sorted(path.order) == np.flatnonzero(expected).tolist()
+    residual = y - X @ path.coef
+    assert path.losses[-1] == pytest.approx(residual @ residual, rel=1e-9)
     assert path.stopped is None
     assert path.support.tolist() == sorted(path.order)
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_a_basis_and_columns_of_the_gram_matrix_agree(seed):
+def test_gram_pursuit_and_orthonormal_pursuit_agree(seed):
     X, y = planted(60, 25, 5, seed)
     design, blocks = DesignMatrix(X, ((0, 60),)), read_blocks(None, 25)
-    one = pursue_rows(design, y[:, None], 8, blocks)
-    other = OrthonormalPursuit(design, y[:, None], blocks).run(8)
-    assert isinstance(one, GramPursuit)
-    assert one.order == other.order
-    np.testing.assert_allclose(one.path(True).coef, other.path(True).coef, rtol=1e-8)
-    np.testing.assert_allclose(one.losses, other.losses, rtol=1e-8)
+    pursuit = pursue_rows(design, y[:, None], 8, blocks)
+    reference = OrthonormalPursuit(design, y[:, None], blocks).run(8)
+    assert isinstance(pursuit, GramPursuit)
+    assert pursuit.order == reference.order
+    np.testing.assert_allclose(pursuit.path(True).coef, reference.path(True).coef, rtol=1e-8)
+    np.testing.assert_allclose(pursuit.losses, reference.losses, rtol=1e-8)
 
 
 @pytest.mark.parametrize(
-    ("n", "d", "k"), [(300, 15_000, 30), (90_000, 60, 19)], ids=["wide", "tall, after a guess"]
+    ("n", "d", "k"), [(300, 15_000, 30), (90_000, 60, 19)], ids=["wide", "tall, predicted from a sample"]
 )
 @pytest.mark.parametrize("kind", ["noise", "correlated", "duplicates"])
-def test_what_a_rehearsal_gets_wrong_does_not_change_the_choice(n, d, k, kind):
+def test_wrong_predictions_of_a_dry_run_do_not_change_the_selection(n, d, k, kind):
     rng = np.random.default_rng(3)
     X, y = rng.normal(size=(n, d)), rng.normal(size=n)
     if kind == "correlated":
@@ -66,23 +66,23 @@ def test_what_a_rehearsal_gets_wrong_does_not_change_the_choice(n, d, k, kind):
     if kind == "duplicates":
         X[:, d // 2 :] = X[:, : d - d // 2]
     design, blocks = DesignMatrix(X, ((0, n),)), read_blocks(None, d)
-    one = pursue_rows(design, y[:, None], k, blocks)
-    other = OrthonormalPursuit(design, y[:, None], blocks).run(k)
-    assert one.order == other.order
-    np.testing.assert_allclose(one.losses, other.losses, rtol=1e-9)
-    np.testing.assert_allclose(one.path(True).coef, other.path(True).coef, rtol=1e-6, atol=1e-9)
+    pursuit = pursue_rows(design, y[:, None], k, blocks)
+    reference = OrthonormalPursuit(design, y[:, None], blocks).run(k)
+    assert pursuit.order == reference.order
+    np.testing.assert_allclose(pursuit.losses, reference.losses, rtol=1e-9)
+    np.testing.assert_allclose(pursuit.path(True).coef, reference.path(True).coef, rtol=1e-6, atol=1e-9)
 
 
-def test_features_and_targets_in_groups_are_fetched_as_well():
+def test_columns_on_demand_work_with_groups_and_several_targets():
     rng = np.random.default_rng(4)
     X, y = rng.normal(size=(300, 15_000)), rng.normal(size=(300, 2))
     for groups in (None, np.arange(15_000) // 2):
         design, blocks = DesignMatrix(X, ((0, 300),)), read_blocks(groups, 15_000)
-        one = pursue_rows(design, y, 20, blocks)
-        assert one.order == OrthonormalPursuit(design, y, blocks).run(20).order
+        pursuit = pursue_rows(design, y, 20, blocks)
+        assert pursuit.order == OrthonormalPursuit(design, y, blocks).run(20).order
 
 
-def test_where_squares_lose_the_digits_the_rows_take_over():
+def test_omp_continues_on_the_rows_if_the_gram_matrix_is_too_imprecise():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(50, 6))
     X[:, 4] = X[:, 1] + 1e-7 * rng.normal(size=50)  # a squared remainder of 1e-14
@@ -97,7 +97,7 @@ def test_where_squares_lose_the_digits_the_rows_take_over():
 
 @pytest.mark.parametrize("choose", ALGORITHMS)
 @pytest.mark.parametrize("gram", [False, True])
-class TestItStopsEarlyAndSaysWhy:
+class TestEarlyStopIsReportedWithItsReason:
     def run(self, choose, gram, X, y, k):
         return choose(Gram.of(X, y), k=k) if gram else choose(X, y, k)
 
@@ -107,7 +107,7 @@ class TestItStopsEarlyAndSaysWhy:
         assert sorted(path.order) == [3, 5]
         assert "residual is zero" in path.stopped
 
-    def test_when_the_rest_depends_on_the_chosen(self, choose, gram):
+    def test_when_the_rest_depends_on_the_selected(self, choose, gram):
         rng = np.random.default_rng(1)
         X = rng.normal(size=(30, 3)) @ rng.normal(size=(3, 8))
         path = self.run(choose, gram, X, rng.normal(size=30), 8)
@@ -122,41 +122,41 @@ class TestItStopsEarlyAndSaysWhy:
 
 @pytest.mark.parametrize("choose", ALGORITHMS)
 class TestTies:
-    """What each may do: OMP takes the lowest of the tied; the others one of them."""
+    """OMP selects the lowest of the tied features; the other two select any of them."""
 
-    def test_of_two_copies_the_first_is_taken_and_the_other_never(self, choose):
+    def test_of_two_copies_only_the_first_is_selected(self, choose):
         X = np.random.default_rng(0).normal(size=(20, 4))
         X[:, 3] = X[:, 1]
         path = choose(X, X[:, 1] + 0.1 * X[:, 0] + 0.01 * X[:, 2], 4)
         assert path.order == [1, 0, 2]
 
-    def test_a_mirrored_copy_is_a_copy(self, choose):
+    def test_a_negated_copy_counts_as_a_copy(self, choose):
         X = np.random.default_rng(0).normal(size=(20, 3))
         X[:, 2] = -X[:, 0]
         assert choose(X, X[:, 0] + 0.1 * X[:, 1], 2).order == [0, 1]
 
-    def test_orthogonal_columns_in_an_exact_tie_come_by_index(self, choose):
+    def test_orthogonal_columns_in_an_exact_tie_are_selected_by_index(self, choose):
         X = np.eye(5)
         assert choose(X, np.array([1.0, 2, -2, 2, 0]), 4).order == [1, 2, 3, 0]
 
-    def test_the_lasso_may_pass_over_a_tied_feature(self, choose):
-        """Three tied columns, of which two explain more together than any with the first: it stays out."""
+    def test_the_lasso_may_skip_a_tied_feature(self, choose):
+        """Of three tied columns, the last two together explain more than any pair with the first."""
         X = np.column_stack([[1.0, 0, 0.9], [1.0, 0.6, 0.3], [1.0, -0.6, 0.3]])
         path = choose(X, np.array([1.0, 0, 0]), 1)
         assert path.order == ([0] if choose is omp else [1])
 
 
-def test_columns_of_other_kinds_are_read_alike():
+def test_integers_float32_sparse_and_lists_give_the_same_result():
     X, y = planted(80, 10, 3)
     X = np.round(4 * X)
     expected = omp(X, y, 4, centre=True, scale=True)
     for other in (X.astype(np.int32), X.astype(np.float32), sp.csr_matrix(X), X.tolist()):
-        found = omp(other, y, 4, centre=True, scale=True)
-        assert found.order == expected.order
-        np.testing.assert_allclose(found.coef, expected.coef, rtol=1e-9)
+        path = omp(other, y, 4, centre=True, scale=True)
+        assert path.order == expected.order
+        np.testing.assert_allclose(path.coef, expected.coef, rtol=1e-9)
 
 
-def test_centred_and_scaled_it_is_omp_on_standardised_columns():
+def test_centre_and_scale_are_omp_on_standardised_columns():
     X, y = planted(60, 8, 3)
     X = X * np.geomspace(1, 1e3, 8) + 5
     Z = (X - X.mean(0)) / X.std(0)
@@ -166,7 +166,7 @@ def test_centred_and_scaled_it_is_omp_on_standardised_columns():
         np.testing.assert_allclose(path.coef, expected.coef, rtol=1e-8)
 
 
-def test_bad_input_is_refused_before_any_work():
+def test_invalid_arguments_raise_before_any_computation():
     X, y = planted(20, 5, 2)
     for arguments, message in (
         ((X, y, 0), "k: must be from 1 to the 5"),

@@ -1,4 +1,4 @@
-"""On the paper's six data sets, Sequential Attention beats random features on a fraction of its budget."""
+"""On the paper's six data sets, Sequential Attention beats random features with a fraction of its budget."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from experiments.paper import TITLES
-from experiments.running import Cell
+from experiments.runs import Run
 from experiments.trials import run_trials
 
 import seqatt
 
-VISITS = 100_000  # of rows while choosing; the defaults take from two to eight times as many
+TRAINING_ROWS = 100_000  # rows seen during the selection; two to eight times as many by default
 
 
 @pytest.mark.data
@@ -23,6 +23,6 @@ def test_better_than_random_features(name):
     if not (Path(os.environ.get("SEQATT_DATA_DIR", "nowhere")) / entry.file).is_file():
         pytest.skip(f"{entry.file} is not in the folder named by SEQATT_DATA_DIR")
     seeds = (0,)
-    chosen = run_trials(Cell(name, "short", seeds, {"k": 10, "epochs": VISITS / entry.rows[0]}))
-    by_lot = run_trials(Cell(name, "random", seeds, {"k": 10, "method": "random"}))
-    assert np.min(chosen["accuracy"]) > np.max(by_lot["accuracy"])
+    attention = run_trials(Run(name, "short", seeds, {"k": 10, "epochs": TRAINING_ROWS / entry.rows[0]}))
+    random = run_trials(Run(name, "random", seeds, {"k": 10, "method": "random"}))
+    assert np.min(attention["accuracy"]) > np.max(random["accuracy"])

@@ -1,7 +1,8 @@
-"""With its defaults, Sequential Attention chooses better than chance and than one feature at a time.
+"""With its defaults, Sequential Attention selects better features than chance and than a univariate test.
 
-On average over these tables and sizes, not at every one: with two of wine's features the univariate choice
-is often ahead. These tests guard what was measured; they are no independent evidence.
+The comparison with the univariate test is on average over these tables and sizes: with two of wine's features
+the univariate selection is often better. These tests guard measured results against regressions; they are not
+independent evidence.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ SPLITS = 3
 
 
 def accuracies(name: str) -> dict[str, float]:
-    """Mean test accuracy over sizes and splits of three ways to choose."""
+    """Mean test accuracy of three methods over sizes and splits."""
     make, sizes = PROBLEMS[name]
     scores: dict[str, list[float]] = {"attention": [], "univariate": [], "random": []}
     for seed in range(SPLITS):
@@ -48,26 +49,26 @@ def accuracies(name: str) -> dict[str, float]:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # constant pixels have no F statistic
                 univariate = SelectKBest(f_classif, k=k).fit(train, y_train).get_support(indices=True)
-            chosen = {
+            selections = {
                 "attention": seqatt.select(train, y_train, k, seed=seed),
                 "univariate": univariate,
                 "random": seqatt.select(train, y_train, k, seed=seed, method="random"),
             }
-            for who, indices in chosen.items():
+            for method, indices in selections.items():
                 result = seqatt.evaluate(train, y_train, test, y_test, indices, seeds=[0])
-                scores[who].append(result["accuracy"][0])
-    return {who: float(np.mean(values)) for who, values in scores.items()}
+                scores[method].append(result["accuracy"][0])
+    return {method: float(np.mean(values)) for method, values in scores.items()}
 
 
-def test_better_than_random_everywhere_and_than_univariate_choice_on_average():
-    found = {name: accuracies(name) for name in PROBLEMS}
-    for name, mean in found.items():
+def test_better_than_random_everywhere_and_than_a_univariate_test_on_average():
+    means = {name: accuracies(name) for name in PROBLEMS}
+    for name, mean in means.items():
         assert mean["attention"] > mean["random"] + 0.02, name
-    assert np.mean([m["attention"] - m["univariate"] for m in found.values()]) > 0.005, found
+    assert np.mean([m["attention"] - m["univariate"] for m in means.values()]) > 0.005, means
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_an_interaction_that_no_single_feature_shows(seed):
+def test_an_interaction_without_univariate_effects_is_found(seed):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(2000, 20))
     y = (X[:, 3] > 0) ^ (X[:, 7] > 0)
@@ -75,7 +76,7 @@ def test_an_interaction_that_no_single_feature_shows(seed):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_redundant_copies_are_not_chosen(seed):
+def test_redundant_copies_are_not_selected(seed):
     rng = np.random.default_rng(seed)
     sources = rng.normal(size=(1500, 4))
     y = sources @ [2, 1.5, 1, 0.8] + 0.3 * rng.normal(size=1500) > 0

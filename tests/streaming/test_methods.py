@@ -1,4 +1,4 @@
-"""Methods on files beside Sequential Attention: what matters is found, once each, and the same every time."""
+"""The methods that run on files: each finds the relevant features, reproducibly, as in memory where it can."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def path(frame, tmp_path_factory):
 
 
 @pytest.mark.parametrize("method", list(STREAMED_OPTIONS))
-def test_every_method_finds_what_matters_once_each_and_the_same_again(method, path):
+def test_every_method_finds_the_relevant_features_and_is_reproducible(method, path):
     options = {"hidden": (32,), "batch_size": 32} if method in TRAINED else {}
     one, again = (
         seqatt.select(path, target="click", k=4, method=method, seed=1, **options) for _ in range(2)
@@ -69,76 +69,77 @@ def test_every_method_finds_what_matters_once_each_and_the_same_again(method, pa
     assert one.scores.tolist() == again.scores.tolist()
 
 
-def test_cmim_on_files_chooses_what_it_chooses_in_memory(frame, path):
+def test_cmim_on_files_selects_what_it_selects_in_memory(frame, path):
     X, y = frame.drop(columns="click"), frame["click"]
-    for told in ({}, {"missing_indicator": True, "bins": 5}, {"lazy": False, "max_categories": 3}):
-        here = seqatt.select(X, y, k=4, method="cmim", **told)
-        there = seqatt.select(path, target="click", k=4, method="cmim", observe=6_000, **told)
-        assert there.features == here.features
-        assert there.scores == pytest.approx(here.scores, rel=1e-9)
+    for options in ({}, {"missing_indicator": True, "bins": 5}, {"lazy": False, "max_categories": 3}):
+        in_memory = seqatt.select(X, y, k=4, method="cmim", **options)
+        on_files = seqatt.select(path, target="click", k=4, method="cmim", schema_rows=6_000, **options)
+        assert on_files.features == in_memory.features
+        assert on_files.scores == pytest.approx(in_memory.scores, rel=1e-9)
 
 
-def test_cmim_on_files_weighs_rows_as_in_memory(frame, tmp_path):
+def test_cmim_on_files_weights_rows_as_in_memory(frame, tmp_path):
     weights = np.random.default_rng(3).integers(0, 4, size=len(frame)).astype(float)
     frame.assign(w=weights).to_parquet(tmp_path / "a.parquet")
     X, y = frame.drop(columns="click"), frame["click"]
-    here = seqatt.select(X, y, k=4, method="cmim", sample_weight=weights)
-    there = seqatt.select(
-        tmp_path / "a.parquet", target="click", k=4, method="cmim", sample_weight="w", observe=6_000
+    in_memory = seqatt.select(X, y, k=4, method="cmim", sample_weight=weights)
+    on_files = seqatt.select(
+        tmp_path / "a.parquet", target="click", k=4, method="cmim", sample_weight="w", schema_rows=6_000
     )
-    assert there.features == here.features
-    assert there.scores == pytest.approx(here.scores, rel=1e-3)
+    assert on_files.features == in_memory.features
+    assert on_files.scores == pytest.approx(in_memory.scores, rel=1e-3)
 
 
-def test_rows_that_weigh_nothing_are_counted_and_change_nothing(frame, tmp_path):
+def test_rows_of_weight_zero_are_counted_and_change_nothing(frame, tmp_path):
     frame.assign(w=np.arange(len(frame)) // 2_000).to_parquet(tmp_path / "a.parquet")
-    told = {"target": "click", "k": 4, "method": "linear_omp", "sample_weight": "w"}
-    found = seqatt.select(tmp_path, **told, observe=6_000)
+    options = {"target": "click", "k": 4, "method": "linear_omp", "sample_weight": "w"}
+    on_files = seqatt.select(tmp_path, **options, schema_rows=6_000)
     X, y = frame.drop(columns="click"), frame["click"]
-    here = seqatt.select(X, y, 4, method="linear_omp", sample_weight=np.arange(len(frame)) // 2_000)
-    assert found.features == here.features
-    assert found.settings["rows"] == len(frame)
+    in_memory = seqatt.select(X, y, 4, method="linear_omp", sample_weight=np.arange(len(frame)) // 2_000)
+    assert on_files.features == in_memory.features
+    assert on_files.settings["rows"] == len(frame)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("widths", [[], [3, 1, 4]])
-def test_products_with_categories_are_those_of_their_columns_written_out(weighted, widths):
+def test_products_with_categories_are_those_of_their_one_hot_columns(weighted, widths):
     rng = np.random.default_rng(0)
     n = 700
     numbers, targets = rng.normal(5, 2, size=(n, 3)), rng.normal(size=(n, 2))
-    slots = [rng.integers(-1, width, size=n) for width in widths]
+    indicators = [rng.integers(-1, width, size=n) for width in widths]
     weights = rng.integers(0, 4, size=n).astype(float) if weighted else np.full(n, 2.0)
-    hot = [
-        (slot[:, None] == np.arange(width)).astype(float) for slot, width in zip(slots, widths, strict=True)
+    one_hot = [
+        (indicator[:, None] == np.arange(width)).astype(float)
+        for indicator, width in zip(indicators, widths, strict=True)
     ]
-    opened = Gram.of(np.concatenate([numbers, *hot], axis=1), targets, weights)
-    found = Gram()
-    for some in np.array_split(np.arange(n), 3):
-        here = [slot[some] for slot in slots]
-        crossed = category_products(numbers[some], here, widths, targets[some], weights[some])
-        found.join(len(some), *crossed, 2)
-    assert (found.rows, found.weight) == (n, opened.weight)
-    np.testing.assert_allclose(found.means[0], opened.means[0], rtol=1e-12)
+    expected = Gram.of(np.concatenate([numbers, *one_hot], axis=1), targets, weights)
+    gram = Gram()
+    for rows in np.array_split(np.arange(n), 3):
+        batch = [indicator[rows] for indicator in indicators]
+        products = category_products(numbers[rows], batch, widths, targets[rows], weights[rows])
+        gram.join(len(rows), *products, 2)
+    assert (gram.rows, gram.weight) == (n, expected.weight)
+    np.testing.assert_allclose(gram.means[0], expected.means[0], rtol=1e-12)
     for centre in (True, False):
-        ours, theirs = found.normal(centre=centre), opened.normal(centre=centre)
+        ours, theirs = gram.normal(centre=centre), expected.normal(centre=centre)
         np.testing.assert_allclose(ours.square, theirs.square, rtol=1e-9, atol=1e-9)
         np.testing.assert_allclose(ours.cross, theirs.cross, rtol=1e-9, atol=1e-9)
         np.testing.assert_allclose(ours.energy, theirs.energy, rtol=1e-9)
 
 
-def test_joint_tables_give_the_information_that_brute_force_gives():
-    """``I(Y; X | Z)`` summed over every triple of values, with blocks and weights in between."""
+def test_joint_tables_give_the_mutual_information_of_brute_force():
+    """``I(Y; X | Z)`` summed over every triple of values, for weighted rows added in several blocks."""
     rng = np.random.default_rng(0)
     widths, classes, n = [3, 4, 2], 3, 900
     codes = np.stack([rng.integers(w, size=n) for w in widths])
     labels = (codes[0] + codes[1] + (rng.random(n) < 0.3)) % classes
     weights = rng.integers(1, 4, size=n).astype(np.float32)
-    joint = cmim.JointTables(widths, classes)
-    for some in np.array_split(np.arange(n), 4):
-        joint.add(codes[:, some], labels[some], weights[some])
+    tables = cmim.JointTables(widths, classes)
+    for rows in np.array_split(np.arange(n), 4):
+        tables.add(codes[:, rows], labels[rows], weights[rows])
 
-    def share(*given):
-        return np.sum(weights[np.logical_and.reduce(given)], dtype=float) / weights.sum(dtype=float)
+    def share(*conditions):
+        return np.sum(weights[np.logical_and.reduce(conditions)], dtype=float) / weights.sum(dtype=float)
 
     for x, z in [*combinations(range(3), 2), *((b, a) for a, b in combinations(range(3), 2))]:
         expected = 0.0
@@ -148,22 +149,23 @@ def test_joint_tables_give_the_information_that_brute_force_gives():
                     X, Z, Y = codes[x] == i, codes[z] == j, labels == c
                     if p := share(X, Y, Z):
                         expected += p * np.log(p * share(Z) / (share(X, Z) * share(Y, Z)))
-        assert joint.information(x, z)[0] == pytest.approx(expected, abs=1e-12)
+        assert tables.information(x, z)[0] == pytest.approx(expected, abs=1e-12)
 
 
-def test_a_target_of_numbers_is_binned_by_the_first_look(frame, path):
+def test_a_numeric_target_is_binned_by_the_schema_sample(frame, path):
     selection = seqatt.select(path, target="n3", k=1, method="cmim", bins=4)
     codes = bin_values(frame["n3"].to_numpy(), 4)
     assert selection.features == ["click"]
     assert selection.settings["task"] == "regression"
     assert selection.settings["bins"] == 4
-    told = np.histogram2d(codes, frame["click"], bins=(4, 2))[0] / len(frame)
-    apart = told.sum(1, keepdims=True) * told.sum(0)
-    assert selection.scores[0] == pytest.approx((told * np.log(told / apart)).sum(), rel=0.01)
+    joint = np.histogram2d(codes, frame["click"], bins=(4, 2))[0] / len(frame)
+    independent = joint.sum(1, keepdims=True) * joint.sum(0)
+    information = (joint * np.log(joint / independent)).sum()
+    assert selection.scores[0] == pytest.approx(information, rel=0.01)
 
 
-def test_more_pairs_of_values_than_memory_is_set_aside_for_are_refused(path, monkeypatch):
-    monkeypatch.setattr(cmim, "MOST_CELLS", 100)
+def test_more_pairs_of_values_than_fit_in_memory_are_refused(path, monkeypatch):
+    monkeypatch.setattr(cmim, "MAX_CELLS", 100)
     with pytest.raises(ValueError, match="use fewer bins, a smaller max_categories, or ignore some columns"):
         seqatt.select(path, target="click", k=2, method="cmim")
 
@@ -180,14 +182,14 @@ def test_more_pairs_of_values_than_memory_is_set_aside_for_are_refused(path, mon
         ("greedy", {}, "method: 'greedy' does not run on files"),
     ],
 )
-def test_what_a_method_cannot_be_told_is_refused(path, method, options, message):
+def test_invalid_options_are_refused(path, method, options, message):
     with pytest.raises((ValueError, TypeError)) as error:
         seqatt.select(path, target="click", k=2, method=method, **options)
     assert message in str(error.value)
 
 
-class _Layer:
-    """Two inputs of equal weights."""
+class _FirstLayer:
+    """A model with two inputs of equal weights."""
 
     def __init__(self) -> None:
         self.weights = torch.ones(1, 8, 2)
@@ -195,70 +197,69 @@ class _Layer:
     def first_layer(self):
         return self.weights
 
-    def shrink(self, factors):
+    def scale_first_layer(self, factors):
         self.weights *= factors.unsqueeze(1)
 
 
-def test_logits_rise_as_their_gradients_are_large_and_half_of_them_outlasts_a_choice():
-    """Adam would lift both alike; what it had gathered is forgotten with the choice."""
+def test_logits_move_in_proportion_to_their_gradients_and_half_of_them_is_carried_over():
+    """Adam would move all by the same amount. The running means are reset with the phase."""
     gate = SharedScaleAttention(3, SoftmaxMask(), 1e-3, torch.device("cpu"))
     state = SelectionState(1, np.zeros(3, dtype=bool), torch.device("cpu"))
     gate.refresh(state)
     grad = torch.tensor([[-1.0, -3.0, 4.0]])
     gate.update(grad, state)
-    rises = gate.logits[0].clone()
-    pulled = SoftmaxMask().pull(grad, torch.full((1, 3), 1 / 3), gate.logits)[0]
-    expected = -1e-3 * pulled / pulled.square().mean().sqrt()
-    torch.testing.assert_close(rises, expected)
-    assert rises[1] > 2 * rises[0] > 0 > rises[2]
+    moves = gate.logits[0].clone()
+    logit_grad = SoftmaxMask().backward(grad, torch.full((1, 3), 1 / 3), gate.logits)[0]
+    expected = -1e-3 * logit_grad / logit_grad.square().mean().sqrt()
+    torch.testing.assert_close(moves, expected)
+    assert moves[1] > 2 * moves[0] > 0 > moves[2]
     for _ in range(5):
         gate.update(grad, state)
     before = gate.logits.clone()
     gate.reset()
     torch.testing.assert_close(gate.logits, before / 2)
     gate.refresh(state)
-    shares = gate.weights.clone()
+    weights = gate.weights.clone()
     gate.update(grad, state)
-    pulled = SoftmaxMask().pull(grad, shares, before / 2)
-    torch.testing.assert_close(
-        gate.logits - before / 2, -1e-3 * pulled / pulled.square().mean().sqrt(), rtol=1e-4, atol=1e-8
-    )
+    logit_grad = SoftmaxMask().backward(grad, weights, before / 2)
+    expected = -1e-3 * logit_grad / logit_grad.square().mean().sqrt()
+    torch.testing.assert_close(gate.logits - before / 2, expected, rtol=1e-4, atol=1e-8)
 
 
-def test_large_embeddings_do_not_escape_the_penalty():
-    """Inputs ten times as large are shrunk ten times as fast, and count ten times as much."""
-    gate = EmbeddingGroupLasso(
-        _Layer(), FeatureColumns(torch.arange(2), 2), penalty=1.0, rate=1e-3, means=RankMeans(SINGLE_PROCESS)
-    )
+def test_large_embeddings_do_not_evade_the_penalty():
+    """Weights of inputs ten times as large shrink ten times as fast and score ten times as high."""
+    columns = FeatureColumns(torch.arange(2), 2)
+    means = RankMeans(SINGLE_PROCESS)
+    gate = EmbeddingGroupLasso(_FirstLayer(), columns, penalty=1.0, learning_rate=1e-3, means=means)
     state = SelectionState(1, np.zeros(2, dtype=bool), torch.device("cpu"))
     x = torch.tensor([1.0, 10.0]) * torch.ones(1, 16, 2)
     for _ in range(400):
         gate.observe(Batch(x, torch.zeros(16), None), state)
-    before = gate.lengths()[0]
+    before = gate.norms()[0]
     gate.update(torch.zeros(1, 2), state)
-    bites = before - gate.lengths()[0]
-    assert (bites[1] / bites[0]).item() == pytest.approx(10, rel=1e-3)
+    shrinkage = before - gate.norms()[0]
+    assert (shrinkage[1] / shrinkage[0]).item() == pytest.approx(10, rel=1e-3)
     assert (gate.scores()[0, 1] / gate.scores()[0, 0]).item() == pytest.approx(10, rel=0.05)
 
 
-def test_chosen_features_are_judged_on_other_files(tmp_path):
+def test_selected_features_are_evaluated_on_other_files(tmp_path):
     log = click_log(tmp_path, 9_000, rows_per_file=7_000)
     train, test = log.files
     others = [f"category{i:02d}" for i in range(19, 27)]
-    told = {"hidden": (16,), "log1p": True}
-    good = seqatt.evaluate_files(train, test, "click", log.planted, seeds=[0, 1], **told)
-    bad = seqatt.evaluate_files(train, test, "click", others, seeds=[0], **told)
+    options = {"hidden": (16,), "log1p": True}
+    good = seqatt.evaluate_files(train, test, "click", log.planted, seeds=[0, 1], **options)
+    bad = seqatt.evaluate_files(train, test, "click", others, seeds=[0], **options)
     assert list(good) == ["accuracy", "auc", "log_loss"]
     assert good["auc"].shape == (2,)
     assert (good["auc"] > 0.7).all()
     assert bad["auc"][0] < 0.56
     assert good.mean["log_loss"] < bad.mean["log_loss"]
-    turned = seqatt.evaluate_files(train, test, "click", log.planted[::-1], seeds=[0], **told)
-    assert turned["auc"][0] == good["auc"][0]
+    reversed_order = seqatt.evaluate_files(train, test, "click", log.planted[::-1], seeds=[0], **options)
+    assert reversed_order["auc"][0] == good["auc"][0]
 
 
 @pytest.mark.parametrize("task", ["regression", "multiclass"])
-def test_judging_knows_every_task(frame, tmp_path, task):
+def test_evaluation_supports_every_task(frame, tmp_path, task):
     table = frame.copy()
     table["y"] = 3.0 * table["n3"] + 7.0
     if task == "multiclass":
@@ -266,23 +267,23 @@ def test_judging_knows_every_task(frame, tmp_path, task):
     for name, part in {"train": table[:5_000], "test": table[5_000:]}.items():
         part.to_parquet(tmp_path / f"{name}.parquet")
     files = (tmp_path / "train.parquet", tmp_path / "test.parquet")
-    judged = seqatt.evaluate_files(*files, "y", ["n3"], seeds=[0], hidden=(16,), passes=3, batch_size=32)
-    assert judged[judged.metric][0] > 0.9
+    evaluation = seqatt.evaluate_files(*files, "y", ["n3"], seeds=[0], hidden=(16,), passes=3, batch_size=32)
+    assert evaluation[evaluation.metric][0] > 0.9
     if task == "regression":
-        assert judged["rmse"][0] < 1.0
+        assert evaluation["rmse"][0] < 1.0
 
 
-def test_test_files_need_no_weights_and_few_steps_are_told_of(frame, tmp_path):
+def test_test_files_need_no_weights_and_few_steps_give_a_warning(frame, tmp_path):
     frame[:1_000].assign(w=1.0).to_parquet(tmp_path / "train.parquet")
     frame[1_000:1_500].to_parquet(tmp_path / "test.parquet")
     files = (tmp_path / "train.parquet", tmp_path / "test.parquet")
-    told = {"seeds": [0], "hidden": (8,), "sample_weight": "w", "embedding": {"good": 2}}
+    options = {"seeds": [0], "hidden": (8,), "sample_weight": "w", "embedding_dim": {"good": 2}}
     with pytest.warns(UserWarning, match="trained for about 16 steps; more passes"):
-        judged = seqatt.evaluate_files(*files, "click", ["n3"], **told)
-    assert judged["auc"][0] > 0.5
+        evaluation = seqatt.evaluate_files(*files, "click", ["n3"], **options)
+    assert evaluation["auc"][0] > 0.5
 
 
-def test_what_cannot_be_judged_is_refused_before_any_work(frame, path, tmp_path):
+def test_invalid_arguments_of_evaluation_are_refused_before_any_work(frame, path, tmp_path):
     frame.drop(columns="good").to_parquet(tmp_path / "narrow.parquet")
     frame.assign(n1="text").to_parquet(tmp_path / "text.parquet")
     for arguments, options, message in [
@@ -299,11 +300,11 @@ def test_what_cannot_be_judged_is_refused_before_any_work(frame, path, tmp_path)
         assert message in str(error.value)
 
 
-def test_a_committee_follows_the_rows(path):
-    told = {"target": "click", "k": 3, "hidden": 8, "batch_size": 64, "log1p": True}
-    four, one = seqatt.select(path, **told), seqatt.select(path, **told, ensemble=1)
+def test_the_size_of_the_ensemble_follows_the_number_of_rows(path):
+    options = {"target": "click", "k": 3, "hidden": 8, "batch_size": 64, "log1p": True}
+    four, one = seqatt.select(path, **options), seqatt.select(path, **options, ensemble=1)
     assert (four.settings["ensemble"], one.settings["ensemble"]) == (4, 1)
-    assert seqatt.select(path, **told, ensemble=4).scores.tolist() == four.scores.tolist()
+    assert seqatt.select(path, **options, ensemble=4).scores.tolist() == four.scores.tolist()
     assert four.scores.tolist() != one.scores.tolist()
     assert four.history[-1]["steps"] == one.history[-1]["steps"]
     assert [StreamAttentionOptions().members(rows) for rows in (0, 1e5, 6e5, 1e6, 2e6, 3e9)] == [
@@ -316,14 +317,14 @@ def test_a_committee_follows_the_rows(path):
     ]
     assert StreamAttentionOptions(passes=10).members(1e5) == 2
     with pytest.raises(ValueError, match="ensemble: must be"):
-        seqatt.select(path, **told, ensemble=0)
+        seqatt.select(path, **options, ensemble=0)
 
 
-def test_members_of_a_committee_start_apart_and_look_at_one_state(path):
+def test_members_of_an_ensemble_have_different_weights_and_share_one_selection_state(path):
     options = StreamAttentionOptions(hidden=(8,))
-    stream = read_file_data(path, "click", options, options.buckets)
-    walk = StreamTrial(
-        stream,
+    data = read_file_data(path, "click", options, options.hash_buckets)
+    trial = StreamTrial(
+        data,
         5,
         options,
         torch.device("cpu"),
@@ -331,11 +332,11 @@ def test_members_of_a_committee_start_apart_and_look_at_one_state(path):
         SINGLE_PROCESS,
         64,
     )
-    first = [member.network.first_layer() for member in walk.members]
+    first = [member.network.first_layer() for member in trial.members]
     assert len({float(layer.sum()) for layer in first}) == 4
-    assert len({id(member._state) for member in walk.members}) == 1
+    assert len({id(member._state) for member in trial.members}) == 1
     alone = StreamTrial(
-        stream,
+        data,
         5,
         StreamAttentionOptions(hidden=(8,), ensemble=1),
         torch.device("cpu"),
@@ -346,11 +347,11 @@ def test_members_of_a_committee_start_apart_and_look_at_one_state(path):
     assert torch.equal(alone.members[0].network.first_layer(), first[0])
 
 
-def test_each_member_has_one_voice_however_loud(path):
+def test_the_scale_of_a_members_logits_does_not_change_its_influence(path):
     options = StreamAttentionOptions(hidden=(8,), ensemble=3)
-    stream = read_file_data(path, "click", options, options.buckets)
-    walk = StreamTrial(
-        stream,
+    data = read_file_data(path, "click", options, options.hash_buckets)
+    trial = StreamTrial(
+        data,
         0,
         options,
         torch.device("cpu"),
@@ -358,11 +359,12 @@ def test_each_member_has_one_voice_however_loud(path):
         SINGLE_PROCESS,
         64,
     )
-    said = np.random.default_rng(0).normal(size=(3, stream.features)).astype(np.float32)
-    said[1] *= 100
-    for member, logits in zip(walk.members, said, strict=True):
+    all_logits = np.random.default_rng(0).normal(size=(3, data.features)).astype(np.float32)
+    all_logits[1] *= 100
+    for member, logits in zip(trial.members, all_logits, strict=True):
         member.gate.logits[0] = torch.from_numpy(logits)
-    [taken] = walk.state.take(said[:1].astype(float), 1)
-    free = np.setdiff1d(np.flatnonzero(~stream.constant), taken)
-    voices = (said - said[:, free].mean(1, keepdims=True)) / said[:, free].std(1, keepdims=True)
-    np.testing.assert_allclose(walk._scores()[0, free], voices.mean(0)[free], rtol=1e-5)
+    [taken] = trial.state.take(all_logits[:1].astype(float), 1)
+    free = np.setdiff1d(np.flatnonzero(~data.constant), taken)
+    mean, std = all_logits[:, free].mean(1, keepdims=True), all_logits[:, free].std(1, keepdims=True)
+    expected = ((all_logits - mean) / std).mean(0)
+    np.testing.assert_allclose(trial._scores()[0, free], expected[free], rtol=1e-5)

@@ -1,4 +1,4 @@
-"""The step on files: written out it is what autograd says, whatever the threads, and an accelerator's too."""
+"""The training step on files: its gradients are autograd's, on any number of threads and on a GPU."""
 
 from __future__ import annotations
 
@@ -27,64 +27,64 @@ METHOD = STREAMED_METHODS["sequential_attention"]
 
 
 @pytest.fixture(scope="module")
-def stream(tmp_path_factory) -> FileData:
+def data(tmp_path_factory) -> FileData:
     log = click_log(tmp_path_factory.mktemp("clicks"), 6_000, rows_per_file=3_000)
-    return read_file_data(log.files, "click", StreamAttentionOptions(look=2_000, log1p=True), 1 << 10)
+    return read_file_data(log.files, "click", StreamAttentionOptions(schema_rows=2_000, log1p=True), 1 << 10)
 
 
-def batches(stream: FileData, size: int) -> list[FileBatch]:
-    return list(make_loader(stream, StreamAttentionOptions(), size, 0))
+def batches(data: FileData, size: int) -> list[FileBatch]:
+    return list(make_loader(data, StreamAttentionOptions(), size, 0))
 
 
 def tensors(batch: FileBatch, device: torch.device = CPU) -> list[torch.Tensor]:
     rows = batch.rows
-    return [torch.from_numpy(v).to(device) for v in (rows.numbers, rows.places, rows.target, rows.weights)]
+    return [torch.from_numpy(v).to(device) for v in (rows.numbers, rows.codes, rows.target, rows.weights)]
 
 
 @pytest.mark.parametrize("activation", ["relu", "gelu", "silu", "tanh"])
-def test_the_step_that_is_written_out_has_the_gradients_of_autograd(stream, activation):
-    network = EmbeddingMLP(stream, (24, 12), activation, 1e-3, None, 0, CPU)
-    numbers, places, target, row_weights = tensors(batches(stream, 600)[0])  # cut into slices
-    weights = torch.rand(stream.features) + 0.5
-    x = network.open(numbers, places)
+def test_the_gradients_are_those_of_autograd(data, activation):
+    network = EmbeddingMLP(data, (24, 12), activation, 1e-3, None, 0, CPU)
+    numbers, codes, target, row_weights = tensors(batches(data, 600)[0])  # large enough for two slices
+    weights = torch.rand(data.features) + 0.5
+    x = network.gather_inputs(numbers, codes)
     leaves = [t.clone().requires_grad_() for t in (x, weights, *network.adam.params)]
-    loss = _plain_loss(network, activation, leaves, target, row_weights)
+    loss = _autograd_loss(network, activation, leaves, target, row_weights)
     loss.backward()
     with torch.no_grad():
-        found, by_feature = network.differentiate(x, target, row_weights, weights)
+        found, weights_grad = network.differentiate(x, target, row_weights, weights)
     assert found.item() == pytest.approx(loss.item(), rel=1e-5)
-    torch.testing.assert_close(by_feature, leaves[1].grad, rtol=1e-4, atol=1e-6)
+    torch.testing.assert_close(weights_grad, leaves[1].grad, rtol=1e-4, atol=1e-6)
     for grad, leaf in zip(network.grads, leaves[2:], strict=True):
         torch.testing.assert_close(grad, leaf.grad, rtol=1e-4, atol=1e-6)
     start = numbers.shape[1]
-    for table, (rows, sums) in zip(network.tables, network.moved, strict=True):
-        looked_up = places[:, table.positions] + table.starts
-        flow = leaves[0].grad[:, start : start + table.columns].reshape(-1, table.width) * len(x)
-        expected = torch.zeros_like(table.values).index_add_(0, looked_up.reshape(-1), flow)
+    for table, (rows, sums) in zip(network.tables, network.table_grads, strict=True):
+        looked_up = codes[:, table.positions] + table.starts
+        input_grad = leaves[0].grad[:, start : start + table.columns].reshape(-1, table.width) * len(x)
+        expected = torch.zeros_like(table.values).index_add_(0, looked_up.reshape(-1), input_grad)
         torch.testing.assert_close(torch.zeros_like(table.values).index_add_(0, rows, sums), expected)
         assert len(rows.unique()) == len(rows)
         start += table.columns
 
 
-def _plain_loss(network, activation, leaves, target, row_weights):
+def _autograd_loss(network, activation, leaves, target, row_weights):
     x, weights, *params = leaves
-    plain = {"relu": torch.relu, "tanh": torch.tanh}.get(activation) or getattr(
+    function = {"relu": torch.relu, "tanh": torch.tanh}.get(activation) or getattr(
         torch.nn.functional, activation
     )
     out = x * weights[network.feature_of]
     for i in range(0, len(params), 2):
-        out = torch.nn.functional.linear(plain(out) if i else out, params[i], params[i + 1])
+        out = torch.nn.functional.linear(function(out) if i else out, params[i], params[i + 1])
     return (autograd_loss("binary", out, target.unsqueeze(1)) * row_weights).mean()
 
 
-def test_the_number_of_threads_changes_no_digit(stream):
+def test_the_number_of_threads_does_not_change_the_result(data):
     def trained(threads: int) -> list[torch.Tensor]:
         before = torch.get_num_threads()
         torch.set_num_threads(threads)
         try:
             with training_threads(1 << 40, CPU):
-                walk = StreamTrial(
-                    stream,
+                trial = StreamTrial(
+                    data,
                     0,
                     StreamAttentionOptions(hidden=(64, 32)),
                     CPU,
@@ -92,14 +92,14 @@ def test_the_number_of_threads_changes_no_digit(stream):
                     SINGLE_PROCESS,
                     1_024,
                 )
-                walk.enter()
-                for batch in batches(stream, 1_024):
-                    walk.step(METHOD.schedule(1, StreamAttentionOptions())[-1], batch)
+                trial.start_phase()
+                for batch in batches(data, 1_024):
+                    trial.step(METHOD.schedule(1, StreamAttentionOptions())[-1], batch)
         finally:
             torch.set_num_threads(before)
         return [
             tensor
-            for member in walk.members
+            for member in trial.members
             for tensor in [
                 *member.network.adam.params,
                 *(table.values for table in member.network.tables),
@@ -111,14 +111,14 @@ def test_the_number_of_threads_changes_no_digit(stream):
         assert torch.equal(one, other)
 
 
-def test_memory_that_threads_share_is_made_before_they_start(stream, monkeypatch):
+def test_memory_that_threads_share_is_allocated_before_they_start(data, monkeypatch):
     """A cached property has no lock from Python 3.12 on."""
-    made = []
+    allocated = []
 
-    def embedded(room):
-        made.append(threading.current_thread().name)
+    def embedded(workspace):
+        allocated.append(threading.current_thread().name)
         time.sleep(0.05)
-        return room.inputs.new_empty(room._rows, room._embedded)
+        return workspace.inputs.new_empty(workspace._rows, workspace._embedded)
 
     real = EmbeddingWorkspace.embedded
     slow = cached_property(embedded)
@@ -128,46 +128,49 @@ def test_memory_that_threads_share_is_made_before_they_start(stream, monkeypatch
     torch.set_num_threads(2)
     try:
         with training_threads(1 << 40, CPU):
-            network = EmbeddingMLP(stream, (24, 12), "relu", 1e-3, None, 0, CPU)
-            numbers, places, target, row_weights = tensors(batches(stream, 600)[0])
-            x = network.open(numbers, places)
-            network.train(x, target, row_weights, torch.ones(stream.features))
+            network = EmbeddingMLP(data, (24, 12), "relu", 1e-3, None, 0, CPU)
+            numbers, codes, target, row_weights = tensors(batches(data, 600)[0])
+            x = network.gather_inputs(numbers, codes)
+            network.train_step(x, target, row_weights, torch.ones(data.features))
     finally:
         torch.set_num_threads(before)
     assert isinstance(real, cached_property)
-    assert made == [threading.current_thread().name]
+    assert allocated == [threading.current_thread().name]
 
 
-def test_rows_that_are_looked_up_are_summed_alike_in_both_ways():
+def test_both_ways_to_sort_looked_up_rows_agree():
     looked_up = torch.from_numpy(np.random.default_rng(0).integers(50, size=400).astype(np.int32))
-    rows, order, starts = embeddings._on_cpu(looked_up)
-    padded, same_order, padded_starts = embeddings._at_once(looked_up)
+    rows, order, starts = embeddings._sort_distinct(looked_up)
+    padded, same_order, padded_starts = embeddings._sort_padded(looked_up)
     count = len(rows)
     assert torch.equal(padded[:count], rows)
     assert torch.equal(padded_starts[:count], starts)
     assert torch.equal(same_order, order)
-    assert not padded[count:].any()  # what is over is row 0, and has nothing to sum
+    assert not padded[count:].any()  # the padding is row 0 with empty sums
     assert (padded_starts[count:] == len(looked_up)).all()
 
 
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
-def test_an_accelerator_replays_what_a_cpu_does(stream):
-    def walked(device: torch.device) -> StreamTrial:
+def test_a_gpu_replays_the_steps_of_a_cpu(data):
+    def train(device: torch.device) -> StreamTrial:
         with training_threads(1 << 40, device):
             options = StreamAttentionOptions(hidden=(64, 32))
-            walk = StreamTrial(stream, 0, options, device, METHOD.make_gate, SINGLE_PROCESS, 512)
+            trial = StreamTrial(data, 0, options, device, METHOD.make_gate, SINGLE_PROCESS, 512)
             for phase in METHOD.schedule(2, options):
-                walk.enter()
-                for batch in batches(stream, 512):  # the last one is smaller
-                    walk.step(phase, batch)
-                walk.leave(phase)
-        return walk
+                trial.start_phase()
+                for batch in batches(data, 512):  # the last one is smaller
+                    trial.step(phase, batch)
+                trial.end_phase(phase)
+        return trial
 
-    here, there = walked(CPU), walked(torch.device("cuda"))
-    assert len(there._recorder._graphs) == 2  # with attention and without
-    assert here.state.order[0][0] == there.state.order[0][0]  # later ones may be a matter of rounding
-    for one, other in zip(here.records, there.records, strict=True):
+    on_cpu, on_gpu = train(CPU), train(torch.device("cuda"))
+    assert all(len(member._recorder._graphs) == 2 for member in on_gpu.members)  # with attention and without
+    assert on_cpu.state.order[0][0] == on_gpu.state.order[0][0]  # later ones may depend on rounding
+    for one, other in zip(on_cpu.records, on_gpu.records, strict=True):
         assert other.loss == pytest.approx(one.loss, rel=2e-3)
-    for one, other in zip(here.network.tables, there.network.tables, strict=True):
+    networks = [
+        (one.network, other.network) for one, other in zip(on_cpu.members, on_gpu.members, strict=True)
+    ]
+    for one, other in (pair for a, b in networks for pair in zip(a.tables, b.tables, strict=True)):
         torch.testing.assert_close(other.values.cpu(), one.values, rtol=0.05, atol=0.02)

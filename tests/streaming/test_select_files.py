@@ -1,4 +1,4 @@
-"""Selecting from files: planted features are found, in any format, in memory that does not grow."""
+"""Selection from files: relevant features are found, in any format, and invalid input is refused."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from seqatt.data.files.file_data import read_file_data
 from seqatt.data.files.options import FileOptions
 from seqatt.data.tables.whole_file import UnreadableFile
 from seqatt.datasets.synthetic import CATEGORIES, COUNTS, click_log
-from seqatt.streaming import trial as walk
+from seqatt.streaming import trials
 
 QUICK = {"hidden": (32,), "batch_size": 64}
 
 
 @pytest.fixture(scope="module")
 def frame() -> pd.DataFrame:
-    """Two numbers, a category and a flag that matter, and as many that do not."""
+    """Two numbers, a category and a flag that the target depends on, and others that it does not."""
     rng = np.random.default_rng(0)
     n = 8_000
     frame = pd.DataFrame({f"n{i}": rng.normal(size=n).round(5) for i in range(5)})
@@ -47,7 +47,7 @@ def parquet(frame, tmp_path):
     return tmp_path / "*.parquet"
 
 
-def test_one_pass_over_several_files_finds_what_matters(parquet):
+def test_one_pass_over_several_files_finds_the_relevant_features(parquet):
     selection = seqatt.select(parquet, target="click", k=3, **QUICK)
     assert set(selection.features) == BEST
     assert selection.inputs == ["n0", "n1", "n2", "n3", "n4", "good", "noise", "flag"]
@@ -59,7 +59,7 @@ def test_one_pass_over_several_files_finds_what_matters(parquet):
     assert [entry["sees"] for entry in selection.history] == ["all"] + ["attended"] * 3
 
 
-def test_a_seed_gives_one_answer_and_another_seed_another_order_of_rows(parquet):
+def test_one_seed_gives_one_result_and_another_seed_another_order_of_rows(parquet):
     one, again, other = (seqatt.select(parquet, target="click", k=3, seed=s, **QUICK) for s in (1, 1, 2))
     assert one.scores.tolist() == again.scores.tolist()
     assert one.scores.tolist() != other.scores.tolist()
@@ -91,7 +91,7 @@ def test_the_planted_features_of_a_click_log_are_found_in_one_pass(tmp_path):
     assert set(linear.features) == set(log.planted)
 
 
-def test_a_click_log_is_the_same_every_time_and_its_beginning_at_any_length(tmp_path):
+def test_a_click_log_is_reproducible_and_its_first_rows_do_not_depend_on_its_length(tmp_path):
     short, long = click_log(tmp_path / "a", 1_000), click_log(tmp_path / "b", 70_000)
     first = pq.read_table(long.files[0]).slice(0, 1_000)
     assert pq.read_table(short.files[0]).equals(first)
@@ -103,17 +103,17 @@ def test_a_click_log_is_the_same_every_time_and_its_beginning_at_any_length(tmp_
 
 
 @pytest.mark.parametrize("method", ["linear_omp", "linear_sequential_lasso", "linear_attention"])
-def test_least_squares_on_files_chooses_what_it_chooses_in_memory(frame, parquet, method):
+def test_least_squares_on_files_selects_what_it_selects_in_memory(frame, parquet, method):
     X, y = frame.drop(columns=["click", "odds"]), frame["click"]
-    here = seqatt.select(X, y, k=4, method=method)
-    there = seqatt.select(parquet, target="click", k=4, method=method, look=8_000)
-    assert there.features == here.features
-    assert there.scores == pytest.approx(here.scores, rel=1e-4)
-    assert there.ranking.tolist() == here.ranking.tolist()
+    in_memory = seqatt.select(X, y, k=4, method=method)
+    on_files = seqatt.select(parquet, target="click", k=4, method=method, schema_rows=8_000)
+    assert on_files.features == in_memory.features
+    assert on_files.scores == pytest.approx(in_memory.scores, rel=1e-4)
+    assert on_files.ranking.tolist() == in_memory.ranking.tolist()
 
 
 @pytest.mark.parametrize("task", ["regression", "multiclass"])
-def test_numbers_and_several_classes_are_targets_too(frame, tmp_path, task):
+def test_targets_may_be_numbers_or_several_classes(frame, tmp_path, task):
     table = frame.drop(columns="click")
     if task == "multiclass":
         table["odds"] = pd.cut(table["odds"], 3, labels=["low", "middle", "high"]).astype(str)
@@ -124,14 +124,14 @@ def test_numbers_and_several_classes_are_targets_too(frame, tmp_path, task):
         assert set(selection.features) == BEST
 
 
-def test_several_passes_see_every_row_as_often(parquet):
+def test_several_passes_read_every_row_equally_often(parquet):
     selection = seqatt.select(parquet, target="click", k=2, passes=3, **QUICK)
     assert sum(entry["steps"] for entry in selection.history) == 3 * 125
     assert selection.settings["rows"] == 8_000
 
 
-def test_rows_without_weight_teach_nothing(frame, tmp_path):
-    """Half of the rows say the opposite of the others about n4, and weigh nothing."""
+def test_rows_of_weight_zero_have_no_influence(frame, tmp_path):
+    """In half of the rows n4 gives the target away; these have weight zero."""
     table = frame.drop(columns="odds")
     rng = np.random.default_rng(1)
     table["w"] = (rng.random(len(table)) < 0.5).astype(float)
@@ -139,45 +139,45 @@ def test_rows_without_weight_teach_nothing(frame, tmp_path):
     table.to_parquet(tmp_path / "a.parquet")
     path = tmp_path / "a.parquet"
     assert "n4" in seqatt.select(path, target="click", k=2, ignore=["w"], **QUICK).features
-    weighed = seqatt.select(path, target="click", k=3, sample_weight="w", **QUICK)
-    assert set(weighed.features) == BEST
-    assert "w" not in weighed.names
+    weighted = seqatt.select(path, target="click", k=3, sample_weight="w", **QUICK)
+    assert set(weighted.features) == BEST
+    assert "w" not in weighted.names
 
 
-def test_negatives_that_were_left_out_are_made_up_for(frame, tmp_path):
-    """A log that kept a tenth of the negatives, and says so, weighs clicks as the whole log does."""
+def test_negatives_kept_restores_the_class_balance_of_the_whole_log(frame, tmp_path):
+    """A log that holds a tenth of the negatives; ``negatives_kept=0.1`` weights them accordingly."""
     table = frame.drop(columns="odds")
     rng = np.random.default_rng(1)
     kept = (table["click"] == 1) | (rng.random(len(table)) < 0.1)
     table[kept].to_parquet(tmp_path / "sampled.parquet")
-    balanced = {}
+    positive_share = {}
     for rate in (1.0, 0.1):
-        stream = read_file_data(tmp_path / "sampled.parquet", "click", FileOptions(negatives_kept=rate), 64)
-        rows = next(stream.read(stream.files.parts[0]))[0]
-        balanced[rate] = np.average(rows.target, weights=rows.weights)
+        data = read_file_data(tmp_path / "sampled.parquet", "click", FileOptions(negatives_kept=rate), 64)
+        rows = next(data.read(data.files.row_groups[0]))[0]
+        positive_share[rate] = np.average(rows.target, weights=rows.weights)
         assert rows.weights.mean() == pytest.approx(1.0)
-    assert balanced[1.0] > 0.85
-    assert balanced[0.1] == pytest.approx(table["click"].mean(), abs=0.02)
+    assert positive_share[1.0] > 0.85
+    assert positive_share[0.1] == pytest.approx(table["click"].mean(), abs=0.02)
     selection = seqatt.select(tmp_path / "sampled.parquet", target="click", k=2, negatives_kept=0.1, **QUICK)
     assert set(selection.features) <= BEST | {"flag"}
 
 
-def test_balanced_classes_weigh_the_same(parquet):
-    stream = read_file_data(parquet, "click", FileOptions(class_weight="balanced"), 64)
-    pairs = [rows for part in stream.files.parts for rows, _ in stream.read(part)]
-    target = np.concatenate([rows.target for rows in pairs])
-    weights = np.concatenate([rows.weights for rows in pairs])
+def test_balanced_classes_have_equal_total_weight(parquet):
+    data = read_file_data(parquet, "click", FileOptions(class_weight="balanced"), 64)
+    blocks = [rows for row_group in data.files.row_groups for rows, _ in data.read(row_group)]
+    target = np.concatenate([rows.target for rows in blocks])
+    weights = np.concatenate([rows.weights for rows in blocks])
     assert np.average(target, weights=weights) == pytest.approx(0.5, abs=1e-3)
 
 
 def test_numbers_can_be_read_as_categories(frame, tmp_path):
-    """Codes whose order means nothing: as numbers they say little, as categories all."""
+    """Codes in arbitrary order: as numbers they are nearly useless, as categories they decide."""
     table = frame.drop(columns="odds")
     codes = table["click"].map({0: [1, 3, 5, 7], 1: [0, 2, 4, 6]})
     rng = np.random.default_rng(0)
     table["code"] = [row[i] for row, i in zip(codes, rng.integers(4, size=len(table)), strict=True)]
     table.to_csv(tmp_path / "a.csv", index=False)
-    options = {"target": "click", "k": 1, "kinds": {"code": "categorical"}, **QUICK}
+    options = {"target": "click", "k": 1, "column_types": {"code": "categorical"}, **QUICK}
     selection = seqatt.select(tmp_path / "a.csv", **options)
     assert selection.features == ["code"]
     assert selection.settings["columns"]["code"] == "categorical"
@@ -196,22 +196,22 @@ def test_numbers_can_be_read_as_categories(frame, tmp_path):
         ({"target": "click,n0"}, "files have one target, several are for tables"),
         ({"epochs": 3}, "for files say passes"),
         ({"hidden": np.array([8, 0.5])}, "hidden: must be widths of at least 1"),
-        ({"embedding": 0}, "embedding: must be a width of at least 1"),
-        ({"embedding": {"S": 64}}, "embedding: 'S' is not a categorical feature"),
+        ({"embedding_dim": 0}, "embedding_dim: must be a width of at least 1"),
+        ({"embedding_dim": {"S": 64}}, "embedding_dim: 'S' is not a categorical feature"),
         ({"sample_weight": "good"}, "sample_weight: column 'good' must hold numbers"),
         ({"method": "forest"}, "method: 'forest' does not run on files"),
         ({"surplus": 2}, "sequential_attention on files has no option 'surplus'"),
         ({"pases": 2}, "did you mean 'passes'"),
         ({"passes": 0}, "passes: must be"),
         ({"negatives_kept": 2}, "negatives_kept: is a share"),
-        ({"kinds": {"n0": "ordinal"}}, "kinds: 'ordinal'"),
+        ({"column_types": {"n0": "ordinal"}}, "column_types: 'ordinal'"),
         ({"log1p": ["good"]}, "log1p: 'good' is not a numeric feature"),
         ({"batch_size": 4_000, "k": 3}, "phases need a batch each"),
-        ({"embedding": 0.5}, "embedding: must be a width"),
+        ({"embedding_dim": 0.5}, "embedding_dim: must be a width"),
     ],
 )
-def test_what_cannot_be_is_refused_before_any_work(parquet, monkeypatch, options, message):
-    monkeypatch.setattr(walk, "choose", lambda *a: pytest.fail("worked before it checked"))
+def test_invalid_arguments_are_refused_before_any_training(parquet, monkeypatch, options, message):
+    monkeypatch.setattr(trials, "train_trial", lambda *a, **o: pytest.fail("trained before it checked"))
     with pytest.raises((ValueError, TypeError)) as error:
         seqatt.select(parquet, **({"target": "click", "k": 3} | options))
     assert message in str(error.value)
@@ -226,7 +226,7 @@ def test_files_may_hold_times_in_different_units_but_not_times_and_numbers(frame
             "when", pa.array(days, pa.timestamp("ns")).cast(pa.timestamp(unit), safe=False)
         )
         pq.write_table(part, tmp_path / f"{number}.parquet")
-    selection = seqatt.select(tmp_path, target="click", k=1, look=500, **QUICK)
+    selection = seqatt.select(tmp_path, target="click", k=1, schema_rows=500, **QUICK)
     assert selection.features == ["when"]
     pq.write_table(
         part.set_column(2, "when", part["when"].cast(pa.date32(), safe=False)), tmp_path / "3.parquet"
@@ -241,16 +241,16 @@ def test_files_may_hold_times_in_different_units_but_not_times_and_numbers(frame
 
 def test_whole_numbers_of_any_size_are_read(frame, tmp_path):
     table = frame[["n2", "n3", "odds"]].iloc[:1_000].copy()
-    for name, most in {"n3": 2**60, "odds": 2**57}.items():
-        table[name] = (table[name] / 10 * most).astype(np.int64)
+    for name, scale in {"n3": 2**60, "odds": 2**57}.items():
+        table[name] = (table[name] / 10 * scale).astype(np.int64)
     table["w"] = np.where(np.arange(len(table)) % 2, 2**60 + 1, 2**59 + 1)
     table.to_parquet(tmp_path / "a.parquet")
-    told = {"target": "odds", "sample_weight": "w", "task": "regression"}
-    selection = seqatt.select(tmp_path, k=1, method="linear_omp", **told)
+    options = {"target": "odds", "sample_weight": "w", "task": "regression"}
+    selection = seqatt.select(tmp_path, k=1, method="linear_omp", **options)
     assert selection.features == ["n3"]
 
 
-def test_bad_values_in_the_middle_of_a_pass_are_told_with_their_file(frame, tmp_path):
+def test_bad_values_during_a_pass_are_reported_with_their_file(frame, tmp_path):
     table = frame.drop(columns="odds")
     for number, (column, value, message) in enumerate(
         [("n2", np.inf, "infinity"), ("click", None, "missing"), ("click", 7, "label '7")]
@@ -263,28 +263,28 @@ def test_bad_values_in_the_middle_of_a_pass_are_told_with_their_file(frame, tmp_
         bad.loc[5_000, column] = np.nan if value is None else value
         bad.to_parquet(folder / "b.parquet")
         with pytest.raises(ValueError, match=rf"b\.parquet: .*{message}"):
-            seqatt.select(folder, target="click", k=2, look=1_000, **QUICK)
+            seqatt.select(folder, target="click", k=2, schema_rows=1_000, **QUICK)
 
 
-def test_a_file_that_vanishes_during_the_run_ends_it_with_its_name(parquet, monkeypatch):
+def test_a_file_removed_during_the_run_ends_it_with_its_name(parquet, monkeypatch):
     real = loader.make_loader
 
-    def vanishing(*arguments, **others):
+    def make_loader(*arguments, **options):
         (parquet.parent / "2.parquet").unlink()
-        return real(*arguments, **others)
+        return real(*arguments, **options)
 
-    monkeypatch.setattr(loader, "make_loader", vanishing)
+    monkeypatch.setattr(loader, "make_loader", make_loader)
     with pytest.raises(UnreadableFile, match=r"2\.parquet: the file is no longer there"):
         seqatt.select(parquet, target="click", k=2, **QUICK)
 
 
-def test_training_that_breaks_hands_over_what_it_had_chosen(parquet):
+def test_training_that_diverges_returns_what_it_had_selected(parquet):
     with pytest.raises(seqatt.TrainingDiverged) as error:
         seqatt.select(parquet, target="click", k=3, learning_rate=1e30, **QUICK)
     assert len(error.value.selections) == 1
 
 
-def test_few_steps_are_told_of(parquet):
+def test_few_steps_per_phase_give_a_warning(parquet):
     with pytest.warns(UserWarning, match="about 4 steps"):
         seqatt.select(parquet, target="click", k=3, hidden=(8,), batch_size=500)
 

@@ -1,4 +1,4 @@
-"""Small files in the formats of the publishers."""
+"""Makes small files in the formats of the publishers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 import xlwt
 
 
-def zipped(files: dict[str, bytes]) -> bytes:
+def zip_archive(files: dict[str, bytes]) -> bytes:
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in files.items():
@@ -20,9 +20,9 @@ def zipped(files: dict[str, bytes]) -> bytes:
     return stream.getvalue()
 
 
-def idx(values: np.ndarray) -> bytes:
-    head = bytes([0, 0, 8, values.ndim]) + struct.pack(f">{values.ndim}I", *values.shape)
-    return gzip.compress(head + values.astype(np.uint8).tobytes(), compresslevel=1)
+def idx_file(values: np.ndarray) -> bytes:
+    header = bytes([0, 0, 8, values.ndim]) + struct.pack(f">{values.ndim}I", *values.shape)
+    return gzip.compress(header + values.astype(np.uint8).tobytes(), compresslevel=1)
 
 
 def workbook(
@@ -45,11 +45,11 @@ def workbook(
     return stream.getvalue()
 
 
-def compress(data: bytes, most: int = 16) -> bytes:
-    """Unix compress: LZW whose codes grow from 9 bits, packed eight at a time from the low end."""
+def compress(data: bytes, max_bits: int = 16) -> bytes:
+    """Unix compress: LZW with codes of 9 bits and more, packed in groups of eight, least significant bit first."""
     table = {bytes([i]): i for i in range(256)}
     codes: list[tuple[int, int]] = []
-    width, prefix, next_code = 9, b"", 257  # 256 would clear the table
+    width, prefix, next_code = 9, b"", 257  # 256 clears the table
     for byte in data:
         longer = prefix + bytes([byte])
         if longer in table:
@@ -57,10 +57,10 @@ def compress(data: bytes, most: int = 16) -> bytes:
             continue
         codes.append((table[prefix], width))
         prefix = bytes([byte])
-        if next_code < 1 << most:
+        if next_code < 1 << max_bits:
             table[longer] = next_code
             next_code += 1
-            if next_code > 1 << width and width < most:
+            if next_code > 1 << width and width < max_bits:
                 while len([c for c in codes if c[1] == width]) % 8:
                     codes.append((0, width))
                 width += 1
@@ -69,16 +69,18 @@ def compress(data: bytes, most: int = 16) -> bytes:
     for code, bits in codes:
         packed |= code << used
         used += bits
-    return b"\x1f\x9d" + bytes([0x80 | most]) + packed.to_bytes((used + 7) // 8, "little")
+    return b"\x1f\x9d" + bytes([0x80 | max_bits]) + packed.to_bytes((used + 7) // 8, "little")
 
 
-def fixed(value: float) -> str:
-    """Sixteen characters a number, three digits of exponent: how the source prints."""
+def fixed_width(value: float) -> str:
+    """A number as the source prints it: sixteen characters, three digits of exponent."""
     digits, exponent = f"{value: .7e}".split("e")
     return f"{digits}e{exponent[0]}0{exponent[1:]}".rjust(16)
 
 
 def activity_files(values: np.ndarray, labels: np.ndarray) -> dict[str, bytes]:
+    """The files of the activity data set: 12 training rows, the others are test rows."""
+
     def text(rows) -> bytes:
         return "".join(f"{row}\n" for row in rows).encode()
 
@@ -88,7 +90,7 @@ def activity_files(values: np.ndarray, labels: np.ndarray) -> dict[str, bytes]:
         "features_info.txt": b"about the features",
     }
     for side, rows in (("train", slice(0, 12)), ("test", slice(12, None))):
-        files[f"{side}/X_{side}.txt"] = text("".join(map(fixed, row)) for row in values[rows])
+        files[f"{side}/X_{side}.txt"] = text("".join(map(fixed_width, row)) for row in values[rows])
         files[f"{side}/y_{side}.txt"] = text(labels[rows] + 1)
         files[f"{side}/subject_{side}.txt"] = text(labels[rows] + (1 if side == "train" else 20))
     folder = {f"UCI HAR Dataset/{name}": content for name, content in files.items()}

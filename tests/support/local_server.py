@@ -1,4 +1,4 @@
-"""A small web server on this machine, which can be told to misbehave."""
+"""A local web server that can simulate interrupted and failing downloads."""
 
 from __future__ import annotations
 
@@ -10,28 +10,32 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
 class Site:
-    """Files by name, and how to serve them: ``cut`` ends every answer after so many bytes, and a
-    closed ``gate`` holds its second half back."""
+    """Files by name, and how they are served.
+
+    ``max_bytes`` ends every response after so many bytes, ``status`` answers with an error, and while ``proceed``
+    is not set the second half of a response is held back. ``requests`` has the file and range of each request.
+    """
 
     def __init__(self) -> None:
         self.files: dict[str, bytes] = {}
         self.url = ""
-        self.cut: int | None = None
+        self.max_bytes: int | None = None
         self.status: int | None = None
-        self.tells_version = True
-        self.asked: list[tuple[str, str | None]] = []  # each request: the file, and the range of it
-        self.gate = threading.Event()
-        self.gate.set()
+        self.sends_etag = True
+        self.requests: list[tuple[str, str | None]] = []
+        self.proceed = threading.Event()
+        self.proceed.set()
 
 
 @contextmanager
 def serve() -> Iterator[Site]:
+    """Run a server of a new ``Site`` on a free port."""
     site = Site()
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             name = self.path.rsplit("/", 1)[1]
-            site.asked.append((name, self.headers["Range"]))
+            site.requests.append((name, self.headers["Range"]))
             if site.status or name not in site.files:
                 self.send_error(site.status or 404)
                 return
@@ -44,21 +48,21 @@ def serve() -> Iterator[Site]:
             self.send_response(206 if start else 200)
             if start:
                 self.send_header("Content-Range", f"bytes {start}-{len(whole) - 1}/{len(whole)}")
-            if site.tells_version:
+            if site.sends_etag:
                 self.send_header("ETag", tag)
             self.send_header("Content-Length", str(len(whole) - start))
             self.end_headers()
-            body = whole[start:][: site.cut]
-            with suppress(ConnectionError):  # the other side may be killed meanwhile
+            body = whole[start:][: site.max_bytes]
+            with suppress(ConnectionError):  # the client may be killed meanwhile
                 self.wfile.write(body[: len(body) // 2])
-                site.gate.wait(20)
+                site.proceed.wait(20)
                 self.wfile.write(body[len(body) // 2 :])
 
         def _start(self, tag: str) -> int:
-            asked, condition = self.headers["Range"], self.headers["If-Range"]
-            if asked is None or condition not in (None, tag):
+            requested, condition = self.headers["Range"], self.headers["If-Range"]
+            if requested is None or condition not in (None, tag):
                 return 0
-            return int(asked.removeprefix("bytes=").rstrip("-"))
+            return int(requested.removeprefix("bytes=").rstrip("-"))
 
         def log_message(self, *_: object) -> None:
             pass

@@ -15,7 +15,7 @@ from seqatt.training.build import _split_rows
 from seqatt.training.defaults import default_input_dropout, default_members
 from seqatt.training.input_dropout import InputDropout
 from seqatt.training.loop import pool_scores
-from seqatt.training.options import AttentionOptions
+from seqatt.algorithms.neural.attention_options import AttentionOptions
 
 CPU = torch.device("cpu")
 
@@ -62,7 +62,7 @@ def test_training_keeps_to_the_rows_it_was_dealt():
             trainer._loader.load(60)
             seen |= set(trainer._loader._index[:60].flatten().tolist())
         assert seen == set(learns.tolist())
-        shown = torch.cat([batch.index[0] for batch in trainer._loader.sample(50)])
+        shown = torch.cat([batch.index[0] for batch in trainer._loader.validation_batches(50)])
         assert set(shown.tolist()) <= set(judged.tolist())
 
 

@@ -13,10 +13,10 @@ def test_split_is_exact_and_even(total, parts):
 
 
 @given(k=st.integers(1, 200), data=st.data())
-def test_takes_add_up_to_k_for_every_number_a_phase(k, data):
-    each = data.draw(st.integers(1, k))
-    assert sum(takes_per_phase(k, each)) == k
-    assert all(1 <= take <= each for take in takes_per_phase(k, each))
+def test_takes_sum_to_k_for_every_number_of_features_per_phase(k, data):
+    per_phase = data.draw(st.integers(1, k))
+    assert sum(takes_per_phase(k, per_phase)) == k
+    assert all(1 <= take <= per_phase for take in takes_per_phase(k, per_phase))
 
 
 @given(
@@ -27,36 +27,36 @@ def test_takes_add_up_to_k_for_every_number_a_phase(k, data):
     surplus=st.integers(0, 100),
     data=st.data(),
 )
-def test_one_pass_spends_its_budget_and_ends_with_k(k, steps, warmup, replacement, surplus, data):
-    each = data.draw(st.integers(1, k))
+def test_one_pass_uses_all_steps_and_ends_with_k_features(k, steps, warmup, replacement, surplus, data):
+    per_phase = data.draw(st.integers(1, k))
     schedule = one_pass(
-        k, steps, features_per_phase=each, warmup=warmup, surplus=surplus, replacement=replacement
+        k, steps, features_per_phase=per_phase, warmup=warmup, surplus=surplus, replacement=replacement
     )
     assert sum(phase.steps for phase in schedule) == steps
-    held = 0
+    selected = 0
     for phase in schedule:
-        assert phase.drop <= held
-        held += phase.take - phase.drop
-        assert held <= k + surplus
-    assert held == k
+        assert phase.drop <= selected
+        selected += phase.take - phase.drop
+        assert selected <= k + surplus
+    assert selected == k
 
 
-def test_the_first_choice_comes_after_attended_training():
+def test_the_first_selection_comes_after_training_with_attention():
     first = next(phase for phase in one_pass(10, 1000) if phase.take)
     assert first.steps > 0
     assert first.sees == "attended"
 
 
-def test_algorithm_1_trains_a_fresh_model_in_full_for_every_choice():
+def test_algorithm_1_trains_a_new_model_for_all_steps_per_selection():
     schedule = algorithm_1(7, 100, features_per_phase=2)
     assert [phase.take for phase in schedule] == [2, 2, 2, 1]
-    assert all(phase.fresh and phase.steps == 100 for phase in schedule)
+    assert all(phase.reset_model and phase.steps == 100 for phase in schedule)
 
 
-def test_cooling_ends_slower_than_it_began():
+def test_the_cosine_schedule_lowers_the_learning_rate_from_1_to_nearly_0():
     schedule = cosine_schedule(1003)
     assert sum(phase.steps for phase in schedule) == 1003
-    rates = [phase.rate for phase in schedule]
-    assert rates == sorted(rates, reverse=True)
-    assert rates[0] == 1
-    assert rates[-1] < 0.01
+    factors = [phase.lr_factor for phase in schedule]
+    assert factors == sorted(factors, reverse=True)
+    assert factors[0] == 1
+    assert factors[-1] < 0.01

@@ -15,12 +15,19 @@ from seqatt.data.tables.encoding import SparseColumns
 from seqatt.data.tables.table_data import TableData, read_table_data
 from seqatt.data.tables.target import Target
 from seqatt.selection import Selection
+from seqatt.training.backend.device import resolve_device
 from seqatt.training.backend.threads import training_threads
 from seqatt.training.build import largest_product, make_trial_groups
-from seqatt.training.defaults import batch_size_for, judging_noise, judging_rate, judging_steps
-from seqatt.training.loop import TrialGroup, resolve_device, train
-from seqatt.training.options import TrainingOptions, check_seeds
+from seqatt.training.defaults import (
+    evaluation_learning_rate,
+    evaluation_noise,
+    evaluation_steps,
+    resolve_batch_size,
+)
+from seqatt.training.loop import TrialGroup, train
+from seqatt.training.options import TrainingOptions
 from seqatt.training.schedule import cosine_schedule
+from seqatt.validation import check_seeds
 
 ROWS_AT_ONCE = 8192
 
@@ -124,11 +131,13 @@ def evaluate(
     if len(truth) != test_table.rows:
         raise ValueError(f"X_test has {test_table.rows} rows and y_test has {len(truth)}")
     options = _training(_recipe(source, asked) | {name: v for name, v in asked.items() if v is not None})
-    batch = batch_size_for(source.rows, options.batch_size)
-    steps = judging_steps(source.rows, batch, options.epochs)
+    batch = resolve_batch_size(source.rows, options.batch_size)
+    steps = evaluation_steps(source.rows, batch, options.epochs)
     dropout = options.input_dropout or 0.0
-    with training_threads(largest_product(source, options), picked) as threads:
-        groups = make_trial_groups(source, seeds, options, picked, dropout=dropout, scaled=False)
+    with training_threads(largest_product(source, options, batch), picked) as threads:
+        groups = make_trial_groups(
+            source, seeds, options, picked, batch, input_dropout=dropout, rescale=False
+        )
         train(groups, cosine_schedule(steps), threads=threads)
         outputs = _predict(groups, source, test_table.select(columns), picked)
     per_seed = [metrics_of(source.target, out, truth) for out in outputs]
@@ -138,8 +147,8 @@ def evaluate(
 
 def _recipe(source: TableData, asked: dict[str, Any]) -> dict[str, Any]:
     """How every choice is judged where nothing else is asked for."""
-    noise = judging_noise(source.rows)
-    recipe = {"learning_rate": judging_rate(source.rows), "input_dropout": noise}
+    noise = evaluation_noise(source.rows)
+    recipe = {"learning_rate": evaluation_learning_rate(source.rows), "input_dropout": noise}
     if source.target.task == "multiclass" and asked.get("loss") is None:
         recipe["label_smoothing"] = noise  # two classes keep their labels, as log loss asks how sure it is
     return recipe
@@ -172,7 +181,7 @@ def _predict(
     parts = []
     for start in range(0, test.rows, ROWS_AT_ONCE):
         rows = np.arange(start, min(start + ROWS_AT_ONCE, test.rows))
-        part = columns.open(rows) if isinstance(columns, SparseColumns) else columns[rows]
+        part = columns.to_dense(rows) if isinstance(columns, SparseColumns) else columns[rows]
         x = torch.from_numpy(part).to(device)
         parts.append(torch.cat([group.trainers[0].predict(x) for group in groups]).double().cpu().numpy())
     return np.concatenate(parts, axis=1)

@@ -1,4 +1,4 @@
-"""How good are the chosen features? Retrain on them alone, from files, and look at other files."""
+"""``evaluate_files``: train a network on selected features from files and measure it on other files."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from seqatt.selection import Selection
 from seqatt.streaming.network import EmbeddingMLP
 from seqatt.streaming.options import StreamEvaluationOptions
 from seqatt.streaming.trial import FEW_STEPS, to_device
+from seqatt.training.backend.device import resolve_device
 from seqatt.training.backend.threads import training_threads
-from seqatt.training.loop import resolve_device
-from seqatt.training.options import check_seeds, insist_on_known
+from seqatt.validation import check_option_names, check_seeds
 
-STEPS = 400  # of a training, at least, where the rows allow it
-SMALLEST, LARGEST = 64, 4096  # rows in a batch
+STEPS = 400  # steps that the default batch size aims for, at least
+MIN_BATCH_ROWS, MAX_BATCH_ROWS = 64, 4096  # rows per batch of the default
 
 
 def evaluate_files(
@@ -46,19 +46,21 @@ def evaluate_files(
     progress: bool = False,
     **options: Any,
 ) -> Evaluation:
-    """Train a network on the chosen features of files alone and report its metrics on other files.
+    """Train a network on the selected features of files and report its metrics on other files.
 
-    What ``evaluate`` is to tables. Only the chosen columns are read, the training files once a pass, the
-    test files once; everything that is fitted is fitted on the training files.
+    This is ``evaluate`` for files. Only the selected columns are read: the training files once per pass, the
+    test files once. Standardisation, categories and weights are fitted on the training files.
 
     Parameters
     ----------
     train, test : paths, patterns, folders or lists of these, with the same columns.
-    target : the column to predict.
+    target : str, the column to predict.
     features : Selection, names or positions of features, or None for all of them.
-    seeds, device, progress : one seed a network; where to train; a bar on the terminal.
-    options : ``passes``, ``batch_size``, ``learning_rate``, ``hidden``, ``activation``, ``embedding`` and
-        what else ``select`` can be told about files: docs/streaming.md.
+    seeds : sequence of int, default 0 to 4. One network is trained per seed.
+    device : str, default "auto". Where to train.
+    progress : bool, default False. Show a progress bar on the terminal.
+    options : ``passes``, ``batch_size``, ``learning_rate``, ``hidden``, ``activation``, ``embedding_dim``
+        and the other options of ``select`` for files: docs/streaming.md.
 
     Examples
     --------
@@ -68,93 +70,112 @@ def evaluate_files(
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     log = click_log(folder, 8_000, rows_per_file=6_000)
     ...     train, test = log.files
-    ...     judged = seqatt.evaluate_files(train, test, "click", log.planted, seeds=[0], hidden=(16,))
-    >>> bool(judged["auc"][0] > 0.6)
+    ...     result = seqatt.evaluate_files(train, test, "click", log.planted, seeds=[0], hidden=(16,))
+    >>> bool(result["auc"][0] > 0.6)
     True
     """
-    insist_on_known("evaluate_files", options, [f.name for f in fields(StreamEvaluationOptions)])
-    made = StreamEvaluationOptions(**options)
+    check_option_names("evaluate_files", options, [f.name for f in fields(StreamEvaluationOptions)])
+    checked = StreamEvaluationOptions(**options)
     seeds = check_seeds(seeds)
-    picked = resolve_device(device)
-    skip = made.on_bad_file == "skip"
+    torch_device = resolve_device(device)
+    skip = checked.on_bad_file == "skip"
     files = open_files(train, "train", skip=skip)
-    made = _without_others(files, target, features, made)
-    stream = read_file_data(files, target, made, made.buckets)
-    other = _like(stream, open_files(test, "test", skip=skip))
-    size = _batch_size(made, stream.expected)
+    checked = _ignore_unselected(files, target, features, checked)
+    data = read_file_data(files, target, checked, checked.hash_buckets)
+    test_data = _read_test_data(data, open_files(test, "test", skip=skip))
+    size = _batch_size(checked, data.expected_rows)
     per_seed = []
-    rows = len(seeds) * round(made.passes * stream.expected + other.expected)
+    rows = len(seeds) * round(checked.passes * data.expected_rows + test_data.expected_rows)
     with progress_bar("Evaluation", rows, shown=progress) as advance:
         for seed in seeds:
-            network = _train(stream, made, size, seed, picked, advance)
-            out, truth = _predict(other, network, picked, skip, advance)
-            per_seed.append(metrics_of(stream.target, out, truth))
+            network = _train(data, checked, size, seed, torch_device, advance)
+            outputs, targets = _predict(test_data, network, torch_device, skip, advance)
+            per_seed.append(metrics_of(data.target, outputs, targets))
     values = {name: np.array([metrics[name] for metrics in per_seed]) for name in per_seed[0]}
     return Evaluation(values, seeds)
 
 
-def _without_others(
+def _ignore_unselected(
     files: FileSet, target: Any, features: Any, options: StreamEvaluationOptions
 ) -> StreamEvaluationOptions:
-    """The options, with every feature ignored that was not chosen."""
+    """The options, with all unselected features in ``ignore`` and absent from the other options."""
     if features is None:
         return options
-    apart = (target, options.sample_weight, *options.ignore)
-    names = [name for name in files.types if name not in apart]
-    places = find_positions(
+    no_features = (target, options.sample_weight, *options.ignore)
+    names = [name for name in files.types if name not in no_features]
+    positions = find_positions(
         features, names, named=True, kind="feature", argument="features", table="the training files"
     )
-    if not places:
+    if not positions:
         raise ValueError("features: at least one is needed")
-    kept = {names[place] for place in places}
-    left = [name for name in names if name not in kept]
-    log1p = options.log1p if isinstance(options.log1p, bool) else tuple(n for n in options.log1p if n in kept)
-    kinds = {name: kind for name, kind in options.kinds.items() if name not in left}
-    embedding = options.embedding
-    if isinstance(embedding, Mapping):
-        embedding = {name: width for name, width in embedding.items() if name not in left}
-    return replace(options, ignore=(*options.ignore, *left), log1p=log1p, kinds=kinds, embedding=embedding)
+    selected = {names[position] for position in positions}
+    unselected = [name for name in names if name not in selected]
+    log1p = options.log1p
+    if not isinstance(log1p, bool):
+        log1p = tuple(name for name in log1p if name in selected)
+    column_types = {name: kind for name, kind in options.column_types.items() if name not in unselected}
+    embedding_dim = options.embedding_dim
+    if isinstance(embedding_dim, Mapping):
+        embedding_dim = {name: width for name, width in embedding_dim.items() if name not in unselected}
+    return replace(
+        options,
+        ignore=(*options.ignore, *unselected),
+        log1p=log1p,
+        column_types=column_types,
+        embedding_dim=embedding_dim,
+    )
 
 
-def _like(stream: FileData, files: FileSet) -> FileData:
-    """The test files, read as the training files are, but for weights: their rows count alike."""
-    types = {name: kind for name, kind in stream.types.items() if name != stream.labels.weight}
+def _read_test_data(data: FileData, files: FileSet) -> FileData:
+    """The test files with the schema of the training files, but without sample weights."""
+    types = {name: kind for name, kind in data.types.items() if name != data.target_column.weight}
     for name, kind in types.items():
         if name not in files.types:
             raise ValueError(f"test: column {name!r} is missing, which the training files have")
         if not compatible(files.types[name], kind):
             raise ValueError(
-                f"test: column {name!r} holds {describe_type(files.types[name])}, but {describe_type(kind)} in the training "
-                "files"
+                f"test: column {name!r} holds {describe_type(files.types[name])}, but {describe_type(kind)} in "
+                "the training files"
             )
-    per_byte = stream.expected / max(1, stream.files.size)
-    expected = float(files.rows or per_byte * files.size)
+    rows_per_byte = data.expected_rows / max(1, data.files.size)
+    expected = float(files.rows or rows_per_byte * files.size)
     return replace(
-        stream, files=files, types=types, labels=replace(stream.labels, weight=None), expected=expected
+        data,
+        files=files,
+        types=types,
+        target_column=replace(data.target_column, weight=None),
+        expected_rows=expected,
     )
 
 
 def _train(
-    stream: FileData,
+    data: FileData,
     options: StreamEvaluationOptions,
     size: int,
     seed: int,
     device: torch.device,
     advance: Any,
 ) -> EmbeddingMLP:
-    """One network, its rates falling along a cosine: the last rows polish what the first ones shaped."""
+    """Train one network; its learning rates follow half a cosine to 0."""
     seen = 0
-    with training_threads(size * stream.features * options.hidden[0], device):
+    with training_threads(size * data.features * options.hidden[0], device):
         network = EmbeddingMLP(
-            stream, options.hidden, options.activation, options.learning_rate, options.embedding, seed, device
+            data,
+            options.hidden,
+            options.activation,
+            options.learning_rate,
+            options.embedding_dim,
+            seed,
+            device,
         )
-        everything = torch.ones(stream.features, device=device)
-        for batch in make_loader(stream, options, size, seed, passes=options.passes):
+        all_features = torch.ones(data.features, device=device)
+        for batch in make_loader(data, options, size, seed, passes=options.passes):
             rows = batch.rows
-            done = min(1.0, seen / (options.passes * batch.expected))
-            network.set_rate((1 + math.cos(math.pi * done)) / 2)
-            x = network.open(to_device(rows.numbers, device), to_device(rows.places, device))
-            network.train(x, to_device(rows.target, device), to_device(rows.weights, device), everything)
+            done = min(1.0, seen / (options.passes * batch.expected_rows))
+            network.scale_learning_rate((1 + math.cos(math.pi * done)) / 2)
+            x = network.gather_inputs(to_device(rows.numbers, device), to_device(rows.codes, device))
+            target, weights = to_device(rows.target, device), to_device(rows.weights, device)
+            network.train_step(x, target, weights, all_features)
             seen += rows.count
             advance(rows.count)
     return network
@@ -162,31 +183,34 @@ def _train(
 
 @torch.no_grad()
 def _predict(
-    stream: FileData, network: EmbeddingMLP, device: torch.device, skip: bool, advance: Any
+    data: FileData, network: EmbeddingMLP, device: torch.device, skip: bool, advance: Any
 ) -> tuple[NDArray[np.float64], NDArray[Any]]:
-    """Outputs and targets of all test rows: two numbers a row are all that is kept."""
-    everything = torch.ones(stream.features, device=device)
-    out, truth = [], []
-    for rows in prefetch(_each(stream, skip), PREFETCHED_BLOCKS):
-        x = network.open(to_device(rows.numbers, device), to_device(rows.places, device))
-        out.append(network.outputs(x, everything).float().cpu().numpy())
-        truth.append(rows.target)
+    """Outputs and targets of all test rows; nothing else is kept of a row."""
+    all_features = torch.ones(data.features, device=device)
+    outputs, targets = [], []
+    for rows in prefetch(_read_rows(data, skip), PREFETCHED_BLOCKS):
+        x = network.gather_inputs(to_device(rows.numbers, device), to_device(rows.codes, device))
+        outputs.append(network.outputs(x, all_features).float().cpu().numpy())
+        targets.append(rows.target)
         advance(rows.count)
-    if not truth:
-        raise UnreadableFile(f"test: no row of {stream.files.parts[0].path} or any other file could be read")
-    target = np.concatenate(truth)
-    if stream.target.task == "regression":
-        assert stream.target.scale is not None
-        assert stream.target.shift is not None
-        target = target * stream.target.scale + stream.target.shift
-    columns = target if stream.target.task == "multiclass" else target[:, None]
-    return np.concatenate(out).astype(np.float64), columns
+    if not targets:
+        raise UnreadableFile(
+            f"test: no row of {data.files.row_groups[0].path} or any other file could be read"
+        )
+    target = np.concatenate(targets)
+    if data.target.task == "regression":
+        assert data.target.scale is not None
+        assert data.target.shift is not None
+        target = target * data.target.scale + data.target.shift
+    columns = target if data.target.task == "multiclass" else target[:, None]
+    return np.concatenate(outputs).astype(np.float64), columns
 
 
-def _each(stream: FileData, skip: bool) -> Iterator[EncodedRows]:
-    for part in stream.files.parts:
+def _read_rows(data: FileData, skip: bool) -> Iterator[EncodedRows]:
+    """All rows, block by block; with ``skip`` a row group that cannot be read is left out with a warning."""
+    for row_group in data.files.row_groups:
         try:
-            for rows, _ in stream.read(part):
+            for rows, _ in data.read(row_group):
                 yield rows
         except ValueError as error:
             if not skip:
@@ -195,15 +219,15 @@ def _each(stream: FileData, skip: bool) -> Iterator[EncodedRows]:
 
 
 def _batch_size(options: StreamEvaluationOptions, expected: float) -> int:
-    """What the user says, else the power of two that gives a training some hundreds of steps."""
+    """The option, or by default the power of two that gives about ``STEPS`` steps."""
     rows = options.passes * expected
     size = options.batch_size or int(
-        min(max(SMALLEST, 1 << max(0, int(rows / STEPS)).bit_length() >> 1), LARGEST)
+        min(max(MIN_BATCH_ROWS, 1 << max(0, int(rows / STEPS)).bit_length() >> 1), MAX_BATCH_ROWS)
     )
     if rows / size < FEW_STEPS:
         warnings.warn(
             f"the network is trained for about {rows / size:.0f} steps; more passes over the rows make its "
-            "metrics surer",
+            "metrics more reliable",
             stacklevel=3,
         )
     return size

@@ -9,17 +9,17 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from seqatt.algorithms.neural.greedy import scatter_values, work_of
+from seqatt.algorithms.neural.greedy import scatter_values
 from seqatt.api.lookup import find_positions
 from seqatt.data.tables.containers import read_input_table
 from seqatt.data.tables.table_data import Groups, TableData, read_table_data
 from seqatt.progress import progress_bar
 from seqatt.selection import Selection
+from seqatt.training.backend.device import resolve_device
 from seqatt.training.backend.threads import training_threads
 from seqatt.training.batch import DeviceTable
-from seqatt.training.candidates import CandidateModels
-from seqatt.training.loop import resolve_device
-from seqatt.training.options import GreedyOptions, check_seeds
+from seqatt.training.candidates import CandidateModels, CandidateOptions, candidates_work
+from seqatt.validation import check_seeds
 
 Asked = Selection | Sequence[int | str] | NDArray[Any]
 
@@ -68,11 +68,11 @@ def marginal_gains(
     >>> len(gains), bool(gains[12] > 0)
     (13, True)
     """
-    unknown = sorted(set(training) - set(GreedyOptions.__dataclass_fields__))
+    unknown = sorted(set(training) - set(CandidateOptions.__dataclass_fields__))
     if unknown:
-        known = ", ".join(GreedyOptions.__dataclass_fields__)
+        known = ", ".join(CandidateOptions.__dataclass_fields__)
         raise TypeError(f"marginal_gains: unknown option {unknown[0]!r}; the options are {known}")
-    options = GreedyOptions(**training)
+    options = CandidateOptions(**training)
     seed = check_seeds([seed])[0]
     picked = resolve_device(device)
     table = read_input_table(X, "X")
@@ -95,7 +95,7 @@ def marginal_gains(
     gains = np.full(source.features, np.nan)
     if asked:
         with (
-            training_threads(work_of(source, options), picked),
+            training_threads(candidates_work(source, options), picked),
             torch.no_grad(),
             progress_bar("Marginal gains", len(asked) + 1, shown=progress) as advance,
         ):

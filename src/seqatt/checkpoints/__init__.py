@@ -1,1 +1,1 @@
-"""Writing a run to disk and resuming it."""
+"""Checkpoints: write the state of a run to disk and resume it."""

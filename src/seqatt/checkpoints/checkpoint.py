@@ -1,6 +1,6 @@
-"""A checkpoint on the disk: arrays and a description in one file, whole or not there.
+"""The checkpoint file: arrays and JSON metadata in one ``.npz`` archive, written completely or not at all.
 
-The format is NumPy's .npz, whose parts carry a checksum, and JSON: nothing in it can run.
+Members of the archive carry checksums, and it is read without pickle: nothing in a checkpoint can run code.
 """
 
 from __future__ import annotations
@@ -14,78 +14,83 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-FORMAT = 3
-KEPT = 2  # files: a damaged last one is not the end
-ABOUT = "about"
+FORMAT = 4  # raised whenever names or meanings inside a checkpoint change
+KEPT_FILES = 2  # checkpoints kept of an unfinished run: if the last is damaged, the one before it remains
+METADATA = "metadata"  # the array that holds the JSON text
 
 
 class Checkpoint(NamedTuple):
-    """What a checkpoint holds, and where it was read from."""
+    """The content of a checkpoint and the file it was read from."""
 
-    about: dict[str, Any]
+    metadata: dict[str, Any]
     arrays: dict[str, NDArray[Any]]
     path: Path
 
 
 def list_checkpoints(folder: Path) -> list[Path]:
-    """The checkpoints in a folder, the oldest first."""
+    """The checkpoint files in a folder, oldest first."""
     return sorted(folder.glob(f"checkpoint-{'[0-9]' * 8}.npz"))
 
 
-def write_checkpoint(folder: Path, about: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Path:
-    """One more checkpoint; those before the last are removed once it is safe."""
-    before = list_checkpoints(folder)
-    number = int(before[-1].stem.split("-")[1]) + 1 if before else 1
+def write_checkpoint(folder: Path, metadata: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Path:
+    """Write the next checkpoint, then remove the older ones that are no longer needed.
+
+    The file gets its name only once its content is on the disk. Of an unfinished run the last ``KEPT_FILES``
+    stay, of a finished one (``metadata["complete"]``) only this one.
+    """
+    existing = list_checkpoints(folder)
+    number = int(existing[-1].stem.split("-")[1]) + 1 if existing else 1
     path = folder / f"checkpoint-{number:08d}.npz"
-    unfinished = folder / f".{path.name}.part"
-    text = json.dumps({"format": FORMAT, "arrays": sorted(arrays), **about}).encode()
-    members: dict[str, Any] = {ABOUT: np.frombuffer(text, dtype=np.uint8), **arrays}
+    temporary = folder / f".{path.name}.part"
+    text = json.dumps({"format": FORMAT, "arrays": sorted(arrays), **metadata}).encode()
+    members: dict[str, Any] = {METADATA: np.frombuffer(text, dtype=np.uint8), **arrays}
     try:
-        with unfinished.open("wb") as file:
+        with temporary.open("wb") as file:
             np.savez(file, **members)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(unfinished, path)
+        os.replace(temporary, path)
     except BaseException:
-        unfinished.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
-    _settle(folder)
-    for old in before[: len(before) + 1 - (1 if about.get("over") else KEPT)]:
+    _sync_folder(folder)
+    for old in existing[: len(existing) + 1 - (1 if metadata.get("complete") else KEPT_FILES)]:
         old.unlink(missing_ok=True)
     return path
 
 
 def read_checkpoint(path: Path) -> Checkpoint:
-    """All of it, checked against its sums; a damaged one is refused."""
+    """Read a whole checkpoint and verify its checksums; a damaged file or another format is an error."""
     try:
         with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
-        about = json.loads(arrays.pop(ABOUT).tobytes())
-        version = about["format"]
-        if version == FORMAT and about.pop("arrays") != sorted(arrays):
+        # Formats up to 3 called the metadata "about"; read here, so that the error below can name the format.
+        metadata = json.loads(arrays.pop(METADATA if METADATA in arrays else "about").tobytes())
+        version = metadata["format"]
+        if version == FORMAT and metadata.pop("arrays") != sorted(arrays):
             raise ValueError("arrays are missing")
-    except Exception as error:  # a bit that turned in a directory makes readers raise nearly anything
+    except Exception as error:  # a flipped bit in the archive's directory makes readers raise almost anything
         reason = " ".join(str(error).split())[:120]
         raise ValueError(
-            f"checkpoint: {path} is damaged ({reason}); remove that file to go on from the one before it, "
-            "if there is one, or else from the start"
+            f"checkpoint: {path} is damaged ({reason}); remove that file to continue from the checkpoint before "
+            "it, if there is one, or else from the start"
         ) from None
     if version != FORMAT:
         raise ValueError(
-            f"checkpoint: {path} has format {version}, and this version of seqatt reads {FORMAT}; go on with "
+            f"checkpoint: {path} has format {version}, and this version of seqatt reads {FORMAT}; continue with "
             "the version that wrote it, or start again in another folder"
         )
-    return Checkpoint(about, arrays, path)
+    return Checkpoint(metadata, arrays, path)
 
 
 def clear_checkpoints(folder: Path) -> None:
-    """Remove what a killed process left half-written, and all checkpoints of a run that is over."""
+    """Remove all checkpoints, and the temporary files that a killed process left."""
     for path in [*list_checkpoints(folder), *folder.glob(".checkpoint-*.part")]:
         path.unlink(missing_ok=True)
 
 
-def _settle(folder: Path) -> None:
-    """A name is safe once its folder is written down too, where the system can be asked for that."""
+def _sync_folder(folder: Path) -> None:
+    """Flush the folder's directory entry: on POSIX systems a new name survives a crash only after that."""
     if os.name != "posix":
         return
     handle = os.open(folder, os.O_RDONLY)

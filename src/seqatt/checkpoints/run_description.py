@@ -1,4 +1,4 @@
-"""What a run is: two runs of one description give one answer, so one may go on where the other stopped."""
+"""The description of a run: two runs with the same description give the same result, so one can continue the other."""
 
 from __future__ import annotations
 
@@ -12,52 +12,56 @@ from seqatt.data.files.file_data import FileData
 
 
 def describe_run(
-    stream: FileData, method: str, k: int, seeds: list[int], resolved: dict[str, Any]
+    data: FileData, method: str, k: int, seeds: list[int], resolved: dict[str, Any]
 ) -> dict[str, Any]:
-    """Plain values, as JSON gives them back."""
-    about = {"method": method, "k": k, "target": stream.labels.column, "seeds": seeds}
-    found = {"files": _files(stream), "first_look": _look(stream)}
-    return dict(json.loads(json.dumps(about | resolved | found)))
+    """Method, resolved options, files and schema, as plain values that survive JSON unchanged."""
+    arguments = {"method": method, "k": k, "target": data.target_column.column, "seeds": seeds}
+    inputs = {"files": _digest_files(data), "schema_sample": _digest_schema(data)}
+    return dict(json.loads(json.dumps(arguments | resolved | inputs)))
 
 
-def check_same_run(saved: dict[str, Any], ours: dict[str, Any], path: Path) -> None:
-    """One sentence says what is different."""
-    for name in ours:
-        if name not in saved or saved[name] != ours[name]:
-            was = f"{name} was {saved.get(name)!r} and is {ours[name]!r}"
+def check_same_run(saved: dict[str, Any], current: dict[str, Any], path: Path) -> None:
+    """Raise an error that names the first difference between the run in a checkpoint and this one."""
+    for name in current:
+        if name not in saved or saved[name] != current[name]:
+            difference = f"{name} was {saved.get(name)!r} and is {current[name]!r}"
             if name == "files":
-                was = f"the files have changed ({_change(saved.get(name, []), ours[name])})"
-            if name == "first_look":
-                was = "the first look at the files found something else"
+                difference = f"the files have changed ({_changed_file(saved.get(name, []), current[name])})"
+            if name == "schema_sample":
+                difference = "the schema sample has other columns, categories or classes"
             raise ValueError(
-                f"checkpoint: {path} is of another run: {was}; say what was said then, or use another folder"
+                f"checkpoint: {path} belongs to another run: {difference}; use the same options and files as "
+                "that run, or another folder"
             )
 
 
-def _files(stream: FileData) -> list[list[str]]:
-    """Each by its name and a digest, so that one that has changed can be named."""
-    parts = groupby(stream.files.parts, lambda part: part.path)
-    return [[path.name, _digest([[p.group, p.rows, p.size, *p.stamp] for p in its])] for path, its in parts]
+def _digest_files(data: FileData) -> list[list[str]]:
+    """Name and digest per file, so that an error can name the one that has changed."""
+    row_groups = groupby(data.files.row_groups, lambda row_group: row_group.path)
+    return [
+        [path.name, _digest([[g.group, g.rows, g.size, *g.stamp] for g in groups])]
+        for path, groups in row_groups
+    ]
 
 
-def _change(saved: list[list[str]], ours: list[list[str]]) -> str:
-    was, now = ({file[0]: file[1] for file in files} for files in (saved, ours))
-    for name in [*was, *now]:
+def _changed_file(saved: list[list[str]], current: list[list[str]]) -> str:
+    before, now = ({file[0]: file[1] for file in files} for files in (saved, current))
+    for name in [*before, *now]:
         if name not in now:
-            return f"{name} is not there any more; put it back as it was to go on, its time too"
-        if name not in was:
+            return f"{name} is missing; to continue, restore it unchanged, with its modification time"
+        if name not in before:
             return f"{name} is new"
-        if was[name] != now[name]:
-            return f"{name} has another size, time or number of rows"
-    return "they are named in another order"
+        if before[name] != now[name]:
+            return f"{name} has another size, modification time or number of rows"
+    return "their order is different"
 
 
-def _look(stream: FileData) -> str:
-    """What is counted in it, not what is measured: another machine may round a mean otherwise."""
-    columns: list[Any] = [[n.name, n.log1p, n.indicator, n.constant] for n in stream.numbers]
-    columns += [[c.name, c.known.tolist(), c.shared, c.constant] for c in stream.categories]
-    classes = stream.target.classes
-    return _digest([columns, stream.target.task, None if classes is None else [str(c) for c in classes]])
+def _digest_schema(data: FileData) -> str:
+    """What the schema sample counts, not the means it measures, which another machine may round differently."""
+    columns: list[Any] = [[n.name, n.log1p, n.indicator, n.constant] for n in data.numbers]
+    columns += [[c.name, c.known.tolist(), c.shared, c.constant] for c in data.categories]
+    classes = data.target.classes
+    return _digest([columns, data.target.task, None if classes is None else [str(c) for c in classes]])
 
 
 def _digest(values: Any) -> str:

@@ -1,4 +1,4 @@
-"""Phases and traces as JSON has them, to the last bit, and back."""
+"""Traces and phase records as JSON and back, bit for bit."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import numpy as np
 from seqatt.selection import PhaseRecord, Trace
 
 
-def phase_to_json(step: PhaseRecord) -> dict[str, Any]:
-    return asdict(step) | {"scores": None if step.scores is None else step.scores.tolist()}
+def phase_to_json(record: PhaseRecord) -> dict[str, Any]:
+    return asdict(record) | {"scores": None if record.scores is None else record.scores.tolist()}
 
 
 def phase_from_json(plain: dict[str, Any]) -> PhaseRecord:
@@ -23,7 +23,7 @@ def trace_to_json(trace: Trace) -> dict[str, Any]:
     return {
         "order": trace.order,
         "rest": trace.rest,
-        "steps": [phase_to_json(step) for step in trace.steps],
+        "phases": [phase_to_json(record) for record in trace.phases],
         "settings": trace.settings,
     }
 
@@ -32,6 +32,6 @@ def trace_from_json(plain: dict[str, Any]) -> Trace:
     return Trace(
         list(plain["order"]),
         list(plain["rest"]),
-        [phase_from_json(step) for step in plain["steps"]],
+        [phase_from_json(record) for record in plain["phases"]],
         dict(plain["settings"]),
     )

@@ -53,7 +53,7 @@ def show_comparison(comparison: Comparison, target: str) -> None:
     for heading in formatting.headings(comparison):
         left = heading in formatting.headings(comparison)[1:3]
         table.add_column(heading, justify="left" if left else "right", overflow="fold")
-    for section in formatting.lines(comparison):
+    for section in formatting.sections(comparison):
         for place, line in enumerate(section):
             first, *others = line.texts
             table.add_row(

@@ -14,7 +14,7 @@ def list_methods(
     as_json: Annotated[bool, typer.Option("--json", help="Print them as JSON, with options.")] = False,
 ) -> None:
     """Every method that select takes, and what it does."""
-    from seqatt.algorithms.registry import METHODS
+    from seqatt.algorithms.registry import all_methods
 
     if as_json:
         rows = [
@@ -23,7 +23,7 @@ def list_methods(
                 "summary": method.summary,
                 "options": [field.name for field in dataclasses.fields(method.options)],
             }
-            for name, method in METHODS.items()
+            for name, method in all_methods().items()
         ]
         print(json.dumps(rows))
         return
@@ -33,7 +33,7 @@ def list_methods(
     table = Table()
     table.add_column("method", no_wrap=True)
     table.add_column("how it chooses")
-    for name, method in METHODS.items():
+    for name, method in all_methods().items():
         table.add_row(name, method.summary)
     Console(width=None if sys.stdout.isatty() else 110, highlight=False).print(table)
     print("seqatt select data.csv --target label -k 20 --method NAME")

@@ -1,1 +1,1 @@
-"""Methods side by side on the same rows: running them, and what can be said of what they found."""
+"""Comparison of feature selection methods on the same rows: the runs, their statistics and their display."""

@@ -1,19 +1,19 @@
-"""What a comparison is asked for: methods and their options, numbers of features, seeds."""
+"""Checks of the arguments of ``compare``: methods and their options, numbers of features, seeds."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from seqatt.algorithms.registry import METHODS
+from seqatt.algorithms.registry import methods as method_names
 from seqatt.api.select import TABLE_OPTIONS, make_options
 from seqatt.comparison.runs import ALL
 from seqatt.data.tables.table_data import SparseColumns, TableData, resolve_k
-from seqatt.training.options import check_seeds
+from seqatt.validation import check_seeds
 
-# Of what is registered: the network's own choice, rivals of its kind, quick ones, and the two references.
-# The three linear methods give one answer, so one of them is enough.
-USUAL = (
+# Sequential Attention, other neural methods, fast methods and two references. Of the three linear methods,
+# which give the same result, one is enough.
+DEFAULT_METHODS = (
     "sequential_attention",
     "lassonet",
     "group_lasso",
@@ -26,55 +26,64 @@ USUAL = (
 )
 
 
-def usual_methods(source: TableData) -> list[str]:
-    """For a table: mutual_information weighs no rows and opens no large sparse table, cmim does both."""
-    hard = source.weights is not None or isinstance(source.columns, SparseColumns)
-    names = ["cmim" if hard and name == "mutual_information" else name for name in USUAL]
-    return [name for name in names if name == ALL or name in METHODS]
+def default_methods(data: TableData) -> list[str]:
+    """The registered default methods; cmim replaces mutual_information for weighted or large sparse data.
+
+    mutual_information supports neither sample weights nor sparse tables that are too large to be dense.
+    """
+    unsupported = data.weights is not None or isinstance(data.columns, SparseColumns)
+    names = ["cmim" if unsupported and name == "mutual_information" else name for name in DEFAULT_METHODS]
+    return [name for name in names if name == ALL or name in method_names()]
 
 
 def check_methods(methods: Sequence[str]) -> list[str]:
+    """The method names as a list; raise if one is unknown or duplicated."""
     names = [methods] if isinstance(methods, str) else list(methods)
     if not names:
-        raise ValueError("methods: at least one is needed")
+        raise ValueError("methods: at least one is needed; leave the argument out for the default methods")
     for name in names:
-        if name != ALL and name not in METHODS:
-            raise ValueError(f"methods: unknown {name!r}; use some of {', '.join([*METHODS, ALL])}")
+        if name != ALL and name not in method_names():
+            raise ValueError(f"methods: unknown {name!r}; use some of {', '.join([*method_names(), ALL])}")
     if len(set(names)) < len(names):
-        raise ValueError("methods: one stands twice")
+        raise ValueError("methods: must not contain duplicates; remove the repeated one")
     return names
 
 
 def check_options(
     options: Mapping[str, Mapping[str, Any]] | None, names: list[str]
 ) -> dict[str, dict[str, Any]]:
-    own: dict[str, dict[str, Any]] = {}
-    for method, given in (options or {}).items():
-        if not isinstance(given, Mapping):
-            raise TypeError(f"options: {method!r} needs a dict of options, got {given!r}")
-        own[method] = dict(given)
+    """A copy of ``options``; raise if a method is not compared or an option is unknown or invalid."""
+    checked: dict[str, dict[str, Any]] = {}
+    for method, method_options in (options or {}).items():
+        if not isinstance(method_options, Mapping):
+            raise TypeError(f"options: {method!r} needs a dict of options, got {method_options!r}")
+        checked[method] = dict(method_options)
         if method not in names:
-            raise ValueError(f"options: {method!r} is not among the methods {', '.join(names)}")
+            raise ValueError(
+                f"options: {method!r} is not among the methods {', '.join(names)}; add or remove it"
+            )
         if method == ALL:
-            raise ValueError(f"options: {ALL!r} has none; it takes every feature")
-        shared = sorted(set(given) & set(TABLE_OPTIONS))
+            raise ValueError(f"options: {ALL!r} has no options, because it selects nothing; remove it")
+        shared = sorted(set(method_options) & set(TABLE_OPTIONS))
         if shared:
-            raise ValueError(f"options: {shared[0]!r} is for all methods alike; give it to compare itself")
-        make_options(method, own[method])
-    return own
+            raise ValueError(f"options: {shared[0]!r} applies to all methods; pass it to compare itself")
+        make_options(method, checked[method])
+    return checked
 
 
 def check_distinct_seeds(seeds: Any) -> list[int]:
+    """The seeds as a list; raise if one is invalid or duplicated."""
     if not isinstance(seeds, Iterable) or isinstance(seeds, str):
         raise TypeError(f"seeds: must be a list such as range(5), got {seeds!r}")
     checked = check_seeds(list(seeds))
     if len(set(checked)) < len(checked):
-        raise ValueError("seeds: one stands twice; a run again would look like evidence")
+        raise ValueError("seeds: must not contain duplicates; a repeated run is not independent")
     return checked
 
 
 def check_ks(k: Any, features: int) -> list[int]:
-    several = list(k) if isinstance(k, Iterable) and not isinstance(k, str) else [k]
-    if not several:
+    """The distinct numbers of features, ascending; fractions are resolved."""
+    values = list(k) if isinstance(k, Iterable) and not isinstance(k, str) else [k]
+    if not values:
         raise ValueError("k: at least one number of features is needed")
-    return sorted({resolve_k(one, features) for one in several})
+    return sorted({resolve_k(value, features) for value in values})

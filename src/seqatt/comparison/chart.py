@@ -1,4 +1,4 @@
-"""The chart of a standings: the metric against k, a line a method. matplotlib is loaded when drawn."""
+"""The chart of a comparison: the metric against k, one line per method. matplotlib is imported on use."""
 
 from __future__ import annotations
 
@@ -7,44 +7,44 @@ from typing import Any
 
 import numpy as np
 
-from seqatt.comparison.conclusion import name
+from seqatt.comparison.conclusion import metric_name
 from seqatt.comparison.results_table import ResultsTable
 from seqatt.comparison.runs import ALL
 from seqatt.comparison.statistics import LOWER_IS_BETTER
 
-# Okabe and Ito's colours, told apart with any colour vision; grey is for the references.
+# The palette of Okabe and Ito, distinct for every kind of colour vision; references are grey.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 MARKERS = "osD^vPX*"
 GREY = "#888888"
-FIRST = "sequential_attention"
+HIGHLIGHTED = "sequential_attention"  # has the first colour and the thickest line
 
-End = tuple[float, float, str, str]  # of a line: k, value, name, colour
+LineEnd = tuple[float, float, str, str]  # k, value, label, colour
 
 
-def draw(standings: ResultsTable, ax: Any = None) -> Any:
-    """Lines over k, or a row a method where there is one k only."""
+def draw(results: ResultsTable, ax: Any = None) -> Any:
+    """Draw one line per method over k, or one row per method if there is only one k; return the axes."""
     if ax is None:
-        ax = _new_axes(standings)
-    if len(standings.k) == 1:
-        _draw_rows(standings, ax)
+        ax = _new_axes(results)
+    if len(results.k) == 1:
+        _draw_single_k(results, ax)
     else:
-        _draw_lines(standings, ax)
+        _draw_lines(results, ax)
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)
     return ax
 
 
-def to_svg(standings: ResultsTable) -> str:
-    """The chart as a file's text, whatever backend the caller has chosen; the same for the same figures."""
+def to_svg(results: ResultsTable) -> str:
+    """The chart as SVG text. It does not depend on the backend, and equal results give equal text."""
     matplotlib = _matplotlib()
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=_size(standings), layout="constrained")
-    draw(standings, figure.subplots())
-    text = StringIO()
+    figure = Figure(figsize=_size(results), layout="constrained")
+    draw(results, figure.subplots())
+    svg = StringIO()
     with matplotlib.rc_context({"svg.hashsalt": "seqatt", "svg.fonttype": "none"}):
-        figure.savefig(text, format="svg", metadata={"Date": None}, facecolor="white")
-    return text.getvalue()
+        figure.savefig(svg, format="svg", metadata={"Date": None}, facecolor="white")
+    return svg.getvalue()
 
 
 def _matplotlib() -> Any:
@@ -55,74 +55,74 @@ def _matplotlib() -> Any:
     return matplotlib
 
 
-def _new_axes(standings: ResultsTable) -> Any:
+def _new_axes(results: ResultsTable) -> Any:
     _matplotlib()
     from matplotlib import pyplot as plt
 
-    return plt.subplots(figsize=_size(standings), layout="constrained")[1]
+    return plt.subplots(figsize=_size(results), layout="constrained")[1]
 
 
-def _size(standings: ResultsTable) -> tuple[float, float]:
-    return (6.4, 1.2 + 0.35 * len(standings.settings["methods"])) if len(standings.k) == 1 else (7.2, 4.2)
+def _size(results: ResultsTable) -> tuple[float, float]:
+    """Width and height in inches."""
+    return (6.4, 1.2 + 0.35 * len(results.settings["methods"])) if len(results.k) == 1 else (7.2, 4.2)
 
 
-def _styles(standings: ResultsTable) -> dict[str, dict[str, Any]]:
-    """A colour and a marker a method; when colours come round again, lines are dashed."""
-    chosen = [m for m in standings.settings["methods"] if m not in ("random", ALL)]
-    chosen.sort(key=lambda method: method != FIRST)
+def _styles(results: ResultsTable) -> dict[str, dict[str, Any]]:
+    """Colour, marker and line style per method; dashed and dotted lines once the colours are used up."""
+    methods = [m for m in results.settings["methods"] if m not in ("random", ALL)]
+    methods.sort(key=lambda method: method != HIGHLIGHTED)
     styles: dict[str, dict[str, Any]] = {}
-    for place, method in enumerate(chosen):
+    for i, method in enumerate(methods):
         styles[method] = {
-            "color": COLOURS[place % len(COLOURS)],
-            "marker": MARKERS[place % len(MARKERS)],
-            "linestyle": ("-", "--", ":")[place // len(COLOURS) % 3],
+            "color": COLOURS[i % len(COLOURS)],
+            "marker": MARKERS[i % len(MARKERS)],
+            "linestyle": ("-", "--", ":")[i // len(COLOURS) % 3],
         }
     return styles | {"random": {"color": GREY, "marker": ".", "linestyle": ":"}}
 
 
-def _draw_lines(standings: ResultsTable, ax: Any) -> None:
-    rows = [row for row in standings.table() if row["mean"] is not None]
-    log = standings.k[-1] > 4 * standings.k[0]
+def _draw_lines(results: ResultsTable, ax: Any) -> None:
+    rows = [row for row in results.table() if row["mean"] is not None]
+    log = results.k[-1] > 4 * results.k[0]
     ax.set_xscale("log" if log else "linear")
-    place = np.log if log else np.asarray
-    back = np.exp if log else np.asarray
-    wide = float(np.ptp(place(np.array(standings.k, dtype=float))))
-    styles = _styles(standings)
-    ends: list[End] = []
-    for number, (method, style) in enumerate(styles.items()):
-        own = [row for row in rows if row["method"] == method]
-        if not own:
+    to_axis = np.log if log else np.asarray
+    from_axis = np.exp if log else np.asarray
+    width = float(np.ptp(to_axis(np.array(results.k, dtype=float))))
+    styles = _styles(results)
+    ends: list[LineEnd] = []
+    for i, (method, style) in enumerate(styles.items()):
+        method_rows = [row for row in rows if row["method"] == method]
+        if not method_rows:
             continue
-        shift = (number - (len(styles) - 1) / 2) * 0.006 * wide  # deviations side by side, not on top
-        k = back(place(np.array([row["k"] for row in own], dtype=float)) + shift)
-        mean = [row["mean"] for row in own]
-        thick = 2.4 if method == FIRST else 1.4
-        drawn = ax.errorbar(
-            k, mean, [row["sd"] or 0.0 for row in own], markersize=5, linewidth=thick, elinewidth=0.9, **style
-        )
-        drawn[2][0].set_alpha(0.45)
+        shift = (i - (len(styles) - 1) / 2) * 0.006 * width  # so that error bars do not overlap
+        k = from_axis(to_axis(np.array([row["k"] for row in method_rows], dtype=float)) + shift)
+        mean = [row["mean"] for row in method_rows]
+        sd = [row["sd"] or 0.0 for row in method_rows]
+        linewidth = 2.4 if method == HIGHLIGHTED else 1.4
+        container = ax.errorbar(k, mean, sd, markersize=5, linewidth=linewidth, elinewidth=0.9, **style)
+        container[2][0].set_alpha(0.45)  # the error bars
         ends.append((k[-1], mean[-1], method, style["color"]))
-    right = float(back(place(np.float64(standings.k[-1])) + 0.05 * wide))
+    right = float(from_axis(to_axis(np.float64(results.k[-1])) + 0.05 * width))
     ax.set_xlim(right=right)
     for row in rows:
         if row["method"] == ALL:
             ax.axhline(row["mean"], color=GREY, linewidth=1, linestyle="--", zorder=1)
             ends.append((right, row["mean"], f"all {row['k']}", GREY))
-    ax.set_xticks(standings.k, [str(k) for k in standings.k])
+    ax.set_xticks(results.k, [str(k) for k in results.k])
     ax.minorticks_off()
     ax.set_xlabel("features chosen (k)")
-    ax.set_ylabel(_axis(standings.metric))
+    ax.set_ylabel(_axis_label(results.metric))
     ax.grid(alpha=0.25)
     _label_ends(ax, ends)
 
 
-def _label_ends(ax: Any, ends: list[End]) -> None:
-    """Names at the right edge, beside the ends of their lines and moved apart where they would overlap."""
+def _label_ends(ax: Any, ends: list[LineEnd]) -> None:
+    """Write the labels at the right edge, next to the ends of their lines, without overlap."""
     low, high = ax.get_ylim()
     ends = sorted(ends, key=lambda end: end[1])
     wanted = np.array([(value - low) / (high - low) for _, value, _, _ in ends])
-    room = 11 / (ax.get_window_extent().height * 72 / ax.figure.dpi)
-    for (k, value, text, colour), height in zip(ends, _spread_out(wanted, room), strict=True):
+    spacing = 11 / (ax.get_window_extent().height * 72 / ax.figure.dpi)  # 11 points, in axes fractions
+    for (k, value, text, colour), height in zip(ends, _spread_out(wanted, spacing), strict=True):
         ax.annotate(
             text,
             xy=(k, value),
@@ -136,27 +136,27 @@ def _label_ends(ax: Any, ends: list[End]) -> None:
         )
 
 
-def _spread_out(wanted: np.ndarray[Any, Any], room: float) -> np.ndarray[Any, Any]:
-    """Places at least ``room`` apart, as near to those wanted as their order allows (pool adjacent)."""
+def _spread_out(wanted: np.ndarray[Any, Any], spacing: float) -> np.ndarray[Any, Any]:
+    """Positions at least ``spacing`` apart, closest to ``wanted`` (pool adjacent violators)."""
     blocks: list[list[float]] = []  # sum of (wanted - offset), count
-    for place, value in enumerate(wanted):
-        blocks.append([value - place * room, 1.0])
+    for i, value in enumerate(wanted):
+        blocks.append([value - i * spacing, 1.0])
         while len(blocks) > 1 and blocks[-2][0] / blocks[-2][1] >= blocks[-1][0] / blocks[-1][1]:
             total, count = blocks.pop()
             blocks[-1] = [blocks[-1][0] + total, blocks[-1][1] + count]
     levels = [total / count for total, count in blocks for _ in range(int(count))]
-    return np.asarray(np.array(levels) + room * np.arange(len(wanted)))
+    return np.asarray(np.array(levels) + spacing * np.arange(len(wanted)))
 
 
-def _draw_rows(standings: ResultsTable, ax: Any) -> None:
-    rows = [row for row in standings.table() if row["mean"] is not None]
-    rows.sort(key=lambda row: row["mean"], reverse=standings.metric in LOWER_IS_BETTER)
-    styles = _styles(standings) | {ALL: {"color": GREY, "marker": "|"}}
-    for place, row in enumerate(rows):
+def _draw_single_k(results: ResultsTable, ax: Any) -> None:
+    rows = [row for row in results.table() if row["mean"] is not None]
+    rows.sort(key=lambda row: row["mean"], reverse=results.metric in LOWER_IS_BETTER)
+    styles = _styles(results) | {ALL: {"color": GREY, "marker": "|"}}
+    for i, row in enumerate(rows):
         style = {key: value for key, value in styles[row["method"]].items() if key != "linestyle"}
         ax.errorbar(
             row["mean"],
-            place,
+            i,
             xerr=row["sd"],
             markersize=7,
             capsize=3,
@@ -164,13 +164,13 @@ def _draw_rows(standings: ResultsTable, ax: Any) -> None:
             label=row["method"],
             **style,
         )
-    texts = [f"all {row['k']}" if row["method"] == ALL else row["method"] for row in rows]
-    ax.set_yticks(range(len(rows)), texts)
+    labels = [f"all {row['k']}" if row["method"] == ALL else row["method"] for row in rows]
+    ax.set_yticks(range(len(rows)), labels)
     ax.set_ylim(-0.6, max(len(rows), 1) - 0.4)
-    ax.set_xlabel(f"{_axis(standings.metric)}, k = {standings.k[0]}")
+    ax.set_xlabel(f"{_axis_label(results.metric)}, k = {results.k[0]}")
     ax.grid(axis="x", alpha=0.25)
 
 
-def _axis(metric: str) -> str:
+def _axis_label(metric: str) -> str:
     better = " (lower is better)" if metric in LOWER_IS_BETTER else ""
-    return f"test {name(metric)}, mean ± sd{better}"
+    return f"test {metric_name(metric)}, mean ± sd{better}"

@@ -1,4 +1,4 @@
-"""``compare``: every method on the same rows, each cell run once and written down."""
+"""``compare``: run every method on the same rows and save every run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from seqatt.api.select import select
 from seqatt.comparison.comparison import Comparison
 from seqatt.comparison.runs import ALL, ComparisonRun, run_keys
 from seqatt.comparison.setup import ComparisonSetup, SplitData, prepare
-from seqatt.comparison.storage import FILE, open_folder
+from seqatt.comparison.storage import FILE, load_runs
 from seqatt.data.tables.table_data import Groups
 from seqatt.progress import progress_bar
 from seqatt.selection import describe_environment
@@ -43,29 +43,57 @@ def compare(
     missing_indicator: bool = False,
     max_categories: int = 64,
 ) -> Comparison:
-    """Compare ways to choose features on your own data, by how a network does with them on unseen rows.
+    """Compare feature selection methods by the test score of a network on the selected features.
 
-    Every seed draws its own test rows. On the others each method chooses, for each ``k`` afresh, and
-    ``evaluate``'s fixed recipe trains a network on the chosen features alone; the test rows judge it. A
-    method that fails is reported and the others go on. Ctrl-C returns what was finished.
+    For every seed the rows are split into training and test rows. Each method selects features on the
+    training rows, separately for each ``k``; a network with the fixed settings of ``evaluate`` is trained on
+    the selected features and scored on the test rows. An error of one method is recorded, and the other
+    methods continue. After Ctrl-C the finished runs are returned.
 
     Parameters
     ----------
-    X, y : as in ``select``.
-    k : how many features, or which fraction of them; one or several.
-    methods : names from ``methods()``; "all" adds every feature as a reference. By default the usual ones.
-    seeds : each is a split, a selection and a network.
-    options : ``{method: {option: value}}``, as ``select`` takes them.
-    test_size, stratify : share (or number) of rows to test on; classes are stratified unless False.
-    split_groups : one value a row (a patient, a day): rows with the same value stay on one side. As large a
-        share of the groups is drawn as ``test_size`` is of the rows.
-    X_test, y_test : test rows of your own, instead of splits; columns of the same names and kinds as X.
-    metric : accuracy, auc, log_loss, r2 or rmse; by default the first that the target has.
-    device, progress : as in ``select``.
-    out : folder for ``comparison.json``, written after every run; the same call goes on where it stopped,
-        and methods, k and seeds may be added.
-    task, sample_weight, class_weight, groups, missing_indicator, max_categories : as in ``select``, the
-        same for every method. Weights count in training; test rows count alike.
+    X : array, DataFrame or sparse matrix of shape (n_samples, n_features)
+        The table, as in ``select``.
+    y : array of shape (n_samples,) or (n_samples, n_targets)
+        The target, as in ``select``.
+    k : int, float or sequence of them
+        Number of features to select, or a fraction of all features.
+    methods : sequence of str, default None
+        Names from ``methods()``; "all" adds a reference with all features. None uses a default set.
+    seeds : sequence of int, default range(5)
+        Each seed determines one split, one selection and the training of one network.
+    options : dict, default None
+        Options per method, ``{method: {option: value}}``, as in ``select``.
+    test_size : float or int, default 0.25
+        Share or number of test rows.
+    stratify : bool, default None
+        Whether the splits keep the class proportions. None stratifies binary and multiclass targets, unless
+        ``split_groups`` is given.
+    split_groups : array of shape (n_samples,), default None
+        Group of each row, such as a patient or a day. Rows of one group are all training or all test rows;
+        the share of groups that is drawn equals the share of rows that ``test_size`` is.
+    X_test, y_test : as X and y, default None
+        Test rows to use instead of splits. Columns must have the same names and types as in X.
+    metric : {"accuracy", "auc", "log_loss", "r2", "rmse"}, default None
+        Test metric to report. None uses "r2" for regression and "accuracy" otherwise.
+    device : str, default "auto"
+        "auto", "cpu" or "cuda", as in ``select``.
+    progress : bool, default False
+        Whether to show a progress bar.
+    out : path, default None
+        Directory for ``comparison.json``, which is written after every run. A repeated call continues from
+        that file, and may add methods, k and seeds.
+    task, sample_weight, class_weight, groups : default None
+        As in ``select``, for all methods. Weights are used in training; test rows have equal weights.
+    missing_indicator : bool, default False
+        As in ``select``, for all methods.
+    max_categories : int, default 64
+        As in ``select``, for all methods.
+
+    Returns
+    -------
+    comparison : Comparison
+        The runs, with methods for tables, conclusions and charts.
 
     Examples
     --------
@@ -78,10 +106,10 @@ def compare(
 
     References
     ----------
-    Nadeau, Bengio: Inference for the Generalization Error, Machine Learning 52, 2003: how differences over
-    splits that share rows are judged.
+    Nadeau, Bengio: Inference for the Generalization Error, Machine Learning 52, 2003: the corrected t-test
+    for differences over splits that share rows.
     """
-    about_table = {
+    table_options = {
         "task": task,
         "sample_weight": sample_weight,
         "class_weight": class_weight,
@@ -89,7 +117,7 @@ def compare(
         "missing_indicator": missing_indicator,
         "max_categories": max_categories,
     }
-    contest = prepare(
+    setup = prepare(
         X,
         y,
         k,
@@ -102,71 +130,75 @@ def compare(
         split_groups=split_groups,
         metric=metric,
         device=device,
-        about_table=about_table,
+        table_options=table_options,
     )
-    folder = None if out is None else Path(out)
-    cells = [] if folder is None else open_folder(folder, contest.settings)
-    return _run(contest, cells, folder, progress)
+    out_dir = None if out is None else Path(out)
+    runs = [] if out_dir is None else load_runs(out_dir, setup.settings)
+    return _run_missing(setup, runs, out_dir, progress)
 
 
-def _run(
-    contest: ComparisonSetup, cells: list[ComparisonRun], folder: Path | None, progress: bool
+def _run_missing(
+    setup: ComparisonSetup, runs: list[ComparisonRun], out_dir: Path | None, progress: bool
 ) -> Comparison:
-    """Add the cells that are not there yet; the comparison grows with ``cells``."""
-    settings = contest.settings
-    comparison = Comparison(cells, settings, describe_environment(settings["device"]))
-    done = {cell.key for cell in cells}
-    wanted = run_keys(*(settings[name] for name in ("methods", "k", "seeds", "features")))
-    todo = [key for key in wanted if key not in done]
+    """Append the runs that are not in ``runs`` yet; the comparison shares that list."""
+    settings = setup.settings
+    comparison = Comparison(runs, settings, describe_environment(settings["device"]))
+    done = {run.key for run in runs}
+    requested = run_keys(*(settings[name] for name in ("methods", "k", "seeds", "features")))
+    remaining = [key for key in requested if key not in done]
     seed, rows = -1, None
-    if folder is not None:
-        _insist_on_writing(comparison, folder)
+    if out_dir is not None:
+        _check_writable(comparison, out_dir)
     try:
-        with progress_bar("Comparing", len(wanted), shown=progress) as advance:
-            advance(len(wanted) - len(todo))
-            for key in todo:
+        with progress_bar("Comparing", len(requested), shown=progress) as advance:
+            advance(len(requested) - len(remaining))
+            for key in remaining:
                 if rows is None or key[2] != seed:
-                    seed, rows = key[2], contest.rows(key[2])
+                    seed, rows = key[2], setup.rows(key[2])
                 advance(0, f"{key[0]}, k = {key[1]}, seed {seed}")
-                cells.append(_run_cell(contest, key, *rows))
-                if folder is not None:
-                    comparison.save(folder / FILE)
+                runs.append(_run(setup, key, *rows))
+                if out_dir is not None:
+                    comparison.save(out_dir / FILE)
                 advance(1)
     except KeyboardInterrupt:
-        if not cells:
+        if not runs:
             raise
     return comparison
 
 
-def _insist_on_writing(comparison: Comparison, folder: Path) -> None:
-    """Before hours of work."""
+def _check_writable(comparison: Comparison, out_dir: Path) -> None:
+    """Save the comparison once before the first run, so that an error does not come hours later."""
     try:
-        comparison.save(folder / FILE)
+        comparison.save(out_dir / FILE)
     except OSError as error:
-        raise ValueError(f"out: cannot write to {folder} ({error.strerror})") from None
+        raise ValueError(f"out: cannot write to {out_dir} ({error.strerror})") from None
 
 
-def _run_cell(
-    contest: ComparisonSetup, key: tuple[str, int, int], train: SplitData, test: SplitData
+def _run(
+    setup: ComparisonSetup, key: tuple[str, int, int], train: SplitData, test: SplitData
 ) -> ComparisonRun:
+    """Select features on ``train`` and evaluate them on ``test``; ``key`` is (method, k, seed)."""
     method, k, seed = key
-    shared = contest.about_table | {"sample_weight": train.weights, "device": contest.settings["device"]}
+    shared = setup.table_options | {"sample_weight": train.weights, "device": setup.settings["device"]}
     features: list[str] = []
-    seconds, chosen = 0.0, None
+    seconds, selection = 0.0, None
     try:
         if method != ALL:
-            own = contest.options.get(method, {})
-            chosen = select(train.table, train.labels, k, method=method, seed=seed, **shared, **own)
-            features, seconds = chosen.features, chosen.seconds
+            options = setup.options.get(method, {})
+            selection = select(train.table, train.labels, k, method=method, seed=seed, **shared, **options)
+            features, seconds = selection.features, selection.seconds
         shared.pop("groups")
-        result = evaluate(train.table, train.labels, test.table, test.labels, chosen, seeds=[seed], **shared)
+        result = evaluate(
+            train.table, train.labels, test.table, test.labels, selection, seeds=[seed], **shared
+        )
     except Exception as error:  # whatever a method raises, the others are still worth running
         return ComparisonRun(method, k, seed, features, seconds=seconds, error=_one_line(error))
     metrics = {name: float(result[name][0]) for name in result}
-    known = {name: value if math.isfinite(value) else None for name, value in metrics.items()}
-    return ComparisonRun(method, k, seed, features, known, seconds)
+    defined = {name: value if math.isfinite(value) else None for name, value in metrics.items()}
+    return ComparisonRun(method, k, seed, features, defined, seconds)
 
 
 def _one_line(error: Exception) -> str:
+    """Type and message of an error in one line, at most 300 characters."""
     text = " ".join(str(error).split())
     return f"{type(error).__name__}: {text}"[:300] if text else type(error).__name__

@@ -1,4 +1,4 @@
-"""Comparison: what methods did on the same rows, in figures, words and pictures."""
+"""Comparison: the result of ``compare``, with its table, conclusion, chart and JSON file."""
 
 from __future__ import annotations
 
@@ -18,32 +18,36 @@ FORMAT = 2
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparison(ResultsTable):
-    """What ``compare`` found. ``cells`` has every run: features, test metrics, seconds or the error.
+    """The result of ``compare``.
 
-    ``settings`` says what was asked for and ``environment`` where it ran.
+    Attributes
+    ----------
+    cells : one ComparisonRun per method, k and seed, with features, test metrics and seconds, or the error.
+    settings : the arguments of ``compare`` with defaults resolved, and the size and hash of the data.
+    environment : versions of libraries, and the device.
     """
 
     environment: dict[str, str]
 
     def by(self, metric: str) -> Comparison:
-        """The same comparison, shown in another metric."""
+        """The same comparison with another metric in tables, charts and conclusions."""
         if metric not in self.metrics:
             raise ValueError(f"metric: unknown {metric!r}; use one of {', '.join(self.metrics)}")
         return replace(self, settings=self.settings | {"metric": metric})
 
     def conclusion(self) -> str:
-        """What can be said, a line for each k."""
+        """The conclusion in words, one line per k."""
         return conclusion.conclude(self)
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw the metric against k, a line a method, with standard deviations; returns the axes.
+        """Plot the metric against k, one line per method, with standard deviations; return the axes.
 
-        For one k, a row a method. matplotlib comes with the extra ``plot``.
+        With only one k there is one row per method. matplotlib is part of the extra ``plot``.
         """
         return chart.draw(self, ax)
 
     def to_svg(self) -> str:
-        """The same chart as the text of an SVG file."""
+        """The chart as SVG text."""
         return chart.to_svg(self)
 
     def to_markdown(self) -> str:
@@ -59,29 +63,29 @@ class Comparison(ResultsTable):
         return pd.DataFrame(self.table())
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write as JSON, whole or not at all."""
+        """Write a JSON file atomically."""
         write_atomically(Path(path), json.dumps(self.to_dict(), indent=1, allow_nan=False) + "\n")
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Comparison:
-        """Read what ``save`` wrote."""
+        """Read a file written by ``save``."""
         try:
             raw = json.loads(Path(path).read_text(encoding="utf-8"))
             if raw["format"] != FORMAT:
                 raise ValueError(f"format {raw['format']}")
-            made = cls([read_run(cell) for cell in raw["cells"]], raw["settings"], raw["environment"])
-            made.to_markdown()
+            comparison = cls([read_run(run) for run in raw["cells"]], raw["settings"], raw["environment"])
+            comparison.to_markdown()  # raises if settings are missing or damaged
         except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
             raise ValueError(f"{path}: not a saved comparison ({error})") from None
-        return made
+        return comparison
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain lists, numbers and strings."""
+        """The comparison as dicts, lists, numbers and strings, ready for JSON."""
         return {
             "format": FORMAT,
             "settings": self.settings,
             "environment": self.environment,
-            "cells": [cell.to_dict() for cell in self.cells],
+            "cells": [run.to_dict() for run in self.cells],
         }
 
     def __repr__(self) -> str:

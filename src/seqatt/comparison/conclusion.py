@@ -1,4 +1,4 @@
-"""What a standings allows to be said, and no more."""
+"""The conclusion of a comparison in words, limited to what its statistics support."""
 
 from __future__ import annotations
 
@@ -9,91 +9,92 @@ from seqatt.comparison.results_table import ResultsTable
 from seqatt.comparison.runs import ALL
 from seqatt.comparison.statistics import LOWER_IS_BETTER
 
-WORDS = {"auc": "AUC", "r2": "R²", "rmse": "RMSE", "log_loss": "log loss"}
+METRIC_NAMES = {"auc": "AUC", "r2": "R²", "rmse": "RMSE", "log_loss": "log loss"}
 
 
-def conclude(standings: ResultsTable) -> str:
-    """A line for each k, and one for all features where they were asked for."""
-    lines = [_at(standings, k) for k in standings.k]
-    return "\n".join(line for line in [*lines, _beside_all(standings)] if line)
+def conclude(results: ResultsTable) -> str:
+    """One line per k, and one for all features if they were compared."""
+    lines = [_conclude_k(results, k) for k in results.k]
+    return "\n".join(line for line in [*lines, _conclude_all_features(results)] if line)
 
 
-def name(metric: str) -> str:
-    """A metric, in words."""
-    return WORDS.get(metric, metric)
+def metric_name(metric: str) -> str:
+    """The name of a metric for display."""
+    return METRIC_NAMES.get(metric, metric)
 
 
-def figure(value: float, metric: str) -> str:
-    """Three decimals; four digits for what has the target's units."""
+def format_score(value: float, metric: str) -> str:
+    """Three decimals; four significant digits for metrics in units of the target."""
     return f"{value:,.4g}" if metric == "rmse" else f"{value:.3f}"
 
 
-def _at(standings: ResultsTable, k: int) -> str:
-    best, metric = standings.best(k), standings.metric
+def _conclude_k(results: ResultsTable, k: int) -> str:
+    best, metric = results.best(k), results.metric
     if best is None:
-        done = any(cell.error is None for cell in standings.cells if cell.k == k and cell.method != ALL)
-        why = f"{name(metric)} is undefined in every run" if done else "no method got to a result"
-        return f"k = {k}: {why}."
-    mean = next(r["mean"] for r in standings.table() if (r["method"], r["k"]) == (best, k))
-    score = f"({name(metric)} {figure(mean, metric)})"
-    others = standings.differences(k)
+        any_done = any(run.error is None for run in results.cells if run.k == k and run.method != ALL)
+        reason = (
+            f"{metric_name(metric)} is undefined in every run" if any_done else "no method got to a result"
+        )
+        return f"k = {k}: {reason}."
+    mean = next(r["mean"] for r in results.table() if (r["method"], r["k"]) == (best, k))
+    score = f"({metric_name(metric)} {format_score(mean, metric)})"
+    others = results.differences(k)
     known = [d for d in others if d["within_sd"] is not None]
     if not others:
         return f"k = {k}: {best} {score}, with nothing to compare it with."
     if not known:
         level = [d["method"] for d in others if d["ahead"] == 0]
-        first = f"{_listed([best, *level])} are level" if level else f"{best} comes first"
+        first = f"{_join_names([best, *level])} are level" if level else f"{best} comes first"
         return f"k = {k}: {first} {score}, but one run cannot tell; use more seeds."
     near = [d["method"] for d in known if d["near"]]
     behind = [d for d in known if not d["near"]]
     unsure = [d for d in behind if not d["clear"]]
     if not near and not unsure:
-        text = f"k = {k}: {best} is best {score}, {_ahead(behind[0], metric)}."
+        text = f"k = {k}: {best} is best {score}, {_margin(behind[0], metric)}."
     elif not near:
-        text = f"k = {k}: {best} has the best mean {score}, {_ahead(unsure[0], metric)}; "
+        text = f"k = {k}: {best} has the best mean {score}, {_margin(unsure[0], metric)}; "
         unknown = "the spread is unknown, so chance is not ruled out"
         chance = f"chance can do that in {unsure[0]['runs']} runs"
         text += f"{chance if unsure[0]['sd'] else unknown}."
     else:
         text = f"k = {k}: {best} has the best mean {score}; "
-        text += f"{_listed(near)} {_are(near)} within one standard deviation of it."
+        text += (
+            f"{_join_names(near)} {'is' if len(near) == 1 else 'are'} within one standard deviation of it."
+        )
         if behind:
-            apart = figure(behind[0]["ahead"], metric)
-            text += f" Of the rest {behind[0]['method']} is nearest, {apart} behind."
+            difference = format_score(behind[0]["ahead"], metric)
+            text += f" Of the rest {behind[0]['method']} is nearest, {difference} behind."
     if best == "random" or "random" in near:
-        how = "first" if best == "random" else "that near"
-        text += f" With random features {how}, it is not shown that choosing helps."
+        rank = "first" if best == "random" else "that near"
+        text += f" With random features {rank}, it is not shown that choosing helps."
     return text
 
 
-def _ahead(behind: dict[str, Any], metric: str) -> str:
-    apart, wins = figure(behind["ahead"], metric), f"better in {behind['wins']} of {behind['runs']} runs"
-    text = f"ahead of {behind['method']} by {apart}: {wins}"
-    if not behind["sd"]:
+def _margin(other: dict[str, Any], metric: str) -> str:
+    """By how much the best method is ahead of another one."""
+    wins = f"better in {other['wins']} of {other['runs']} runs"
+    text = f"ahead of {other['method']} by {format_score(other['ahead'], metric)}: {wins}"
+    if not other["sd"]:
         return f"{text}, always by the same"
-    return f"{text}, {behind['ahead'] / behind['sd']:.1f} standard deviations of the difference"
+    return f"{text}, {other['ahead'] / other['sd']:.1f} standard deviations of the difference"
 
 
-def _beside_all(standings: ResultsTable) -> str:
-    whole = next((r for r in standings.table() if r["method"] == ALL), None)
-    if whole is None or whole["mean"] is None:
+def _conclude_all_features(results: ResultsTable) -> str:
+    all_row = next((r for r in results.table() if r["method"] == ALL), None)
+    if all_row is None or all_row["mean"] is None:
         return ""
-    metric, most = standings.metric, standings.k[-1]
-    text = f"All {whole['k']} features: {name(metric)} {figure(whole['mean'], metric)}"
-    best = standings.best(most)
+    metric, k = results.metric, results.k[-1]
+    text = f"All {all_row['k']} features: {metric_name(metric)} {format_score(all_row['mean'], metric)}"
+    best = results.best(k)
     if best is None:
         return f"{text}."
-    mean = next(r["mean"] for r in standings.table() if (r["method"], r["k"]) == (best, most))
-    better = (whole["mean"] - mean) * (-1 if metric in LOWER_IS_BETTER else 1)
-    apart = figure(abs(better), metric)
-    if float(apart.replace(",", "")) == 0:
-        return f"{text}, no better and no worse than the best choice of {most}."
-    return f"{text}, {apart} {'better' if better > 0 else 'worse'} than the best choice of {most}."
+    mean = next(r["mean"] for r in results.table() if (r["method"], r["k"]) == (best, k))
+    better = (all_row["mean"] - mean) * (-1 if metric in LOWER_IS_BETTER else 1)
+    difference = format_score(abs(better), metric)
+    if float(difference.replace(",", "")) == 0:
+        return f"{text}, no better and no worse than the best choice of {k}."
+    return f"{text}, {difference} {'better' if better > 0 else 'worse'} than the best choice of {k}."
 
 
-def _listed(names: Sequence[str]) -> str:
+def _join_names(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-
-
-def _are(names: Sequence[str]) -> str:
-    return "is" if len(names) == 1 else "are"

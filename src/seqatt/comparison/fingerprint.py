@@ -1,4 +1,4 @@
-"""A short name for data: the same for the same values, another for any other."""
+"""A hash of tables and arrays, to recognise whether two comparisons use the same data."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import numpy as np
 from seqatt.data.tables.containers import InputTable
 
 
-def fingerprint(*parts: Any) -> str:
-    """Of tables and arrays, in order."""
+def fingerprint(*items: Any) -> str:
+    """The BLAKE2b hash (128 bits, hexadecimal) of tables and arrays, in order; None is allowed."""
     digest = hashlib.blake2b(digest_size=16)
-    for part in parts:
-        if isinstance(part, InputTable):
-            _add_table(digest, part)
-        elif part is not None:
-            _add_array(digest, np.asarray(part))
+    for item in items:
+        if isinstance(item, InputTable):
+            _add_table(digest, item)
+        elif item is not None:
+            _add_array(digest, np.asarray(item))
         digest.update(b"|")
     return digest.hexdigest()
 
@@ -30,9 +30,9 @@ def _add_table(digest: Any, table: InputTable) -> None:
     elif isinstance(table.data, np.ndarray):
         _add_array(digest, table.data)
     else:
-        for position, kind in enumerate(table.kinds):
+        for column, kind in enumerate(table.kinds):
             numeric = kind != "categorical"
-            _add_array(digest, table.numbers([position]) if numeric else table.labels(position))
+            _add_array(digest, table.numbers([column]) if numeric else table.labels(column))
 
 
 def _add_array(digest: Any, array: np.ndarray[Any, Any]) -> None:

@@ -1,4 +1,4 @@
-"""A standings as text, Markdown and HTML. Nothing is computed here but the spelling of figures."""
+"""A results table as text, Markdown and HTML. This module formats values and computes no statistics."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from seqatt.comparison.conclusion import conclude, figure, name
+from seqatt.comparison.conclusion import conclude, format_score, metric_name
 from seqatt.comparison.results_table import ResultsTable
 from seqatt.comparison.statistics import LOWER_IS_BETTER
 
-NOTHING = "–"
+NO_VALUE = "–"
 
 
 @dataclass(frozen=True)
 class FormattedRow:
-    """A row as people read it; ``best`` has the best mean of its k."""
+    """A row of formatted values; ``best`` says that it has the best mean of its k."""
 
     k: int
     method: str
@@ -30,140 +30,141 @@ class FormattedRow:
         return str(self.k), self.method, self.score, self.behind, self.seconds, self.stability
 
 
-def headings(standings: ResultsTable) -> tuple[str, ...]:
-    return "k", "method", name(standings.metric), "behind", "seconds", "stability"
+def headings(results: ResultsTable) -> tuple[str, ...]:
+    return "k", "method", metric_name(results.metric), "behind", "seconds", "stability"
 
 
-def lines(standings: ResultsTable) -> list[list[FormattedRow]]:
-    """The rows of each k, best first, those that failed last."""
-    sign = 1 if standings.metric in LOWER_IS_BETTER else -1
-    sections: dict[int, list[dict[str, Any]]] = {}
-    for row in standings.table():
-        own = row["method"] == "all" and row["k"] in standings.k
-        sections.setdefault(-1 if own else row["k"], []).append(row)
-    for rows in sections.values():
+def sections(results: ResultsTable) -> list[list[FormattedRow]]:
+    """One list of rows per k, the best first and those without a score last; all features come last."""
+    sign = 1 if results.metric in LOWER_IS_BETTER else -1
+    by_k: dict[int, list[dict[str, Any]]] = {}
+    for row in results.table():
+        separate = row["method"] == "all" and row["k"] in results.k  # a section of its own, not that of k
+        by_k.setdefault(-1 if separate else row["k"], []).append(row)
+    for rows in by_k.values():
         rows.sort(key=lambda row: (row["mean"] is None, sign * (row["mean"] or 0)))
-    return [[_line(standings, row) for row in rows] for rows in sections.values()]
+    return [[_format_row(results, row) for row in rows] for rows in by_k.values()]
 
 
-def title(standings: ResultsTable) -> str:
-    settings = standings.settings
+def title(results: ResultsTable) -> str:
+    settings = results.settings
     return f"{settings['task']}, {settings['rows']:,} rows, {settings['features']:,} features"
 
 
-def notes(standings: ResultsTable) -> list[str]:
-    """What the columns mean, and what else there is to know."""
-    settings = standings.settings
+def notes(results: ResultsTable) -> list[str]:
+    """Explanations of the columns, followed by the failures."""
+    settings = results.settings
     seeds = len(settings["seeds"])
-    metric, better = standings.metric, " (lower is better)" if standings.metric in LOWER_IS_BETTER else ""
-    over = _tests(settings, seeds)
-    said = [f"{name(metric)}{better}: a network's with the chosen features, mean ± sd over {over}"]
+    metric, better = results.metric, " (lower is better)" if results.metric in LOWER_IS_BETTER else ""
+    splits = _describe_splits(settings, seeds)
+    lines = [f"{metric_name(metric)}{better}: a network's with the chosen features, mean ± sd over {splits}"]
     if seeds > 1:
-        said.append(
+        lines.append(
             "behind: mean difference to the best, split by split; ≈ within one sd of that, and not clear"
         )
-    said.append("seconds: of a selection; a method's first in a process also loads what it needs")
-    said.append("stability: overlap (Jaccard) of the sets that two seeds choose")
-    return said + failures(standings)
+    lines.append("seconds: of a selection; a method's first in a process also loads what it needs")
+    lines.append("stability: overlap (Jaccard) of the sets that two seeds choose")
+    return lines + failures(results)
 
 
-def failures(standings: ResultsTable) -> list[str]:
-    """What failed and why, what is undefined and what is missing."""
-    said: list[str] = []
+def failures(results: ResultsTable) -> list[str]:
+    """Failed runs with their errors, undefined metrics and missing runs."""
+    lines: list[str] = []
     failed: dict[tuple[str, str], list[str]] = {}
-    for row in standings.table():
+    for row in results.table():
         if row["error"]:
             failed.setdefault((row["method"], row["error"]), []).append(str(row["k"]))
-    said += [f"{method} failed at k = {', '.join(ks)}: {error}" for (method, error), ks in failed.items()]
-    metric = standings.metric
-    seeds = sorted({c.seed for c in standings.cells if c.error is None and c.metrics.get(metric) is None})
+    lines += [f"{method} failed at k = {', '.join(ks)}: {error}" for (method, error), ks in failed.items()]
+    metric = results.metric
+    runs = results.cells
+    seeds = sorted({run.seed for run in runs if run.error is None and run.metrics.get(metric) is None})
     if seeds:
-        why = " (one class only)" if metric == "auc" else ""
-        said.append(f"{name(metric)} is undefined on test rows of seed {', '.join(map(str, seeds))}{why}")
-    if standings.missing:
-        made = len(standings.cells)
-        said.append(f"interrupted: {made} of {made + standings.missing} runs were made")
-    return said
+        reason = " (one class only)" if metric == "auc" else ""
+        listed = ", ".join(map(str, seeds))
+        lines.append(f"{metric_name(metric)} is undefined on test rows of seed {listed}{reason}")
+    if results.missing:
+        lines.append(f"interrupted: {len(runs)} of {len(runs) + results.missing} runs were made")
+    return lines
 
 
-def to_text(standings: ResultsTable) -> str:
-    rows = [line.texts for section in lines(standings) for line in section]
-    widths = [max(map(len, column)) for column in zip(headings(standings), *rows, strict=True)]
-    shown = [
+def to_text(results: ResultsTable) -> str:
+    rows = [row.texts for section in sections(results) for row in section]
+    widths = [max(map(len, column)) for column in zip(headings(results), *rows, strict=True)]
+    aligned = [
         "  ".join(
-            text.ljust(width) if place in (1, 2) else text.rjust(width)
-            for place, (text, width) in enumerate(zip(row, widths, strict=True))
+            text.ljust(width) if i in (1, 2) else text.rjust(width)
+            for i, (text, width) in enumerate(zip(row, widths, strict=True))
         ).rstrip()
-        for row in [headings(standings), *rows]
+        for row in [headings(results), *rows]
     ]
-    said = [*failures(standings), conclude(standings)]
-    return "\n".join([f"Comparison({title(standings)})", *shown, "", *said])
+    return "\n".join([f"Comparison({title(results)})", *aligned, "", *failures(results), conclude(results)])
 
 
-def to_markdown(standings: ResultsTable) -> str:
-    made = [["---:", "---", "---", "---:", "---:", "---:"]]
-    for section in lines(standings):
-        for line in section:
-            texts = [text.replace("|", "\\|") for text in line.texts]
-            made.append(
-                [f"**{text}**" if line.best and i in (1, 2) else text for i, text in enumerate(texts)]
+def to_markdown(results: ResultsTable) -> str:
+    lines = [["---:", "---", "---", "---:", "---:", "---:"]]
+    for section in sections(results):
+        for row in section:
+            texts = [text.replace("|", "\\|") for text in row.texts]
+            lines.append(
+                [f"**{text}**" if row.best and i in (1, 2) else text for i, text in enumerate(texts)]
             )
-    table = "\n".join(f"| {' | '.join(row)} |" for row in [headings(standings), *made])
-    listed = "\n".join(f"- {note}" for note in notes(standings))
-    said = "\n\n".join(conclude(standings).split("\n"))
-    return f"## Comparison: {title(standings)}\n\n{said}\n\n{table}\n\n{listed}\n"
+    table = "\n".join(f"| {' | '.join(line)} |" for line in [headings(results), *lines])
+    bullets = "\n".join(f"- {note}" for note in notes(results))
+    conclusion = "\n\n".join(conclude(results).split("\n"))
+    return f"## Comparison: {title(results)}\n\n{conclusion}\n\n{table}\n\n{bullets}\n"
 
 
-def to_html(standings: ResultsTable) -> str:
-    head = "".join(f"<th>{escape(text)}</th>" for text in headings(standings))
+def to_html(results: ResultsTable) -> str:
+    head = "".join(f"<th>{escape(text)}</th>" for text in headings(results))
     body = ""
-    for section in lines(standings):
-        for line in section:
-            style = ' style="font-weight:bold"' if line.best else ""
-            body += f"<tr{style}>" + "".join(f"<td>{escape(text)}</td>" for text in line.texts) + "</tr>"
-    said = "<br>".join(escape(line) for line in conclude(standings).split("\n"))
-    small = "<br>".join(escape(note) for note in notes(standings))
+    for section in sections(results):
+        for row in section:
+            style = ' style="font-weight:bold"' if row.best else ""
+            body += f"<tr{style}>" + "".join(f"<td>{escape(text)}</td>" for text in row.texts) + "</tr>"
+    conclusion = "<br>".join(escape(line) for line in conclude(results).split("\n"))
+    small = "<br>".join(escape(note) for note in notes(results))
     return (
-        f"<p>Comparison: {escape(title(standings))}</p><p>{said}</p>"
+        f"<p>Comparison: {escape(title(results))}</p><p>{conclusion}</p>"
         f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><p><small>{small}</small></p>"
     )
 
 
-def _line(standings: ResultsTable, row: dict[str, Any]) -> FormattedRow:
-    k, method, metric = row["k"], row["method"], standings.metric
-    judged = method != "all"
-    best = judged and standings.best(k) == method
-    apart = next((d for d in standings.differences(k) if d["method"] == method), None) if judged else None
-    behind = "best" if best else NOTHING
-    if apart is not None:
-        behind = ("≈ " if apart["near"] else "") + figure(apart["ahead"], metric)
-    seconds = NOTHING if row["seconds"] is None else _seconds(row["seconds"])
-    stability = NOTHING if row["stability"] is None else f"{row['stability']:.2f}"
-    return FormattedRow(k, method, _score(standings, row), behind, seconds, stability, best)
+def _format_row(results: ResultsTable, row: dict[str, Any]) -> FormattedRow:
+    k, method, metric = row["k"], row["method"], results.metric
+    ranked = method != "all"
+    best = ranked and results.best(k) == method
+    difference = next((d for d in results.differences(k) if d["method"] == method), None) if ranked else None
+    behind = "best" if best else NO_VALUE
+    if difference is not None:
+        behind = ("≈ " if difference["near"] else "") + format_score(difference["ahead"], metric)
+    seconds = NO_VALUE if row["seconds"] is None else _format_seconds(row["seconds"])
+    stability = NO_VALUE if row["stability"] is None else f"{row['stability']:.2f}"
+    return FormattedRow(k, method, _format_mean(results, row), behind, seconds, stability, best)
 
 
-def _score(standings: ResultsTable, row: dict[str, Any]) -> str:
+def _format_mean(results: ResultsTable, row: dict[str, Any]) -> str:
     if row["mean"] is None:
-        return "failed" if row["error"] else "undefined" if row["runs"] else NOTHING
-    text = figure(row["mean"], row["metric"])
+        return "failed" if row["error"] else "undefined" if row["runs"] else NO_VALUE
+    text = format_score(row["mean"], row["metric"])
     if row["sd"] is not None:
-        text += f" ± {figure(row['sd'], row['metric'])}"
-    asked = len(standings.settings["seeds"])
-    return text if row["runs"] == asked else f"{text} ({row['runs']} of {asked})"
+        text += f" ± {format_score(row['sd'], row['metric'])}"
+    n_seeds = len(results.settings["seeds"])
+    return text if row["runs"] == n_seeds else f"{text} ({row['runs']} of {n_seeds})"
 
 
-def _seconds(value: float) -> str:
+def _format_seconds(value: float) -> str:
     return f"{value:.2f}" if value < 10 else f"{value:.1f}" if value < 100 else f"{value:,.0f}"
 
 
-def _tests(settings: dict[str, Any], seeds: int) -> str:
+def _describe_splits(settings: dict[str, Any], seeds: int) -> str:
+    """What mean and standard deviation are taken over."""
     test, splits = settings["test"], settings["split_rows"]
     if seeds == 1:
         return "one run"
     if "rows" in test:
         return f"{seeds} seeds, on your {test['rows']:,} test rows"
-    tested = sum(held / (train + held) for train, held in splits) / len(splits)
-    rows = round(sum(held for _, held in splits) / len(splits))
-    part = f"{tested:.0%}" if isinstance(test["size"], float) else f"{rows:,}"
-    how = ", whole groups" if test["grouped"] else ", stratified" if test["stratified"] else ""
-    return f"{seeds} splits (tested on {part} of the rows{how})"
+    share = sum(n_test / (n_train + n_test) for n_train, n_test in splits) / len(splits)
+    rows = round(sum(n_test for _, n_test in splits) / len(splits))
+    size = f"{share:.0%}" if isinstance(test["size"], float) else f"{rows:,}"
+    kind = ", whole groups" if test["grouped"] else ", stratified" if test["stratified"] else ""
+    return f"{seeds} splits (tested on {size} of the rows{kind})"

@@ -1,19 +1,20 @@
-"""What one method did with one k and one seed: the unit that is run, written down and never run twice."""
+"""One run of a comparison: one method with one k and one seed. Runs are saved and never repeated."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-ALL = "all"  # no method: every feature, to see what choosing costs
+ALL = "all"  # not a method: all features, as a reference
 
 
 @dataclass(frozen=True)
 class ComparisonRun:
-    """The features chosen, test metrics by name (None where undefined), and the error in one line, if any.
+    """The result of one run.
 
-    ``seconds`` are the selection's, without reading the table and without judging. A cell
-    whose judging failed has features and no metrics.
+    ``metrics`` are test metrics by name, None if undefined. ``seconds`` is the time of the selection, without
+    reading the table and without the evaluation. ``error`` is one line, None if there was no error; a run
+    whose evaluation failed has features and no metrics.
     """
 
     method: str
@@ -33,19 +34,27 @@ class ComparisonRun:
 
 
 def read_run(raw: Any) -> ComparisonRun:
-    """A cell from JSON, every part of it checked."""
-    cell = ComparisonRun(**raw)
-    metrics = [value for value in cell.metrics.values() if value is not None]
-    whole = [type(cell.k), type(cell.seed)] == [int, int]
-    text = all(isinstance(v, str) for v in (cell.method, *cell.features, *cell.metrics, cell.error or ""))
-    numbers = all(isinstance(v, int | float) for v in (cell.seconds, *metrics))
-    if not (whole and text and numbers and isinstance(cell.features, list)):
-        raise ValueError(f"a cell of {cell.method!r} is damaged")
-    return cell
+    """A run from JSON, with the type of every field checked."""
+    run = ComparisonRun(**raw)
+    metrics = [value for value in run.metrics.values() if value is not None]
+    integers = [type(run.k), type(run.seed)] == [int, int]
+    strings = all(isinstance(v, str) for v in (run.method, *run.features, *run.metrics, run.error or ""))
+    numbers = all(isinstance(v, int | float) for v in (run.seconds, *metrics))
+    if not (integers and strings and numbers and isinstance(run.features, list)):
+        raise ValueError(f"a run of {run.method!r} has a field of the wrong type")
+    return run
 
 
-def run_keys(methods: list[str], ks: list[int], seeds: list[int], every: int) -> list[tuple[str, int, int]]:
-    """What is to be run. Seeds go first: stopped early, all methods have seen the same rows."""
+def run_keys(
+    methods: list[str], ks: list[int], seeds: list[int], features: int
+) -> list[tuple[str, int, int]]:
+    """(method, k, seed) of all runs; ``features`` is the k of ``ALL``.
+
+    The outer loop is over seeds, so that an interrupted comparison has the same splits for all methods.
+    """
     return [
-        (method, k, seed) for seed in seeds for method in methods for k in ([every] if method == ALL else ks)
+        (method, k, seed)
+        for seed in seeds
+        for method in methods
+        for k in ([features] if method == ALL else ks)
     ]

@@ -1,4 +1,4 @@
-"""What is to be compared, on which rows: all of it checked before any work."""
+"""The setup of a comparison: arguments checked, defaults resolved and rows split, before any run."""
 
 from __future__ import annotations
 
@@ -10,53 +10,60 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from seqatt.api.select import plain, record_table
 from seqatt.comparison.arguments import (
     check_distinct_seeds,
     check_ks,
     check_methods,
     check_options,
-    usual_methods,
+    default_methods,
 )
 from seqatt.comparison.fingerprint import fingerprint
 from seqatt.comparison.splits import Rows, check_test_size, hold_out
 from seqatt.comparison.statistics import METRICS
 from seqatt.data.tables.containers import InputTable, check_same_columns, read_input_table
+from seqatt.data.tables.options import TableOptions
 from seqatt.data.tables.table_data import TableData, read_table_data
 from seqatt.data.tables.target import target_array
-from seqatt.training.loop import resolve_device
-from seqatt.training.options import one_of
+from seqatt.options import to_json
+from seqatt.training.backend.device import resolve_device
+from seqatt.validation import choice
 from seqatt.version import __version__
 
 
 @dataclass(frozen=True)
 class SplitData:
-    """A table and its target, or some rows of both."""
+    """A table, its target and its sample weights, or some rows of them."""
 
     table: InputTable
     labels: NDArray[Any]
     weights: NDArray[np.float64] | None = None
 
     def take(self, rows: Rows) -> SplitData:
+        """These rows, in their original order."""
         mask = np.zeros(self.table.rows, dtype=bool)
         mask[rows] = True
         weights = None if self.weights is None else self.weights[mask]
-        return SplitData(self.table.keep_rows(mask), self.labels[mask], weights)
+        return SplitData(self.table.select_rows(mask), self.labels[mask], weights)
 
 
 @dataclass(frozen=True)
 class ComparisonSetup:
-    """Methods, numbers of features and seeds to go through, and the rows for each seed."""
+    """The data, the splits and the settings of a comparison.
+
+    ``test`` are test rows supplied by the user; ``splits`` maps each seed to training and test rows if there
+    are none. ``options`` are those of each method, ``table_options`` those of all methods, and ``settings``
+    is saved with the results.
+    """
 
     data: SplitData
     test: SplitData | None
     splits: dict[int, tuple[Rows, Rows]]
     options: dict[str, dict[str, Any]]
-    about_table: dict[str, Any]
+    table_options: dict[str, Any]
     settings: dict[str, Any]
 
     def rows(self, seed: int) -> tuple[SplitData, SplitData]:
-        """What is learnt from, and what is tested on."""
+        """Training and test data of a seed."""
         if self.test is not None:
             return self.data, self.test
         train, test = self.splits[seed]
@@ -77,60 +84,60 @@ def prepare(
     split_groups: Any,
     metric: str | None,
     device: str,
-    about_table: dict[str, Any],
+    table_options: dict[str, Any],
 ) -> ComparisonSetup:
-    """Everything a user can get wrong is an error here."""
-    asked = None if methods is None else check_methods(methods)
+    """Check all arguments of ``compare``; invalid ones raise here, before any run."""
+    requested = None if methods is None else check_methods(methods)
     seeds = check_distinct_seeds(seeds)
-    picked = str(resolve_device(device))
+    device = str(resolve_device(device))
     table, labels = read_input_table(X, "X"), target_array(y, "y")
-    whole = read_table_data(table, labels, **about_table)
-    names = usual_methods(whole) if asked is None else asked
-    own = check_options(options, names)
-    ks = check_ks(k, whole.features)
-    task = whole.target.task
-    one_of("metric", metric or METRICS[task][0], list(METRICS[task]))
-    weights = about_table.pop("sample_weight", None)
+    full_data = read_table_data(table, labels, **table_options)
+    names = default_methods(full_data) if requested is None else requested
+    checked_options = check_options(options, names)
+    ks = check_ks(k, full_data.features)
+    task = full_data.target.task
+    choice(list(METRICS[task]))("metric", metric or METRICS[task][0])
+    weights = table_options.pop("sample_weight", None)
     data = SplitData(table, labels, None if weights is None else np.asarray(weights, dtype=np.float64))
-    apart = _check_groups(split_groups, table.rows)
-    if (
-        data.weights is not None and not data.weights.all()
-    ):  # rows of no weight are no rows, here as in select
+    group_of = _check_groups(split_groups, table.rows)
+    if data.weights is not None and not data.weights.all():  # as in select, rows of weight 0 are left out
         used = np.flatnonzero(data.weights)
-        data, apart = data.take(used), None if apart is None else apart[used]
-    kept_aside = _check_test(test, whole, table, apart)
+        data, group_of = data.take(used), None if group_of is None else group_of[used]
+    test_data = _check_test(test, full_data, table, group_of)
     splits: dict[int, tuple[Rows, Rows]] = {}
-    if kept_aside is None:
-        splits, how = _draw(data, task, test_size, stratify, apart, seeds)
-        held: tuple[Any, ...] = ()
+    test_arrays: tuple[Any, ...] = ()
+    if test_data is None:
+        splits, test_settings = _draw_splits(data, task, test_size, stratify, group_of, seeds)
     else:
-        how, held = {"rows": kept_aside.table.rows}, (kept_aside.table, kept_aside.labels)
+        test_settings = {"rows": test_data.table.rows}
+        test_arrays = (test_data.table, test_data.labels)
     settings = {
         "methods": names,
         "k": ks,
         "seeds": seeds,
-        "options": own,
+        "options": checked_options,
         "metric": metric or METRICS[task][0],
         "task": task,
         "rows": data.table.rows,
-        "features": whole.features,
-        "test": how,
+        "features": full_data.features,
+        "test": test_settings,
         "split_rows": [[len(train), len(test)] for train, test in splits.values()],
-        "table": record_table(about_table | {"sample_weight": weights}),
-        "device": picked,
+        "table": TableOptions(**table_options | {"sample_weight": weights}).to_settings(),
+        "device": device,
         "seqatt": __version__,
-        "data": fingerprint(table, labels, weights, apart, *held),
+        "data": fingerprint(table, labels, weights, group_of, *test_arrays),
     }
-    recorded = json.loads(json.dumps(plain(settings), default=_name_code))
-    return ComparisonSetup(data, kept_aside, splits, own, about_table | {"task": task}, recorded)
+    recorded = json.loads(json.dumps(to_json(settings), default=_describe_code))
+    return ComparisonSetup(data, test_data, splits, checked_options, table_options | {"task": task}, recorded)
 
 
-def _name_code(value: Any) -> dict[str, str]:
-    """Modules and functions cannot be written down; their names can."""
+def _describe_code(value: Any) -> dict[str, str]:
+    """The name of a module or function, which JSON cannot represent."""
     return {"code": getattr(value, "__qualname__", type(value).__qualname__)}
 
 
 def _check_groups(split_groups: Any, rows: int) -> NDArray[np.intp] | None:
+    """The number of each row's group, (rows,)."""
     if split_groups is None:
         return None
     values = target_array(split_groups, "split_groups")
@@ -139,36 +146,46 @@ def _check_groups(split_groups: Any, rows: int) -> NDArray[np.intp] | None:
     return np.unique(values.astype(str), return_inverse=True)[1]
 
 
-def _check_test(test: tuple[Any, Any], whole: TableData, table: InputTable, apart: Any) -> SplitData | None:
+def _check_test(
+    test: tuple[Any, Any], full_data: TableData, table: InputTable, group_of: Any
+) -> SplitData | None:
+    """The user's test rows; raise unless they can be encoded like the training rows."""
     X_test, y_test = test
     if X_test is None and y_test is None:
         return None
     if X_test is None or y_test is None:
-        raise ValueError("X_test and y_test: give both or neither")
-    if apart is not None:
-        raise ValueError("split_groups: nothing is split where X_test and y_test are given; leave it out")
-    given, labels = read_input_table(X_test, "X_test"), target_array(y_test, "y_test")
-    check_same_columns(table, given, ("X", "X_test"))
-    if given.rows != len(labels):
-        raise ValueError(f"X_test has {given.rows} rows and y_test has {len(labels)}")
-    whole.target.encode(labels, "y_test")
-    whole.encode(given, "X_test")
-    return SplitData(given, labels)
+        raise ValueError("X_test and y_test: pass both or neither")
+    if group_of is not None:
+        raise ValueError(
+            "split_groups: not used with X_test and y_test, because no rows are split; leave it out"
+        )
+    test_table, labels = read_input_table(X_test, "X_test"), target_array(y_test, "y_test")
+    check_same_columns(table, test_table, ("X", "X_test"))
+    if test_table.rows != len(labels):
+        raise ValueError(
+            f"X_test has {test_table.rows} rows and y_test has {len(labels)}: they must have the same length"
+        )
+    full_data.target.encode(labels, "y_test")
+    full_data.encode(test_table, "X_test")
+    return SplitData(test_table, labels)
 
 
-def _draw(
-    data: SplitData, task: str, test_size: Any, stratify: bool | None, apart: Any, seeds: list[int]
+def _draw_splits(
+    data: SplitData, task: str, test_size: Any, stratify: bool | None, group_of: Any, seeds: list[int]
 ) -> tuple[dict[int, tuple[Rows, Rows]], dict[str, Any]]:
-    labelled = task in ("binary", "multiclass")
-    if stratify and not labelled:
-        raise ValueError(f"stratify: needs a target of classes, this one is {task}")
-    if stratify and apart is not None:
-        raise ValueError("stratify: rows that stay together (split_groups) cannot also be stratified")
+    """Training and test rows per seed, and how they were drawn, for the settings."""
+    has_classes = task in ("binary", "multiclass")
+    if stratify and not has_classes:
+        raise ValueError(f"stratify: needs a binary or multiclass target, this one is {task}; leave it out")
+    if stratify and group_of is not None:
+        raise ValueError("stratify: cannot be combined with split_groups; leave one of them out")
     check_test_size(test_size, data.table.rows)
-    evenly = labelled and apart is None and stratify is not False
-    codes = np.unique(data.labels, return_inverse=True)[1] if labelled else None
+    stratified = has_classes and group_of is None and stratify is not False
+    classes = np.unique(data.labels, return_inverse=True)[1] if has_classes else None
     splits = {
-        seed: hold_out(data.table.rows, test_size, seed, classes=codes, stratify=evenly, groups=apart)
+        seed: hold_out(
+            data.table.rows, test_size, seed, classes=classes, stratify=stratified, groups=group_of
+        )
         for seed in seeds
     }
-    return splits, {"size": test_size, "stratified": evenly, "grouped": apart is not None}
+    return splits, {"size": test_size, "stratified": stratified, "grouped": group_of is not None}

@@ -1,4 +1,4 @@
-"""The statistics of a comparison, from its cells alone."""
+"""The statistics of a comparison, computed from its runs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from scipy import stats
 from seqatt.comparison.runs import ALL, ComparisonRun
 
 LOWER_IS_BETTER = ("log_loss", "rmse")
-ROUNDING = 1e-12  # of a score: 0.9 - 0.8 and 0.8 - 0.7 differ by less
+ROUNDING = 1e-12  # relative to a score; 0.9 - 0.8 and 0.8 - 0.7 differ by less
 METRICS = {
     "binary": ("accuracy", "auc", "log_loss"),
     "multiclass": ("accuracy",),
@@ -21,44 +21,44 @@ METRICS = {
 }
 
 
-def scores(cells: Iterable[ComparisonRun], method: str, k: int, metric: str) -> dict[int, float]:
-    """The metric by seed, of the cells that have one."""
-    found = {c.seed: c.metrics.get(metric) for c in cells if (c.method, c.k) == (method, k)}
-    return {seed: value for seed, value in found.items() if value is not None}
+def scores(runs: Iterable[ComparisonRun], method: str, k: int, metric: str) -> dict[int, float]:
+    """The metric by seed, for the runs in which it is defined."""
+    by_seed = {run.seed: run.metrics.get(metric) for run in runs if (run.method, run.k) == (method, k)}
+    return {seed: value for seed, value in by_seed.items() if value is not None}
 
 
-def row(cells: Sequence[ComparisonRun], method: str, k: int, metric: str) -> dict[str, Any]:
-    """One method at one k; None stands for what cannot be known, such as the spread of one run."""
-    own = [c for c in cells if (c.method, c.k) == (method, k)]
-    done = [c for c in own if c.error is None]
-    values = list(scores(own, method, k, metric).values())
-    failed = [c for c in own if c.error is not None]
+def summary_row(runs: Sequence[ComparisonRun], method: str, k: int, metric: str) -> dict[str, Any]:
+    """The row of one method and k; None for undefined values, such as the deviation of one run."""
+    runs = [run for run in runs if (run.method, run.k) == (method, k)]
+    done = [run for run in runs if run.error is None]
+    failed = [run for run in runs if run.error is not None]
+    values = list(scores(runs, method, k, metric).values())
     return {
         "method": method,
         "k": k,
         "metric": metric,
         "mean": float(np.mean(values)) if values else None,
-        "sd": spread(values),
+        "sd": standard_deviation(values),
         "runs": len(done),
-        "seconds": None if method == ALL or not done else float(np.mean([c.seconds for c in done])),
-        "stability": None if method == ALL else stability([c.features for c in done]),
+        "seconds": None if method == ALL or not done else float(np.mean([run.seconds for run in done])),
+        "stability": None if method == ALL else stability([run.features for run in done]),
         "error": failed[0].error if failed else None,
     }
 
 
-def spread(values: Sequence[float]) -> float | None:
-    """The sample standard deviation (n - 1)."""
+def standard_deviation(values: Sequence[float]) -> float | None:
+    """The sample standard deviation (n - 1); None for fewer than two values."""
     return float(np.std(values, ddof=1)) if len(values) > 1 else None
 
 
 def stability(sets: Sequence[Iterable[str]]) -> float | None:
-    """The mean Jaccard index over pairs of chosen sets: 1 always the same, 0 nothing in common."""
+    """The mean Jaccard index over pairs of sets: 1 for equal sets, 0 for disjoint ones."""
     pairs = [(set(a), set(b)) for a, b in combinations(sets, 2)]
     return float(np.mean([len(a & b) / len(a | b) for a, b in pairs])) if pairs else None
 
 
 def find_best(rows: Sequence[dict[str, Any]], metric: str) -> str | None:
-    """The method with the best mean among those with the most runs; the first of equals."""
+    """The method with the best mean among those with the most runs; the first of several equal ones."""
     runs = max((r["runs"] for r in rows if r["mean"] is not None), default=0)
     candidates = [r for r in rows if r["mean"] is not None and r["runs"] == runs]
     if not candidates:
@@ -68,27 +68,28 @@ def find_best(rows: Sequence[dict[str, Any]], metric: str) -> str | None:
 
 
 def difference(
-    cells: Sequence[ComparisonRun], best: str, other: str, k: int, metric: str, *, overlap: float
+    runs: Sequence[ComparisonRun], best: str, other: str, k: int, metric: str, *, overlap: float
 ) -> dict[str, Any]:
-    """How far ``best`` is ahead of ``other`` on the seeds both have: the same rows, so differences pair up.
+    """The paired difference between ``best`` and ``other``, over the seeds that both have.
 
-    ``within_sd``: ahead by at most one standard deviation of the differences. ``clear``: by more than chance
-    gives once in twenty times, by the t-test corrected for splits that share rows, whose variance of the
-    mean is (1 / runs + ``overlap``) times that of a difference, with overlap = test rows / training rows
-    (Nadeau and Bengio, 2003). ``near``: within_sd and not clear. All are None where one run cannot tell, and
-    ``clear`` also where every difference is the same: a spread of 0 is luck, not certainty.
+    ``within_sd``: the mean difference is at most one standard deviation of the differences. ``clear``: it is
+    significant (two-sided, 5%) by the t-test corrected for splits that share rows. The corrected variance of
+    the mean is (1 / n + ``overlap``) times the variance of a difference, for n differences, with overlap =
+    test rows / training rows (Nadeau and Bengio, 2003). ``near``: within_sd and not clear. All three are None
+    for a single run. ``clear`` is also None if all differences are equal, because a sample deviation of 0
+    leaves the true one unknown.
     """
     sign = -1 if metric in LOWER_IS_BETTER else 1
-    ours, theirs = scores(cells, best, k, metric), scores(cells, other, k, metric)
-    ahead = [sign * (ours[seed] - theirs[seed]) for seed in ours if seed in theirs]
-    runs, sd = len(ahead), spread(ahead)
+    best_scores, other_scores = scores(runs, best, k, metric), scores(runs, other, k, metric)
+    ahead = [sign * (best_scores[seed] - other_scores[seed]) for seed in best_scores if seed in other_scores]
+    sd = standard_deviation(ahead)
     mean = float(np.mean(ahead)) if ahead else None
     within, clear, near = None, None, None
     if mean is not None and sd is not None:
-        rounding = ROUNDING * max(map(abs, [*ours.values(), *theirs.values()]))
+        rounding = ROUNDING * max(map(abs, [*best_scores.values(), *other_scores.values()]))
         sd = 0.0 if sd <= rounding else sd
         mean = 0.0 if abs(mean) <= rounding else mean
-        within, clear = mean <= sd, mean > sd * chance(runs, overlap) if sd else None
+        within, clear = mean <= sd, mean > sd * significance_threshold(len(ahead), overlap) if sd else None
         near = within and not clear
     return {
         "method": other,
@@ -96,13 +97,13 @@ def difference(
         "ahead": mean,
         "sd": sd,
         "wins": sum(a > 0 for a in ahead),
-        "runs": runs,
+        "runs": len(ahead),
         "within_sd": within,
         "clear": clear,
         "near": near,
     }
 
 
-def chance(runs: int, overlap: float) -> float:
-    """How many standard deviations a mean difference must exceed to be clear (two-sided, 5%)."""
-    return float(stats.t.ppf(0.975, runs - 1) * np.sqrt(1 / runs + overlap))
+def significance_threshold(n: int, overlap: float) -> float:
+    """Standard deviations that the mean of n differences must exceed (corrected t-test, two-sided, 5%)."""
+    return float(stats.t.ppf(0.975, n - 1) * np.sqrt(1 / n + overlap))

@@ -1,4 +1,4 @@
-"""A comparison on disk, whole after every cell, and whether another run may go on with it."""
+"""A comparison on disk: loading the runs of an earlier call, and the check that its settings match."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from seqatt.comparison.comparison import Comparison
 from seqatt.comparison.runs import ComparisonRun
 
 FILE = "comparison.json"
-FIXED = {
+FIXED = {  # settings that must not change between calls, and how errors name them
     "data": "the data",
     "task": "task",
     "test": "the test rows",
-    "table": "what is said about the table",
+    "table": "the table options",
     "device": "device",
-    "seqatt": "seqatt's version",
+    "seqatt": "the version of seqatt",
 }
 
 
-def open_folder(out: Path, asked: dict[str, Any]) -> list[ComparisonRun]:
-    """Make the folder, and give the cells of an earlier run with the same settings that went well."""
+def load_runs(out: Path, settings: dict[str, Any]) -> list[ComparisonRun]:
+    """Create the directory ``out`` and return the successful runs of an earlier call with these settings."""
     try:
         out.mkdir(parents=True, exist_ok=True)
         earlier = Comparison.load(out / FILE) if (out / FILE).exists() else None
@@ -28,24 +28,24 @@ def open_folder(out: Path, asked: dict[str, Any]) -> list[ComparisonRun]:
         raise ValueError(f"out: cannot write to {out} ({error.strerror})") from None
     if earlier is None:
         return []
-    _insist_on_same(earlier.settings, asked, out)
-    return [cell for cell in earlier.cells if cell.error is None]
+    _check_same_settings(earlier.settings, settings, out)
+    return [run for run in earlier.cells if run.error is None]
 
 
-def _insist_on_same(there: dict[str, Any], asked: dict[str, Any], out: Path) -> None:
-    """Methods, k and seeds may be added; all else, and what was run, must be as it was."""
-    remedy = f"name another folder, or remove {out / FILE}"
-    for name, words in FIXED.items():
-        if there.get(name) != asked[name]:
-            shown = "" if name in ("data", "table") else f" ({there.get(name)} there, {asked[name]} now)"
-            raise ValueError(f"out: {out} holds a comparison that differs in {words}{shown}; {remedy}")
+def _check_same_settings(saved: dict[str, Any], settings: dict[str, Any], out: Path) -> None:
+    """Raise unless ``settings`` only add methods, k and seeds to the saved ones."""
+    remedy = f"use another directory, or remove {out / FILE}"
+    for name, description in FIXED.items():
+        if saved.get(name) != settings[name]:
+            values = "" if name in ("data", "table") else f" ({saved.get(name)} saved, {settings[name]} now)"
+            raise ValueError(f"out: {out} holds a comparison that differs in {description}{values}; {remedy}")
     for name in ("methods", "k", "seeds"):
-        left_out = [value for value in there.get(name, []) if value not in asked[name]]
+        left_out = [value for value in saved.get(name, []) if value not in settings[name]]
         if left_out:
-            raise ValueError(f"out: {out} also holds {name} {left_out[0]!r}; ask for it too, or {remedy}")
-    for method in there.get("methods", []):
-        options = asked["options"].get(method, {})
-        if there.get("options", {}).get(method, {}) != options:
+            raise ValueError(f"out: {out} also holds {name} {left_out[0]!r}; include it, or {remedy}")
+    for method in saved.get("methods", []):
+        options = settings["options"].get(method, {})
+        if saved.get("options", {}).get(method, {}) != options:
             raise ValueError(f"out: {out} holds {method} with other options; {remedy}")
         if any(isinstance(value, dict) and "code" in value for value in options.values()):
             raise ValueError(

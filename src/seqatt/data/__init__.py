@@ -1,1 +1,1 @@
-"""From what people have to rows of numbers."""
+"""Input data: tables in memory and files, read and encoded as rows of numbers."""

@@ -1,4 +1,4 @@
-"""Data sets by name: ``seqatt.datasets.load("mnist")``."""
+"""Named data sets: ``seqatt.datasets.load("mnist")``."""
 
 from __future__ import annotations
 
@@ -11,40 +11,41 @@ from seqatt.datasets.errors import DataError
 from seqatt.datasets.locations import locate
 from seqatt.datasets.npz import check_arrays, read_arrays
 
-__all__ = ["DataError", "Dataset", "Entry", "Split", "fetch", "info", "load", "names"]
+__all__ = ["DataError", "Dataset", "DatasetEntry", "Split", "fetch", "info", "load", "names"]
 
 
 def names() -> list[str]:
-    """Every name that ``load`` takes."""
+    """The names of all data sets that ``load`` accepts."""
     return list(CATALOGUE)
 
 
 def info(name: str) -> DatasetEntry:
-    """Size, licence, citation and sources of a data set, without opening it."""
+    """Size, licence, citation and sources of a data set, without loading it."""
     return find_entry(name)
 
 
 def fetch(name: str) -> Path | None:
-    """Make sure that a data set is on this machine; its file, or None if it comes with scikit-learn."""
+    """Download a data set unless it is on this machine; returns its file, or None if scikit-learn includes it."""
     entry = find_entry(name)
-    place = locate(entry)
-    if place.where in ("download", "absent"):
+    location = locate(entry)
+    if location.where in ("download", "absent"):
         from seqatt.datasets.publisher_files import fetch_entry
 
         return fetch_entry(entry)
-    return place.path
+    return location.path
 
 
 def load(name: str) -> Dataset:
-    """A data set with raw values.
+    """Load a data set with raw values.
 
-    It is read from the folder in ``SEQATT_DATA_DIR``, else from the user's cache, else downloaded from
-    its original source into the cache. Nothing is scaled and missing values are NaN: ``select`` and
-    ``evaluate`` standardise and impute, with what they find in the training rows alone.
+    It is read from the folder in ``SEQATT_DATA_DIR``, or from the user's cache, or downloaded from its original
+    source into the cache. Values are not scaled and missing values are NaN: ``select`` and ``evaluate``
+    standardise and impute with statistics of the training rows.
 
     Parameters
     ----------
-    name : one of ``names()``; ``info(name)`` tells its size, licence and citation.
+    name : str
+        One of ``names()``; ``info(name)`` gives size, licence and citation.
 
     Returns
     -------
@@ -54,7 +55,7 @@ def load(name: str) -> Dataset:
     Raises
     ------
     DataError
-        If it cannot be had or is not what it should be; the message says what to do.
+        If the data set cannot be downloaded or read, or has an unexpected shape; the message names the remedy.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""scikit-learn's own data sets, which come with it."""
+"""Reads the data sets that scikit-learn includes."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ import numpy as np
 from seqatt.datasets.entry import DatasetEntry
 from seqatt.datasets.npz import Arrays
 
-UNSCALED = {"diabetes": {"scaled": False}}  # by default scikit-learn gives this one out standardised
+OPTIONS = {"diabetes": {"scaled": False}}  # by default scikit-learn standardises this one
 
 
 def read_bundled(entry: DatasetEntry) -> Arrays:
+    """The arrays of one of scikit-learn's data sets, with raw values."""
     loader = getattr(import_module("sklearn.datasets"), f"load_{entry.name}")
-    data = loader(**UNSCALED.get(entry.name, {}))
+    data = loader(**OPTIONS.get(entry.name, {}))
     labels = [str(name) for name in data.target_names] if entry.classes else ["progression"]
     return {
         "X": data.data,

@@ -1,4 +1,4 @@
-"""CATALOGUE: every data set by name. The six of the paper, wide and noisy ones, and scikit-learn's own."""
+"""``CATALOGUE``: all data sets by name: six of the paper, wide and noisy ones, and those of scikit-learn."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ CATALOGUE = {entry.name: entry for entry in (*PAPER, *WIDE, *SCIKIT_LEARN)}
 
 
 def find_entry(name: str) -> DatasetEntry:
-    """The entry of that name, or an error that knows better."""
+    """The entry of a data set; the error for an unknown name suggests a similar one."""
     if name in CATALOGUE:
         return CATALOGUE[name]
     close = difflib.get_close_matches(str(name).lower().replace("-", "_"), CATALOGUE, n=1)

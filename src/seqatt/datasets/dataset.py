@@ -1,4 +1,4 @@
-"""A data set in memory, as its source has it."""
+"""A data set in memory, with the values of its source."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from seqatt.datasets.splits import Rows, grouped_rows, official_rows, random_row
 
 
 class Split(NamedTuple):
-    """Rows to learn from and to test on, in the order ``seqatt.evaluate`` takes them."""
+    """Training and test rows, in the order of the arguments of ``seqatt.evaluate``."""
 
     X_train: NDArray[Any]
     y_train: NDArray[Any]
@@ -25,11 +25,12 @@ class Split(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """Features and target with raw values: nothing is scaled, what is missing is NaN.
+    """Features and target with raw values: not scaled, NaN where a value is missing.
 
-    ``y`` counts classes from 0 and ``target_names[y]`` are the original labels (or y holds numbers);
-    ``task`` says which, in the words of ``select`` and ``evaluate``. ``groups`` tells whose row it is (a
-    mouse, a subject, a subset of speakers) where that is known.
+    For classification ``y`` holds class numbers from 0 and ``target_names[y]`` are the original labels; for
+    regression it holds numbers. ``task`` is that of ``select`` and ``evaluate``. ``groups`` has the origin of
+    each row (a mouse, a subject, a set of speakers) where it is known. ``official_sizes`` are the numbers of
+    training and test rows of the official split.
     """
 
     name: str
@@ -44,40 +45,40 @@ class Dataset:
     splits: tuple[SplitKind, ...]
     groups: NDArray[Any] | None = field(repr=False, default=None)
     image_shape: tuple[int, int] | None = None
-    parts: tuple[int, ...] = field(repr=False, default=())
+    official_sizes: tuple[int, ...] = field(repr=False, default=())
 
     def split(self, kind: SplitKind | None = None, *, seed: int = 0) -> Split:
         """Training and test rows.
 
-        ``official`` is the source's own split, which no seed changes. ``rows`` keeps a random fifth of the
-        rows for testing, every class in proportion; ``groups`` a fifth of the groups, none of them on both
-        sides. By default the first of ``splits``. The values stay raw: ``select`` and ``evaluate``
-        standardise and impute with what they find in the training rows.
+        ``official`` is the split of the source, the same for every seed. ``rows`` holds out a random fifth of
+        the rows, stratified by class; ``groups`` holds out a fifth of the groups, so that no group is on both
+        sides. The default is the first of ``splits``. Values stay raw: ``select`` and ``evaluate`` standardise
+        and impute with statistics of the training rows.
         """
         train, test = self.split_rows(kind, seed=seed)
-        if (kind or self.splits[0]) == "official":  # two stretches: views, not copies
-            cut = len(train)
-            return Split(self.X[:cut], self.y[:cut], self.X[cut:], self.y[cut:])
+        if (kind or self.splits[0]) == "official":  # two contiguous ranges: views, not copies
+            n = len(train)
+            return Split(self.X[:n], self.y[:n], self.X[n:], self.y[n:])
         return Split(self.X[train], self.y[train], self.X[test], self.y[test])
 
     def split_rows(self, kind: SplitKind | None = None, *, seed: int = 0) -> Rows:
-        """The same as row numbers."""
+        """The row numbers of training and test rows."""
         kind = self.splits[0] if kind is None else kind
         if kind not in self.splits:
             offered = " or ".join(map(repr, self.splits))
             raise ValueError(f"kind: {self.name} has no split {kind!r}; it has {offered}")
         if kind == "official":
-            return official_rows(self.parts)
+            return official_rows(self.official_sizes)
         if kind == "rows":
             return random_rows(self.y, seed, stratify=self.task != "regression")
         if self.groups is None:
-            raise ValueError(f"kind: this copy of {self.name} does not tell whose rows are whose; use 'rows'")
+            raise ValueError(f"kind: this copy of {self.name} has no groups of rows; use 'rows'")
         return grouped_rows(self.groups, self.y, seed)
 
     def frame(self) -> Any:
-        """A pandas DataFrame: a column a feature, and ``target`` with the original labels.
+        """A pandas DataFrame with one column per feature, and ``target`` with the original labels.
 
-        A name that the source gives twice is followed by its position, since columns need unique names.
+        Column names must be unique: a name that occurs twice in the source is followed by its position.
         """
         try:
             import pandas as pd
@@ -90,11 +91,12 @@ class Dataset:
 
 
 def make_dataset(entry: DatasetEntry, arrays: Arrays) -> Dataset:
+    """A data set from the arrays of its .npz file."""
     if len(entry.rows) == 2:
         X, y = (np.concatenate([arrays[f"{key}_train"], arrays[f"{key}_test"]]) for key in "Xy")
     else:
         X, y = arrays["X"], arrays["y"]
-    kinds = {0: "regression", 2: "binary"}
+    tasks = {0: "regression", 2: "binary"}
     return Dataset(
         name=entry.name,
         title=entry.title,
@@ -102,13 +104,13 @@ def make_dataset(entry: DatasetEntry, arrays: Arrays) -> Dataset:
         y=y.astype(np.int64 if entry.classes else np.float64),
         feature_names=tuple(arrays["feature_names"].tolist()),
         target_names=tuple(arrays["target_names"].tolist()),
-        task=kinds.get(entry.classes, "multiclass"),
+        task=tasks.get(entry.classes, "multiclass"),
         licence=entry.licence,
         citation=entry.citation,
         splits=entry.splits,
         groups=_groups(entry, arrays),
         image_shape=entry.image_shape,
-        parts=entry.rows,
+        official_sizes=entry.rows,
     )
 
 

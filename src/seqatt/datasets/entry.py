@@ -1,4 +1,4 @@
-"""What is known of a data set before it is opened."""
+"""The catalogue's description of a data set."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ SplitKind = Literal["official", "rows", "groups"]
 
 @dataclass(frozen=True)
 class PublisherFile:
-    """A file as its publisher offers it; ``checksum`` is "sha256:..." or "md5:...", None if not known."""
+    """A file to download from its publisher; ``checksum`` is "sha256:..." or "md5:...", None if unknown."""
 
     url: str
     checksum: str | None = None
@@ -22,10 +22,12 @@ class PublisherFile:
 
 @dataclass(frozen=True)
 class DatasetEntry:
-    """A row of the catalogue.
+    """Size, licence, citation and sources of a data set.
 
-    ``rows`` is (all,), or (training, test) where the source fixes a split; ``classes`` is 0 for a
-    numeric target; ``splits`` are the kinds of split on offer, the default first.
+    ``rows`` is (all,), or (training, test) if the source has an official split; ``classes`` is 0 for
+    regression. ``splits`` are the available kinds of split, the default first. ``originals`` are the
+    publisher's files, read by ``parser``, for which the packages in ``needs`` must be installed. ``bundled`` data
+    sets are part of scikit-learn.
     """
 
     name: str
@@ -45,11 +47,11 @@ class DatasetEntry:
 
     @property
     def file(self) -> str:
-        """Where its arrays are, below a folder of data sets."""
+        """Path of its .npz file, relative to a folder of data sets."""
         return f"{self.folder}/{self.name}.npz" if self.folder else f"{self.name}.npz"
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """The arrays its file must hold."""
+        """Names of the arrays that its .npz file must contain."""
         data = ("X_train", "y_train", "X_test", "y_test") if len(self.rows) == 2 else ("X", "y")
         return (*data, "feature_names", "target_names")

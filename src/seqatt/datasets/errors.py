@@ -1,4 +1,4 @@
-"""What can go wrong with a data set, in one sentence each."""
+"""Errors about data sets; each message is one sentence."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from pathlib import Path
 
 
 class DataError(RuntimeError):
-    """A data set cannot be had, or is not what it should be; the message says what to do."""
+    """A data set cannot be downloaded or read, or has an unexpected shape; the message names the remedy."""
 
 
 @contextmanager
 def writing_into(folder: Path, name: str) -> Iterator[None]:
-    """Turn what a disk can refuse into a sentence."""
+    """Raise errors of writing into ``folder`` as ``DataError`` about the data set ``name``."""
     try:
         yield
     except OSError as error:
@@ -28,5 +28,5 @@ def writing_into(folder: Path, name: str) -> Iterator[None]:
 
 def no_space(folder: Path, name: str) -> DataError:
     return DataError(
-        f"{name}: no space left in {folder}; make some, or set SEQATT_CACHE_DIR to a folder on another disk"
+        f"{name}: no space left in {folder}; free some, or set SEQATT_CACHE_DIR to a folder on another disk"
     )

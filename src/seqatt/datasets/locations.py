@@ -1,4 +1,4 @@
-"""Where data sets are looked for: the folder in SEQATT_DATA_DIR, then the user's cache."""
+"""Finds data sets on this machine: in the folder SEQATT_DATA_DIR, then in the user's cache."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ Where = Literal["scikit-learn", "folder", "cache", "download", "absent"]
 
 @dataclass(frozen=True)
 class DatasetLocation:
-    """Where a data set is now; a path only if it is a file of its own."""
+    """Where a data set is; ``path`` is its file, None if it is part of scikit-learn or not on this machine."""
 
     where: Where
     path: Path | None = None
 
 
 def data_folder() -> Path | None:
-    """The folder in SEQATT_DATA_DIR, which is only ever read."""
+    """The folder in SEQATT_DATA_DIR, which is never written to; None if the variable is not set."""
     named = os.environ.get("SEQATT_DATA_DIR")
     if not named:
         return None
@@ -33,7 +33,7 @@ def data_folder() -> Path | None:
 
 
 def cache_folder() -> Path:
-    """The folder in SEQATT_CACHE_DIR, or the one the system keeps for caches."""
+    """The folder in SEQATT_CACHE_DIR, or the user's cache folder of the operating system."""
     named = os.environ.get("SEQATT_CACHE_DIR")
     if named:
         return Path(named).expanduser()
@@ -43,6 +43,7 @@ def cache_folder() -> Path:
 
 
 def locate(entry: DatasetEntry) -> DatasetLocation:
+    """Where a data set is, without downloading it."""
     if entry.bundled:
         return DatasetLocation("scikit-learn")
     folder = data_folder()

@@ -1,4 +1,4 @@
-"""The arrays of a data set in one .npz file: read without pickles, checked, written whole or not at all."""
+"""Reads, checks and writes the .npz file of a data set; pickled objects are refused, writes are atomic."""
 
 from __future__ import annotations
 
@@ -16,11 +16,16 @@ from seqatt.datasets.entry import DatasetEntry
 from seqatt.datasets.errors import DataError, writing_into
 
 Arrays = dict[str, NDArray[Any]]
-ROW_NOTES = ("mouse_id", "subject_train", "subject_test", "subset_train")
+ROW_NOTES = (
+    "mouse_id",
+    "subject_train",
+    "subject_test",
+    "subset_train",
+)  # optional arrays, one value per row
 
 
 def read_arrays(path: Path, entry: DatasetEntry) -> Arrays:
-    """What the file holds of the data set, checked against the catalogue."""
+    """The arrays of a .npz file, checked against the catalogue."""
     try:
         with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
             arrays = {key: file[key] for key in (*entry.keys, *ROW_NOTES) if key in file.files}
@@ -32,12 +37,12 @@ def read_arrays(path: Path, entry: DatasetEntry) -> Arrays:
 
 
 def check_arrays(arrays: Arrays, entry: DatasetEntry, source: str, remedy: str) -> None:
-    """Shapes, labels and names as documented; the message begins with the source and ends with the remedy."""
-    for complaint in _complaints(arrays, entry):
-        raise DataError(f"{source}: {complaint}; {remedy}")
+    """Check shapes, labels and names; an error message begins with ``source`` and ends with ``remedy``."""
+    for problem in _problems(arrays, entry):
+        raise DataError(f"{source}: {problem}; {remedy}")
 
 
-def _complaints(arrays: Arrays, entry: DatasetEntry) -> Iterator[str]:
+def _problems(arrays: Arrays, entry: DatasetEntry) -> Iterator[str]:
     missing = [key for key in entry.keys if key not in arrays]
     if missing:
         yield f"has no array {missing[0]!r}, {entry.name} needs {', '.join(entry.keys)}"
@@ -64,16 +69,16 @@ def _complaints(arrays: Arrays, entry: DatasetEntry) -> Iterator[str]:
 
 
 def write_arrays(path: Path, arrays: Arrays, name: str) -> None:
-    """Write next to the place and move over: a reader never sees half a file."""
+    """Write a temporary file in the same folder and rename it, so that no reader sees a partial file."""
     with writing_into(path.parent, name):
         path.parent.mkdir(parents=True, exist_ok=True)
-        beside = path.with_name(f".{path.name}.new")  # one name: only the holder of the lock writes
+        temporary = path.with_name(f".{path.name}.new")  # a fixed name: only one process holds the lock
         try:
-            with beside.open("wb") as file:
+            with temporary.open("wb") as file:
                 np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
                 file.flush()
                 os.fsync(file.fileno())
-            os.replace(beside, path)
+            os.replace(temporary, path)
         except BaseException:
-            beside.unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
             raise

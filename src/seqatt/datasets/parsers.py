@@ -1,4 +1,4 @@
-"""The publishers' formats, each to the arrays of the .npz layout."""
+"""Parsers of the publishers' files; each returns the arrays of the .npz file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from seqatt.datasets.entry import DatasetEntry
 from seqatt.datasets.npz import Arrays
 
-UNREADABLE = (
+PARSE_ERRORS = (
     ValueError, KeyError, IndexError, TypeError, OSError, EOFError, NotImplementedError, AssertionError,
     struct_error, zlib.error, zipfile.BadZipFile,
 )  # fmt: skip
@@ -31,7 +31,7 @@ LETTERS = tuple("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
 
 
 def parse(entry: DatasetEntry, files: dict[str, Path]) -> Arrays:
-    """Arrays from the downloaded files, by their names at the source."""
+    """The arrays of a data set from its downloaded files, by file name."""
     return PARSERS[entry.parser]({name: path.read_bytes() for name, path in files.items()})
 
 
@@ -45,7 +45,7 @@ def _digits(files: dict[str, bytes], labels: tuple[str, ...]) -> Arrays:
 
 
 def _idx(packed: bytes, dimensions: int) -> NDArray[np.uint8]:
-    """Two zeros, 8 for bytes, the number of dimensions, each of them in four bytes, the values."""
+    """An idx file: two zeros, 8 (unsigned bytes), the number of dimensions, each size as 4 bytes, the values."""
     data = gzip.decompress(packed)
     if data[:4] != bytes([0, 0, 8, dimensions]):
         raise ValueError("not an idx file of bytes")
@@ -107,7 +107,7 @@ def _activity(files: dict[str, bytes]) -> Arrays:
 def _coil20(files: dict[str, bytes]) -> Arrays:
     from PIL import Image
 
-    found = []
+    images = []
     with zipfile.ZipFile(io.BytesIO(_only(files))) as archive:
         for member in archive.namelist():
             match = re.fullmatch(r"obj(\d+)__(\d+)\.png", PurePosixPath(member).name)
@@ -117,14 +117,14 @@ def _coil20(files: dict[str, bytes]) -> Arrays:
                 if grey.size != (128, 128):
                     raise ValueError(f"{member} is not 128 x 128 pixels")
                 small = grey.resize((20, 20), Image.Resampling.BICUBIC)
-                found.append((int(match[1]), int(match[2]), np.array(small), np.array(grey)))
-    found.sort(key=lambda item: item[:2])
-    objects, poses, small_ones, large_ones = zip(*found, strict=True)
+                images.append((int(match[1]), int(match[2]), np.array(small), np.array(grey)))
+    images.sort(key=lambda item: item[:2])
+    objects, poses, small_images, large_images = zip(*images, strict=True)
     return {
-        "X": np.stack(small_ones).reshape(len(found), -1),
+        "X": np.stack(small_images).reshape(len(images), -1),
         "y": np.array(objects) - 1,
         "pose": np.array(poses),
-        "images_128": np.stack(large_ones),
+        "images_128": np.stack(large_images),
         "feature_names": _pixels(20, 20),
         "target_names": np.array([f"obj{i}" for i in sorted(set(objects))]),
     }
@@ -160,7 +160,7 @@ def _members(archive: bytes) -> list[str]:
 
 
 def _member(archive: bytes, path: str) -> bytes:
-    """A file of a zip archive, whatever folder it is below."""
+    """The file of a zip archive whose path is ``path`` or ends with it."""
     with zipfile.ZipFile(io.BytesIO(archive)) as file:
         for name in file.namelist():
             if name == path or name.endswith("/" + path):

@@ -1,4 +1,4 @@
-"""From the publishers' files to arrays in the cache."""
+"""Downloads the publisher's files of a data set and stores their arrays in the cache."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from seqatt.datasets.entry import DatasetEntry, PublisherFile
 from seqatt.datasets.errors import DataError, writing_into
 from seqatt.datasets.locations import cache_folder
 from seqatt.datasets.npz import check_arrays, write_arrays
-from seqatt.datasets.parsers import UNREADABLE, parse
+from seqatt.datasets.parsers import PARSE_ERRORS, parse
 
 
 def fetch_entry(entry: DatasetEntry) -> Path:
-    """Download, read, check and keep; the .npz file in the cache.
+    """Download, parse and check a data set; returns its .npz file in the cache.
 
-    A second process waits for the first and finds its work done. The originals go once their arrays
-    are safe; what stays of them is their checksum.
+    A second process waits for the first and uses its file. The downloaded files are deleted once the .npz file
+    is written; their checksums are kept.
     """
-    _insist_on_a_way(entry)
+    _check_available(entry)
     from filelock import FileLock
 
     folder = cache_folder() / "originals" / entry.name
@@ -34,36 +34,36 @@ def fetch_entry(entry: DatasetEntry) -> Path:
     try:
         path = cache_folder() / entry.file
         if not path.is_file():
-            _make(entry, folder, path)
+            _download_and_parse(entry, folder, path)
         return path
     finally:
         lock.release()
 
 
-def _make(entry: DatasetEntry, folder: Path, path: Path) -> None:
+def _download_and_parse(entry: DatasetEntry, folder: Path, path: Path) -> None:
     files = {original.file: _download(entry, original, folder) for original in entry.originals}
     remedy = f"try again later, or put {entry.file} into the folder named by SEQATT_DATA_DIR"
     try:
         arrays = parse(entry, files)
-        check_arrays(arrays, entry, f"{entry.name}: what was downloaded is not as documented", remedy)
-    except UNREADABLE as error:
-        _throw_away(files)
+        check_arrays(arrays, entry, f"{entry.name}: the download is not as documented", remedy)
+    except PARSE_ERRORS as error:
+        _delete(files)
         reason = " ".join(str(error).split())[:150] or type(error).__name__
-        raise DataError(f"{entry.name}: what was downloaded cannot be read ({reason}); {remedy}") from None
+        raise DataError(f"{entry.name}: the download cannot be read ({reason}); {remedy}") from None
     except DataError:
-        _throw_away(files)
+        _delete(files)
         raise
     write_arrays(path, arrays, entry.name)
-    _record(entry, folder)
-    _throw_away(files)
+    _record_checksums(entry, folder)
+    _delete(files)
 
 
-def _throw_away(files: dict[str, Path]) -> None:
+def _delete(files: dict[str, Path]) -> None:
     for file in files.values():
         file.unlink(missing_ok=True)
 
 
-def _insist_on_a_way(entry: DatasetEntry) -> None:
+def _check_available(entry: DatasetEntry) -> None:
     if not entry.originals:
         raise DataError(
             f"{entry.name}: is not on this machine and has no download; put {entry.file} into the folder "
@@ -80,40 +80,40 @@ def _insist_on_a_way(entry: DatasetEntry) -> None:
 def _download(entry: DatasetEntry, original: PublisherFile, folder: Path) -> Path:
     import pooch
 
-    record = _record_of(original, folder)
+    recorded = _checksum_file(original, folder)
     expected, remedy = original.checksum, "try again later"
-    if expected is None and record.is_file():
-        expected = record.read_text(encoding="utf-8").strip()
-        remedy = f"if the source has changed it for good, delete {record} and try again"
+    if expected is None and recorded.is_file():
+        expected = recorded.read_text(encoding="utf-8").strip()
+        remedy = f"if the source has published a new version, delete {recorded} and try again"
     download = Download(entry, original, folder, expected, remedy)
     with _quiet(pooch.get_logger()), writing_into(folder, entry.name):
-        found = pooch.retrieve(original.url, expected, original.file, folder, downloader=download)
-    return Path(found)
+        return Path(pooch.retrieve(original.url, expected, original.file, folder, downloader=download))
 
 
-def _record(entry: DatasetEntry, folder: Path) -> None:
-    """Keep the checksum of files that came without one, now that they turned out to be good."""
+def _record_checksums(entry: DatasetEntry, folder: Path) -> None:
+    """Store the checksum of files whose checksum is not in the catalogue, after they parsed without error."""
     import pooch
 
     for original in entry.originals:
-        record = _record_of(original, folder)
-        if original.checksum is None and not record.is_file():
+        recorded = _checksum_file(original, folder)
+        if original.checksum is None and not recorded.is_file():
             checksum = f"sha256:{pooch.file_hash(str(folder / original.file))}"
             with writing_into(folder, entry.name):
-                record.write_text(checksum + "\n", encoding="utf-8")
+                recorded.write_text(checksum + "\n", encoding="utf-8")
             warnings.warn(
-                f"{entry.name}: no checksum of {original.file} is known; this one's ({checksum}) is now "
-                f"recorded in {record}, and later downloads must match it",
+                f"{entry.name}: no checksum of {original.file} is known; that of this download ({checksum}) is "
+                f"now recorded in {recorded}, and later downloads must match it",
                 stacklevel=2,
             )
 
 
-def _record_of(original: PublisherFile, folder: Path) -> Path:
+def _checksum_file(original: PublisherFile, folder: Path) -> Path:
     return folder / f"{original.file}.sha256"
 
 
 @contextmanager
 def _quiet(logger: logging.Logger) -> Iterator[None]:
+    """Show only warnings and errors of a logger."""
     level = logger.level
     logger.setLevel(logging.WARNING)
     try:

@@ -1,7 +1,7 @@
-"""A click log that never was, with known importances, of any size.
+"""A synthetic click log of any size, with known feature importances.
 
-39 features as in the click logs that are public: 13 counts and 26 categories of a few to 100,000 values, all
-with gaps. Eight of them decide about clicks, each less than the one before.
+39 features as in public click logs: 13 counts and 26 categories of 3 to 100,000 values, all with missing
+values. Eight features determine the clicks, each with a smaller effect than the one before.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-CHUNK = 1 << 16  # rows drawn at a time, each chunk from a seed of its own; a row group in the file
+CHUNK = 1 << 16  # rows per chunk, which has its own seed and is one row group of a file
 COUNTS = tuple(f"count{i:02d}" for i in range(1, 14))
 CARDINALITIES = (3, 10, 30, 100, 300, 1_000, 3_000, 10_000, 30_000, 100_000, 4, 8, 16)
 CATEGORIES = {f"category{i:02d}": CARDINALITIES[(i - 1) % 13] for i in range(1, 27)}
-PLANTED = {
+PLANTED = {  # effect on the log odds of a click, per standard deviation
     "category04": 1.6,
     "count03": 1.3,
     "category02": 1.05,
@@ -32,13 +32,13 @@ PLANTED = {
     "count12": 0.45,
     "category11": 0.35,
 }
-CLICKS = -1.5  # log odds of a click where all else is average
-MISSING = 0.05
+CLICKS = -1.5  # log odds of a click if every effect is zero
+MISSING = 0.05  # share of missing values per feature
 
 
 @dataclass(frozen=True)
 class ClickLog:
-    """Where the files are, the column to predict, and what decides about it, the most important first."""
+    """The files, the target column, and the features that determine it, the most important first."""
 
     files: tuple[Path, ...]
     target: str
@@ -48,9 +48,9 @@ class ClickLog:
 def click_log(
     folder: str | os.PathLike[str], rows: int, *, seed: int = 0, rows_per_file: int = 1_000_000
 ) -> ClickLog:
-    """Write ``rows`` rows as Parquet files, in memory that does not grow with them.
+    """Write ``rows`` rows as Parquet files, in memory that does not depend on the number of rows.
 
-    A seed gives the same rows every time, and the first rows of a long log are those of a short one.
+    The rows depend only on the seed; the first rows of a long log are those of a short one.
 
     Examples
     --------
@@ -64,31 +64,31 @@ def click_log(
     for name, value in {"rows": rows, "rows_per_file": rows_per_file}.items():
         if isinstance(value, bool) or not hasattr(value, "__index__") or value < 1:
             raise ValueError(f"{name}: must be a whole number of at least 1, got {value!r}")
-    place = Path(folder)
-    place.mkdir(parents=True, exist_ok=True)
-    paths = [place / f"clicks-{number:05d}.parquet" for number in range(-(-rows // rows_per_file))]
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = [folder / f"clicks-{number:05d}.parquet" for number in range(-(-rows // rows_per_file))]
     names = {size: _names(size) for size in set(CATEGORIES.values())}
 
     def write(number: int) -> None:
         first = number * rows_per_file
         _write(paths[number], _chunks(first, min(first + rows_per_file, rows), seed, names))
 
-    # Drawing and compressing are others' code, which lets go of the interpreter: threads do.
+    # Threads suffice: NumPy and Arrow release Python's global interpreter lock.
     with ThreadPoolExecutor(min(len(paths), os.cpu_count() or 1)) as pool:
         list(pool.map(write, range(len(paths))))
     return ClickLog(tuple(paths), "click", tuple(PLANTED))
 
 
 def _write(path: Path, chunks: Iterator[Any]) -> None:
-    """One file, whole or not at all."""
-    unfinished = path.with_name(f".{path.name}.part")
+    """Write one file under a temporary name and rename it when it is complete."""
+    temporary = path.with_name(f".{path.name}.part")
     try:
-        with pq.ParquetWriter(unfinished, _schema()) as writer:
+        with pq.ParquetWriter(temporary, _schema()) as writer:
             for chunk in chunks:
                 writer.write_table(chunk)
-        os.replace(unfinished, path)
+        os.replace(temporary, path)
     finally:
-        unfinished.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
 
 
 def _schema() -> Any:
@@ -97,7 +97,7 @@ def _schema() -> Any:
 
 
 def _chunks(first: int, last: int, seed: int, names: dict[int, Any]) -> Iterator[Any]:
-    """The rows from ``first`` to ``last`` of the log; a chunk that two files share is drawn for both."""
+    """Rows ``first`` to ``last`` of the log; a chunk that lies in two files is drawn for each of them."""
     for number in range(first // CHUNK, -(-last // CHUNK)):
         start = number * CHUNK
         chunk = _chunk(np.random.default_rng([seed, number]), names)
@@ -117,7 +117,7 @@ def _chunk(rng: np.random.Generator, names: dict[int, Any]) -> Any:
         odds += PLANTED.get(name, 0.0) * np.where(gap, 0.0, level)
         columns[name] = pa.array(np.floor(np.exp(2.0 + level)).astype(np.float32), mask=gap)
     for name, size in CATEGORIES.items():
-        # Squares of even numbers: the first values are frequent, the last ones rare.
+        # Squares of uniform numbers: the first values are frequent, the last ones rare.
         drawn = (size * rng.random(CHUNK) ** 2).astype(np.int64)
         gap = rng.random(CHUNK) < MISSING
         if name in PLANTED:
@@ -128,7 +128,7 @@ def _chunk(rng: np.random.Generator, names: dict[int, Any]) -> Any:
 
 
 def _effects(size: int) -> NDArray[np.float64]:
-    """What each value of a category does, of mean 0 and spread 1 over rows."""
+    """The effect of each value of a category; mean 0 and standard deviation 1 over rows."""
     effects = np.random.default_rng(size).standard_normal(size)
     edges = np.sqrt(np.arange(size + 1) / size)
     shares = np.diff(edges)

@@ -1,4 +1,4 @@
-"""Wide and noisy sets, common in the literature on feature selection."""
+"""Wide and noisy data sets that are common in the literature on feature selection."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ WIDE = (
         rows=(13086,),
         features=216,
         classes=2,
-        licence="not known to us",
+        licence="unknown",
         citation="I. Guyon et al.: Performance prediction challenge. WCCI, 2006.",
         folder="extra",
     ),

@@ -1,1 +1,1 @@
-"""Several processes that train together."""
+"""Training with several processes (ranks)."""

@@ -1,6 +1,6 @@
-"""Several processes that train as one, through torch.distributed.
+"""The ranks of a run and their collectives, on top of torch.distributed.
 
-Small agreements go over a group of their own on the CPU, so that no accelerator waits for them.
+Control messages use a gloo group on the CPU, so that no accelerator has to wait for them.
 """
 
 from __future__ import annotations
@@ -17,120 +17,133 @@ import torch.distributed as dist
 from numpy.typing import NDArray
 from torch import Tensor
 
-from seqatt.data.files.loader import Vote
+from seqatt.data.files.loader import BatchAgreement
 
 
 class RankLost(RuntimeError):
-    """Another rank has ended, failed or does not answer."""
+    """Another rank has ended, has failed or does not respond."""
 
 
 def world_size() -> int:
-    """How many processes there are in the group that this one is in."""
+    """Number of processes in the default process group; 1 without one."""
     return dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1
 
 
 class ProcessGroup:
-    """The ranks of a run. Alone, everything is as if nobody had been asked."""
+    """The ranks of one run. With a single process, every collective is a no-op.
+
+    Parameters
+    ----------
+    device : where this rank trains. On CUDA, tensors travel through NCCL; everything else uses gloo.
+    timeout : seconds that a collective waits for the other ranks before it raises ``RankLost``.
+    alone : ignore the default process group and run as a single process.
+    """
 
     def __init__(self, device: torch.device, timeout: float, *, alone: bool = False) -> None:
         self.size = 1 if alone else world_size()
         self.rank = dist.get_rank() if self.size > 1 else 0
         if self.size > 1:
             wait = timedelta(seconds=timeout)
-            with self._told():
-                self._small = dist.new_group(backend="gloo", timeout=wait)
-                self._large = (
-                    dist.new_group(backend="nccl", timeout=wait) if device.type == "cuda" else self._small
+            with self._errors_as_rank_lost():
+                self._cpu_group = dist.new_group(backend="gloo", timeout=wait)
+                self._device_group = (
+                    dist.new_group(backend="nccl", timeout=wait) if device.type == "cuda" else self._cpu_group
                 )
 
-    def vote(self, rows: int, expected: float, save: bool, stop: bool, failed: bool) -> Vote:
-        """What the ranks say together of their next batch, before anyone works on it."""
-        if self.size == 1:
-            return Vote(rows, expected, save, stop)
-        said = torch.tensor([rows, expected, save, stop, failed], dtype=torch.float64)
-        with suppress(RankLost) if failed else nullcontext(), self._told():  # who failed has more to say
-            dist.all_reduce(said, group=self._small)
-        if said[4] and not failed:
-            raise RankLost("ranks: another rank could not go on; it says why")
-        return Vote(int(said[0]), float(said[1]), bool(said[2]), bool(said[3]))
+    def synchronize(self, rows: int, expected: float, save: bool, stop: bool, failed: bool) -> BatchAgreement:
+        """Agree on the next batch before any rank computes on it.
 
-    def add_up(self, tensors: Sequence[Tensor]) -> None:
-        """Sums over ranks, in place, in one go."""
+        ``rows`` and ``expected`` are summed over ranks; ``save`` and ``stop`` hold if any rank sets them. If
+        a rank has ``failed``, all others raise ``RankLost``.
+        """
+        if self.size == 1:
+            return BatchAgreement(rows, expected, save, stop)
+        totals = torch.tensor([rows, expected, save, stop, failed], dtype=torch.float64)
+        # A rank that failed raises its own error, which says more than RankLost.
+        with suppress(RankLost) if failed else nullcontext(), self._errors_as_rank_lost():
+            dist.all_reduce(totals, group=self._cpu_group)
+        if totals[4] and not failed:
+            raise RankLost("ranks: another rank failed and ended the run; see the error of that rank")
+        return BatchAgreement(int(totals[0]), float(totals[1]), bool(totals[2]), bool(totals[3]))
+
+    def allreduce(self, tensors: Sequence[Tensor]) -> None:
+        """Replace each tensor by its sum over ranks, in place, in one message."""
         if self.size == 1:
             return
         flat = torch.cat([tensor.reshape(-1) for tensor in tensors])
-        with self._told():
-            dist.all_reduce(flat, group=self._large)
-        for tensor, part in zip(tensors, torch.split(flat, [t.numel() for t in tensors]), strict=True):
-            tensor.copy_(part.view_as(tensor))
+        with self._errors_as_rank_lost():
+            dist.all_reduce(flat, group=self._device_group)
+        for tensor, total in zip(tensors, torch.split(flat, [t.numel() for t in tensors]), strict=True):
+            tensor.copy_(total.view_as(tensor))
 
-    def gather(self, flat: Tensor) -> Tensor:
-        """Everyone's (n,), as (ranks, n)."""
-        all_of_them = flat.new_empty(self.size, len(flat))
-        with self._told():
-            dist.all_gather(list(all_of_them.unbind()), flat, group=self._large)
-        return all_of_them
+    def allgather(self, flat: Tensor) -> Tensor:
+        """The tensors (n,) of all ranks, as (ranks, n)."""
+        gathered = flat.new_empty(self.size, len(flat))
+        with self._errors_as_rank_lost():
+            dist.all_gather(list(gathered.unbind()), flat, group=self._device_group)
+        return gathered
 
-    def in_turn(self, flat: Tensor) -> Iterator[Tensor]:
-        """Everyone's (n,) on the CPU, one rank after another."""
+    def broadcast_each(self, flat: Tensor) -> Iterator[Tensor]:
+        """The CPU tensors (n,) of all ranks, one rank after another: only one more is in memory at a time."""
         for rank in range(self.size):
-            said = flat if rank == self.rank else torch.empty_like(flat)
+            received = flat if rank == self.rank else torch.empty_like(flat)
             if self.size > 1:
-                with self._told():
-                    dist.broadcast(said, rank, group=self._small)
-            yield said
+                with self._errors_as_rank_lost():
+                    dist.broadcast(received, rank, group=self._cpu_group)
+            yield received
 
-    def share(self, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-        """Rank 0's arrays; the others bring arrays of the same shapes."""
+    def broadcast_arrays(self, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+        """Rank 0's arrays. The other ranks pass arrays of the same names and shapes."""
         if self.size == 1:
             return dict(arrays)
-        shared = {}
+        received = {}
         for name in sorted(arrays):
             tensor = torch.from_numpy(np.array(arrays[name]))
-            with self._told():
-                dist.broadcast(tensor, 0, group=self._small)
-            shared[name] = tensor.numpy()
-        return shared
+            with self._errors_as_rank_lost():
+                dist.broadcast(tensor, 0, group=self._cpu_group)
+            received[name] = tensor.numpy()
+        return received
 
-    def tell(self, text: str) -> str:
-        """What rank 0 says."""
-        return self.gather_texts(text if self.rank == 0 else "")[0]
+    def broadcast_text(self, text: str) -> str:
+        """Rank 0's text. It is pickled on the way, as torch does between the ranks of one trusted job."""
+        if self.size == 1:
+            return text
+        texts = [text]
+        with self._errors_as_rank_lost():
+            dist.broadcast_object_list(texts, 0, group=self._cpu_group)
+        return texts[0]
 
-    def gather_texts(self, text: str) -> list[str]:
-        """What everyone says, by rank."""
+    def allgather_texts(self, text: str) -> list[str]:
+        """The texts of all ranks, by rank, of any lengths; pickled like those of ``broadcast_text``."""
         if self.size == 1:
             return [text]
-        mine = torch.from_numpy(np.frombuffer(text.encode(), dtype=np.uint8).copy())
-        lengths = [torch.zeros(1, dtype=torch.int64) for _ in range(self.size)]
-        with self._told():
-            dist.all_gather(lengths, torch.tensor([len(mine)]), group=self._small)
-            longest = max(int(length) for length in lengths)
-            sent = torch.zeros(longest, dtype=torch.uint8)
-            sent[: len(mine)] = mine
-            all_of_them = [torch.zeros_like(sent) for _ in range(self.size)]
-            if longest:
-                dist.all_gather(all_of_them, sent, group=self._small)
-        return [
-            bytes(some[: int(length)].numpy()).decode()
-            for some, length in zip(all_of_them, lengths, strict=True)
-        ]
+        texts = [""] * self.size
+        with self._errors_as_rank_lost():
+            dist.all_gather_object(texts, text, group=self._cpu_group)
+        return texts
+
+    def barrier(self) -> None:
+        """Wait until all ranks are here."""
+        if self.size > 1:
+            with self._errors_as_rank_lost():
+                dist.barrier(group=self._cpu_group)
 
     def close(self) -> None:
-        """Leave the groups; the default one is the caller's."""
+        """Destroy the groups that this object created; the default group belongs to the caller."""
         if self.size > 1:
-            for group in {id(g): g for g in (self._small, self._large)}.values():
+            for group in {id(g): g for g in (self._cpu_group, self._device_group)}.values():
                 with suppress(RuntimeError, ValueError):
                     dist.destroy_process_group(group)
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def _errors_as_rank_lost(self) -> Iterator[None]:
         try:
             yield
         except RuntimeError as error:
             reason = " ".join(str(error).split())[:160]
             raise RankLost(
                 f"ranks: rank {self.rank} of {self.size} cannot reach another rank, which has ended or does "
-                f"not answer ({reason}); start all ranks again with resume"
+                f"not respond ({reason}); start all ranks again with resume"
             ) from None
 
 
@@ -138,14 +151,14 @@ SINGLE_PROCESS = ProcessGroup(torch.device("cpu"), 0, alone=True)
 
 
 def launched_by_torchrun() -> bool:
-    """Whether torchrun, or something that sets its variables, started this process as one of several."""
+    """Whether the environment variables of torchrun name this process as one of several ranks."""
     names = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
     return all(name in os.environ for name in names) and int(os.environ["WORLD_SIZE"]) > 1
 
 
 @contextmanager
 def join_process_group() -> Iterator[int]:
-    """The default process group from torchrun's variables, where they are set; gives this one's rank."""
+    """Initialise the default process group if torchrun launched this process; yields its rank."""
     if not launched_by_torchrun() or dist.is_initialized():
         yield dist.get_rank() if dist.is_available() and dist.is_initialized() else 0
         return
@@ -157,7 +170,7 @@ def join_process_group() -> Iterator[int]:
 
 
 def device_of_rank(device: torch.device) -> torch.device:
-    """With several ranks on a machine each takes the accelerator of its number."""
+    """The device of this rank: with several ranks per machine, each uses the CUDA device of its local rank."""
     if device.type == "cuda" and device.index is None and "LOCAL_RANK" in os.environ:
         return torch.device("cuda", int(os.environ["LOCAL_RANK"]) % torch.cuda.device_count())
     return device

@@ -1,6 +1,6 @@
-"""What ranks that another engine started leave behind for whoever asked.
+"""Reports of workers that Ray started: results, errors and warnings, collected for the process that waits.
 
-The engine itself may tell of a rank that only lost another one, and not of the one that knows why.
+Ray itself may report the error of a worker that only lost contact to another one, not the original cause.
 """
 
 from __future__ import annotations
@@ -15,35 +15,35 @@ from seqatt.selection import Selection
 
 @dataclass(frozen=True)
 class WorkerReport:
-    """Of rank 0 an answer, of whoever failed the reason."""
+    """The outcome of one worker: the selection (rank 0 only), its error if it failed, and its warnings."""
 
     rank: int
     selection: Selection | None = None
     error: Exception | None = None
-    warned: tuple[Warning, ...] = ()
+    warnings: tuple[Warning, ...] = ()
 
 
 class ReportCollector:
-    """Keeps notes, also for those that take the place of a rank that was lost."""
+    """A Ray actor that collects reports. It outlives the workers, also those that replace lost ones."""
 
     def __init__(self) -> None:
         self._starts: dict[int, int] = {}
-        self._notes: list[WorkerReport] = []
+        self._reports: list[WorkerReport] = []
 
-    def start(self, rank: int) -> int:
-        """How often this rank was started before."""
+    def count_start(self, rank: int) -> int:
+        """Count one more start of this rank; returns the number of earlier ones."""
         self._starts[rank] = self._starts.get(rank, 0) + 1
         return self._starts[rank] - 1
 
-    def leave(self, note: WorkerReport) -> None:
-        self._notes.append(note)
+    def add(self, report: WorkerReport) -> None:
+        self._reports.append(report)
 
-    def read(self) -> list[WorkerReport]:
-        return self._notes
+    def reports(self) -> list[WorkerReport]:
+        return self._reports
 
 
 def picklable(error: Exception | None) -> Exception | None:
-    """The error, or its words where it would not survive the way to another process."""
+    """The error itself, or a RuntimeError with its message if it cannot be pickled."""
     try:
         pickle.loads(pickle.dumps(error))
     except Exception:
@@ -51,8 +51,8 @@ def picklable(error: Exception | None) -> Exception | None:
     return error
 
 
-def find_cause(notes: Sequence[WorkerReport]) -> Exception | None:
-    """What the one said that knew why; the latest, as earlier failures were overcome."""
-    errors = [note.error for note in reversed(notes) if note.error is not None]
-    knew = [error for error in errors if not isinstance(error, RankLost)]
-    return next(iter(knew + errors), None)
+def find_cause(reports: Sequence[WorkerReport]) -> Exception | None:
+    """The latest error that is not a ``RankLost``, else the latest; earlier failures were recovered from."""
+    errors = [report.error for report in reversed(reports) if report.error is not None]
+    causes = [error for error in errors if not isinstance(error, RankLost)]
+    return next(iter(causes + errors), None)

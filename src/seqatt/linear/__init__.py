@@ -1,4 +1,7 @@
-"""Exact feature selection for least squares: three algorithms that the theory says are one."""
+"""Feature selection for least squares: OMP, Sequential LASSO and linear Sequential Attention.
+
+Theorems 1.1 and 1.2 of the Sequential Attention paper prove that the three select the same features.
+"""
 
 from seqatt.linear.attention import linear_attention
 from seqatt.linear.gram import Gram

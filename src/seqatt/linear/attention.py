@@ -1,9 +1,10 @@
-"""Regularised linear Sequential Attention, Definition 3.1, minimised as it stands.
+"""Regularised linear Sequential Attention: direct minimisation of the objective of Definition 3.1.
 
     min over w, theta of ||X (s(w) o theta) - y||^2 + lambda / 2 (||w||^2 + ||theta outside S||^2)
 
-with s = 1 on the chosen S and s = w elsewhere. It is not convex, and w = theta = 0 is a saddle: L-BFGS starts
-away from it. Its optimum is that of a LASSO (equation 5), whose optimality conditions certify what was found.
+with s = 1 on the selected set S and s = w elsewhere. The objective is not convex, and w = theta = 0 is a
+saddle point, so L-BFGS starts away from it. Its optimum is that of a LASSO (equation 5), whose optimality
+conditions verify the result.
 """
 
 from __future__ import annotations
@@ -16,15 +17,16 @@ from scipy.optimize import minimize
 
 from seqatt.linear.inputs import FeatureBlocks, read_k
 from seqatt.linear.path import TIE, LinearPath
-from seqatt.linear.residual import ResidualProblem, make_problem
 from seqatt.linear.softmax_attention import choose_by_softmax
-from seqatt.linear.stepwise import Open, select_stepwise
-from seqatt.linear.threads import Floats, calm
+from seqatt.linear.stepwise import Mask, ResidualProblem, read_problem, select_stepwise
+from seqatt.linear.threads import Floats, single_blas_thread
 
-BELOW = (1e-2, 1e-5, 1e-8)  # how far below lambda*: nearer where several features share the weight
-CERTIFIED = 1e-3  # by how much of ``below`` a correlation may pass lambda
-SUPPORT = 1e-2  # of the largest |w|; w is the root of a coefficient
-ROUNDS = 20  # of starting again from where the optimiser stopped short
+# lambda = (1 - epsilon) lambda*; the next epsilon is used if several features share the weight.
+EPSILONS = (1e-2, 1e-5, 1e-8)
+TOLERANCE = 1e-3  # a correlation may exceed lambda by this share of epsilon
+SUPPORT = 1e-2  # |w| above this share of the largest counts as nonzero; w is the root of a coefficient
+MAX_RESTARTS = 20  # runs of L-BFGS, each from the result of the last
+LBFGS_OPTIONS = {"maxiter": 5000, "maxfun": 20000, "ftol": 1e-15, "gtol": 1e-9, "maxcor": 20}
 
 
 def linear_attention(
@@ -38,12 +40,18 @@ def linear_attention(
     sample_weight: Any = None,
     groups: Any = None,
 ) -> LinearPath:
-    """Choose ``k`` features by regularised linear Sequential Attention; everything else as in ``omp``.
+    """Select ``k`` features by regularised linear Sequential Attention.
 
     Parameters
     ----------
-    parameterisation : "linear" is Definition 3.1. With "softmax" the unchosen enter with softmax weights
-        (Lemma 3.2): no longer the LASSO but another penalty, and near ties may fall another way.
+    parameterisation : {"linear", "softmax"}, default "linear", which is Definition 3.1. With "softmax" the
+        unselected features have softmax weights (Lemma 3.2): the penalty is then not that of the LASSO, and
+        near ties may be resolved differently.
+    X, y, k, centre, scale, sample_weight, groups : as in ``omp``.
+
+    Returns
+    -------
+    LinearPath
 
     Examples
     --------
@@ -60,52 +68,52 @@ def linear_attention(
     rules = {"linear": choose_by_attention, "softmax": choose_by_softmax}
     if parameterisation not in rules:
         raise ValueError(f"parameterisation: unknown {parameterisation!r}; use one of {', '.join(rules)}")
-    problem, blocks, flat = make_problem(X, y, sample_weight, groups, centre=centre, scale=scale)
-    with calm():
+    problem, blocks, flat = read_problem(X, y, sample_weight, groups, centre=centre, scale=scale)
+    with single_blas_thread():
         return select_stepwise(problem, blocks, read_k(k, blocks.count), rules[parameterisation], flat)
 
 
 def choose_by_attention(
-    problem: ResidualProblem, blocks: FeatureBlocks, open_: Open, cross: Floats
+    problem: ResidualProblem, blocks: FeatureBlocks, eligible: Mask, cross: Floats
 ) -> tuple[int, float]:
     """The feature with the largest attention weight |w| just below lambda*, and lambda* / 2."""
-    start = blocks.norms(cross)
-    start[~open_] = 0.0
-    top = float(start.max())  # lambda* = 2 top
-    support = np.flatnonzero(open_)
-    for below in BELOW:
-        weights = attend(problem, blocks, open_, cross / top, below)
+    scores = blocks.norms(cross)
+    scores[~eligible] = 0.0
+    largest = float(scores.max())  # lambda* / 2
+    support = np.flatnonzero(eligible)
+    for epsilon in EPSILONS:
+        weights = attention_weights(problem, blocks, eligible, cross / largest, epsilon)
         support = np.flatnonzero(weights > SUPPORT * weights.max())
-        if (start[support] >= top * (1 - TIE)).all():
-            return int(support[0]), top  # one feature, or several in an exact tie
-    return int(np.argmax(weights)), top
+        if (scores[support] >= largest * (1 - TIE)).all():
+            return int(support[0]), largest  # one feature, or several in an exact tie
+    return int(np.argmax(weights)), largest
 
 
-def attend(
-    problem: ResidualProblem, blocks: FeatureBlocks, open_: Open, cross: Floats, below: float
+def attention_weights(
+    problem: ResidualProblem, blocks: FeatureBlocks, eligible: Mask, cross: Floats, epsilon: float
 ) -> Floats:
-    """|w| of every feature at lambda = (1 - below) lambda*, up to one common factor.
+    """|w| of every feature at lambda = (1 - epsilon) lambda*, up to one common factor.
 
-    With b = w theta, c = X'Py / (lambda* / 2) and both variables over the root of ``below``, the objective is
+    With b = w theta, c = X'Py / (lambda* / 2) and both variables divided by sqrt(epsilon), the objective is
 
-        b'Hb - |w|^2 - |theta|^2 + sum over f of (|theta_f - w_f c_f|^2 + w_f^2 (1 - |c_f|^2)) / below
+        b'Hb - |w|^2 - |theta|^2 + sum over f of (|theta_f - w_f c_f|^2 + w_f^2 (1 - |c_f|^2)) / epsilon
 
-    up to a constant. Written with delta = (theta - w c) / root(below) no digits are lost however near
-    lambda* is. Only features near lambda* are worked on; the certificate looks at all of them.
+    up to a constant. In the variable delta = (theta - w c) / sqrt(epsilon) it loses no digits, however close
+    lambda is to lambda*. Only features with correlations close to lambda* are optimised (the working set);
+    the optimality conditions are checked for all features. ``cross`` is c.
     """
-    lengths = blocks.norms(cross)
-    reach = 2 * below
+    scores = blocks.norms(cross)
+    reach = 2 * epsilon
     while True:
-        working = np.flatnonzero((lengths >= 1 - reach) & open_)
+        working = np.flatnonzero((scores >= 1 - reach) & eligible)
         columns = blocks.columns(working)
         rows = problem.products(columns)
         feature_of = np.repeat(np.arange(len(working)), [len(blocks.columns(f)) for f in working])
-        w, b = _minimise(rows[:, columns], cross[columns], feature_of, below)
-        left = blocks.norms(cross - below * (rows.T @ b))
-        left[~open_] = 0.0
-        outside = left.copy()
+        w, b = _minimise(rows[:, columns], cross[columns], feature_of, epsilon)
+        outside = blocks.norms(cross - epsilon * (rows.T @ b))
+        outside[~eligible] = 0.0
         outside[working] = 0.0
-        if outside.max() <= (1 - below) + CERTIFIED * below:
+        if outside.max() <= (1 - epsilon) + TOLERANCE * epsilon:
             break
         reach *= 4
     weights = np.zeros(blocks.count)
@@ -113,54 +121,52 @@ def attend(
     return weights
 
 
-def _minimise(square: Floats, cross: Floats, feature_of: Any, below: float) -> tuple[Floats, Floats]:
-    """L-BFGS over (w, delta), again until the LASSO's conditions hold on the working features."""
+def _minimise(square: Floats, cross: Floats, feature_of: Any, epsilon: float) -> tuple[Floats, Floats]:
+    """w and b by L-BFGS, restarted until the working set satisfies the optimality conditions of the LASSO."""
     count = int(feature_of[-1]) + 1
-    size = np.sqrt(np.bincount(feature_of, np.sum(cross**2, axis=1), count))
-    gap = (1 - size) * (1 + size) / below
+    lengths = np.sqrt(np.bincount(feature_of, np.sum(cross**2, axis=1), count))
+    gap = (1 - lengths) * (1 + lengths) / epsilon  # (1 - |c_f|^2) / epsilon
     unit = float(np.trace(square)) / len(square)
-    objective = partial(_objective, square / unit, cross, feature_of, gap, below)
+    objective = partial(_objective, square / unit, cross, feature_of, gap, epsilon)
     x = np.concatenate([np.full(count, 0.7), np.zeros(cross.size)])
-    for _ in range(ROUNDS):
-        found = minimize(objective, x, jac=True, method="L-BFGS-B", options=_PATIENT)
-        x = found.x
-        w, b = x[:count], _coefficients(x, cross, feature_of, count, below)
-        slope = _excess(square / unit, cross, feature_of, b, size, below)
-        asleep = (slope > CERTIFIED) & (np.abs(w) < 1e-2)
-        if not asleep.any():
+    for _ in range(MAX_RESTARTS):
+        x = minimize(objective, x, jac=True, method="L-BFGS-B", options=LBFGS_OPTIONS).x
+        w, b = x[:count], _coefficients(x, cross, feature_of, count, epsilon)
+        excess = _excess(square / unit, cross, feature_of, b, count, epsilon)
+        at_saddle = (excess > TOLERANCE) & (np.abs(w) < 1e-2)
+        if not at_saddle.any():
             break
         x = x.copy()
-        x[:count][asleep] = 0.1  # it sat down on the saddle
+        x[:count][at_saddle] = 0.1
     return w, b / unit
 
 
-_PATIENT = {"maxiter": 5000, "maxfun": 20000, "ftol": 1e-15, "gtol": 1e-9, "maxcor": 20}
-
-
-def _coefficients(x: Floats, cross: Floats, feature_of: Any, count: int, below: float) -> Floats:
+def _coefficients(x: Floats, cross: Floats, feature_of: Any, count: int, epsilon: float) -> Floats:
+    """b = w theta per column, from x = (w, delta)."""
     w = x[:count][feature_of][:, None]
-    return np.asarray(w * (w * cross + np.sqrt(below) * x[count:].reshape(cross.shape)))
+    return np.asarray(w * (w * cross + np.sqrt(epsilon) * x[count:].reshape(cross.shape)))
 
 
 def _objective(
-    square: Floats, cross: Floats, feature_of: Any, gap: Floats, below: float, x: Floats
+    square: Floats, cross: Floats, feature_of: Any, gap: Floats, epsilon: float, x: Floats
 ) -> tuple[float, Floats]:
+    """The objective of ``attention_weights`` and its gradient, in x = (w, delta)."""
     count = len(gap)
     w, delta = x[:count], x[count:].reshape(cross.shape)
-    wide = w[feature_of][:, None]
-    theta = wide * cross + np.sqrt(below) * delta
-    b = wide * theta
-    pull = square @ b
-    value = np.sum(b * pull) - w @ w - np.sum(theta**2) + np.sum(delta**2) + gap @ (w * w)
-    on_theta = 2 * (wide * pull - theta)
-    through = np.bincount(feature_of, np.sum(2 * theta * pull + on_theta * cross, axis=1), count)
-    on_w = through + 2 * (gap - 1) * w
-    on_delta = np.sqrt(below) * on_theta + 2 * delta
-    return float(value), np.concatenate([on_w, on_delta.ravel()])
+    column_w = w[feature_of][:, None]
+    theta = column_w * cross + np.sqrt(epsilon) * delta
+    b = column_w * theta
+    h_b = square @ b
+    value = np.sum(b * h_b) - w @ w - np.sum(theta**2) + np.sum(delta**2) + gap @ (w * w)
+    grad_theta = 2 * (column_w * h_b - theta)
+    through_b = np.bincount(feature_of, np.sum(2 * theta * h_b + grad_theta * cross, axis=1), count)
+    grad_w = through_b + 2 * (gap - 1) * w
+    grad_delta = np.sqrt(epsilon) * grad_theta + 2 * delta
+    return float(value), np.concatenate([grad_w, grad_delta.ravel()])
 
 
-def _excess(square: Floats, cross: Floats, feature_of: Any, b: Floats, size: Floats, below: float) -> Floats:
-    """How far each feature's correlation passes lambda, in units of ``below``; at most 0 at the optimum."""
-    left = cross - below * (square @ b)
-    length = np.sqrt(np.bincount(feature_of, np.sum(left**2, axis=1), len(size)))
-    return np.asarray((length - (1 - below)) / below)
+def _excess(square: Floats, cross: Floats, feature_of: Any, b: Floats, count: int, epsilon: float) -> Floats:
+    """Each feature's correlation minus lambda, in units of epsilon; at most 0 at the optimum."""
+    left = cross - epsilon * (square @ b)
+    lengths = np.sqrt(np.bincount(feature_of, np.sum(left**2, axis=1), count))
+    return np.asarray((lengths - (1 - epsilon)) / epsilon)

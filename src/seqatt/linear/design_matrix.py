@@ -1,4 +1,4 @@
-"""Rows of numbers as float64, centred, scaled and weighted a block at a time: X is never copied whole."""
+"""X as float64, centred, scaled and weighted one block of rows at a time; X is never copied as a whole."""
 
 from __future__ import annotations
 
@@ -10,122 +10,131 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from seqatt.linear.threads import Floats, add_square, mirror, share
+from seqatt.linear.threads import Floats, add_square, fill_lower_triangle, parallel_map
 
-BLOCK_CELLS = 1 << 20  # cells of a block that has to be made: a few megabytes, within a core's reach
-PARTS = 4  # pieces a pass over the rows is cut into, whatever the number of cores
-Span = tuple[int, int]
+BLOCK_ENTRIES = 1 << 20  # matrix entries per converted block: 8 MiB of float64, which a core's caches hold
+CHUNKS = 4  # work items per pass over the rows, independent of the number of cores
+NO_COLUMNS = np.empty(0, dtype=np.intp)
+Span = tuple[int, int]  # rows start to stop
 
 
 @dataclass(frozen=True)
 class DesignMatrix:
-    """``data``'s rows in ``spans``, minus ``shift``, over ``scale``, times the root of their weight."""
+    """The rows ``spans`` of ``data``: ``(data - shift) / scale * sqrt_weights``, computed on access.
+
+    ``shift`` and ``scale`` have one value per column, ``sqrt_weights`` (the square root of the sample
+    weights) one per row of ``data``; None skips the operation.
+    """
 
     data: Any
     spans: tuple[Span, ...]
     shift: Floats | None = None
     scale: Floats | None = None
-    root: Floats | None = None
+    sqrt_weights: Floats | None = None
 
     @property
     def n(self) -> int:
+        """Number of rows."""
         return sum(stop - start for start, stop in self.spans)
 
     @property
     def d(self) -> int:
+        """Number of columns."""
         return int(self.data.shape[1])
 
     def block(self, start: int, stop: int) -> Floats:
-        """Rows ``start`` to ``stop``; a view where nothing has to be done to them."""
-        return self._ready(self.data[start:stop], slice(None), start, stop)
+        """Rows ``start`` to ``stop``, (stop - start, d); a view if they need no conversion."""
+        return self._convert(self.data[start:stop], slice(None), start, stop)
 
-    def columns(self, chosen: NDArray[np.intp]) -> Floats:
-        """All rows of some columns, (n, chosen)."""
-        out = np.empty((self.n, len(chosen)), order="F")
-        at = 0
+    def columns(self, indices: NDArray[np.intp]) -> Floats:
+        """All rows of some columns, (n, len(indices))."""
+        out = np.empty((self.n, len(indices)), order="F")
+        offset = 0
         for start, stop in self._blocks():
-            out[at : at + stop - start] = self._ready(self.data[start:stop][:, chosen], chosen, start, stop)
-            at += stop - start
+            rows = self._convert(self.data[start:stop][:, indices], indices, start, stop)
+            out[offset : offset + stop - start] = rows
+            offset += stop - start
         return out
 
-    def products(self, chosen: NDArray[np.intp], others: Floats | None = None) -> Floats:
-        """``X' [X_chosen, others]``, transposed: (chosen + others, d), in one pass over the rows."""
-        wide = 0 if others is None else others.shape[1]
-        m = len(chosen) + wide
+    def products(self, indices: NDArray[np.intp], vectors: Floats | None = None) -> Floats:
+        """``[X_indices, vectors]' X``, (len(indices) + vectors.shape[1], d), in one pass over the rows."""
+        n_vectors = 0 if vectors is None else vectors.shape[1]
+        m = len(indices) + n_vectors
         cost = float(self.n) * self.d * m
-        if self.plain and self.n <= self.d:
-            left = self.data[:, chosen] if others is None else np.hstack([self.data[:, chosen], others])
+        if self.zero_copy and self.n <= self.d:
+            left = self.data[:, indices] if vectors is None else np.hstack([self.data[:, indices], vectors])
             out = np.empty((m, self.d))
-            step = max(128, -(-self.d // PARTS))
+            step = max(128, -(-self.d // CHUNKS))
 
-            def strip(start: int) -> None:
+            def panel(start: int) -> None:
                 out[:, start : start + step] = left.T @ self.data[:, start : start + step]
 
-            share(strip, range(0, self.d, step), cost)
+            parallel_map(panel, range(0, self.d, step), cost)
             return out
         blocks = list(self._blocks())
-        places = np.cumsum([0] + [stop - start for start, stop in blocks])
-        cuts = [round(i * len(blocks) / PARTS) for i in range(PARTS + 1)]
+        offsets = np.cumsum([0] + [stop - start for start, stop in blocks])
+        bounds = [round(i * len(blocks) / CHUNKS) for i in range(CHUNKS + 1)]
 
-        def part(piece: int) -> Floats:
+        def chunk_products(chunk: int) -> Floats:
             total = np.zeros((m, self.d))
-            for b in range(cuts[piece], cuts[piece + 1]):
+            for b in range(bounds[chunk], bounds[chunk + 1]):
                 rows = self.block(*blocks[b])
                 left = np.empty((m, len(rows)))
-                left[: len(chosen)] = rows.T[chosen]
-                if others is not None:
-                    left[len(chosen) :] = others[places[b] : places[b + 1]].T
+                left[: len(indices)] = rows.T[indices]
+                if vectors is not None:
+                    left[len(indices) :] = vectors[offsets[b] : offsets[b + 1]].T
                 total += left @ rows
             return total
 
-        return np.asarray(sum(share(part, range(PARTS), cost)))
+        return np.asarray(sum(parallel_map(chunk_products, range(CHUNKS), cost)))
 
     def square(self) -> Floats:
-        """``X'X`` in one pass."""
+        """``X'X``, (d, d), in one pass."""
         total = np.zeros((self.d, self.d))
         for start, stop in self._blocks(8):
             add_square(total, self.block(start, stop))
-        return mirror(total)
+        return fill_lower_triangle(total)
 
     def norms(self) -> Floats:
-        """Squared length of every column."""
+        """Squared length of every column, (d,)."""
 
-        def part(span: Span) -> Floats:
+        def block_norms(span: Span) -> Floats:
             rows = self.block(*span)
             return np.asarray(np.einsum("ij,ij->j", rows, rows))
 
-        return np.asarray(sum(share(part, self._blocks(), 4.0 * self.n * self.d)))
+        return np.asarray(sum(parallel_map(block_norms, self._blocks(), 4.0 * self.n * self.d)))
 
     def sample(self, rows: int, chunks: int = 16) -> DesignMatrix:
-        """About ``rows`` of the rows, in chunks spread over them."""
+        """About ``rows`` rows, in ``chunks`` contiguous chunks spread evenly over all rows."""
         size = -(-rows // chunks)
         starts = np.linspace(0, self.n - size, chunks).astype(int)
         return replace(self, spans=tuple((int(s), int(s) + size) for s in starts))
 
     @property
-    def plain(self) -> bool:
-        """Whether the numbers can be used where they lie."""
-        asis = isinstance(self.data, np.ndarray) and self.data.dtype == np.float64
-        return asis and len(self.spans) == 1 and self.shift is self.scale is self.root is None
+    def zero_copy(self) -> bool:
+        """Whether ``data`` is used as it is, without conversion."""
+        float64 = isinstance(self.data, np.ndarray) and self.data.dtype == np.float64
+        return float64 and len(self.spans) == 1 and self.shift is self.scale is self.sqrt_weights is None
 
-    def _ready(self, rows: Any, chosen: Any, start: int, stop: int) -> Floats:
+    def _convert(self, rows: Any, columns: Any, start: int, stop: int) -> Floats:
         dense = rows.toarray() if sp.issparse(rows) else rows
         dense = np.asarray(dense, dtype=np.float64)
         if self.shift is not None:
-            dense = dense - self.shift[chosen]
+            dense = dense - self.shift[columns]
         if self.scale is not None:
-            dense = dense / self.scale[chosen]
-        if self.root is not None:
-            dense = dense * self.root[start:stop, None]
+            dense = dense / self.scale[columns]
+        if self.sqrt_weights is not None:
+            dense = dense * self.sqrt_weights[start:stop, None]
         return np.asarray(dense)
 
-    def _blocks(self, times: int = 1) -> Iterator[Span]:
-        if self.plain:  # enough rows that adding up their products costs little, few enough for a cache
+    def _blocks(self, factor: int = 1) -> Iterator[Span]:
+        """Row ranges of one block each; ``factor`` multiplies the usual number of rows per block."""
+        if self.zero_copy:  # enough rows that summing the products costs little, few enough for a cache
             rows = int(np.clip(5 * self.d // 2, 512, 2048))
         else:
-            rows = int(np.clip(BLOCK_CELLS // self.d, 64, 16_384))
-        size = times * rows
-        size = min(size, max(64, -(-self.n // PARTS)))
+            rows = int(np.clip(BLOCK_ENTRIES // self.d, 64, 16_384))
+        size = factor * rows
+        size = min(size, max(64, -(-self.n // CHUNKS)))
         for first, last in self.spans:
             for start in range(first, last, size):
                 yield start, min(last, start + size)

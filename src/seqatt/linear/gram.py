@@ -1,7 +1,7 @@
-"""Gram: all that least squares needs to know of the rows, gathered in one pass.
+"""Gram: the sufficient statistics of least squares, gathered in one pass over the rows.
 
-Kept are the means and the products of what is left once they are taken away, joined batch by batch. Products
-of raw numbers, from which means are taken away at the end, lose every digit on data far from zero.
+It stores the means and the products of the centred columns, and merges them batch by batch. Products of raw
+numbers, centred only at the end, would lose every digit on data far from zero.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 
-from seqatt.linear.inputs import insist_on_finite, read_rows, read_targets, read_weights
-from seqatt.linear.threads import Floats, add_square, mirror, share
+from seqatt.linear.inputs import check_finite, read_rows, read_targets, read_weights
+from seqatt.linear.threads import Floats, add_square, fill_lower_triangle, parallel_map
 
 Column = Callable[[int], Floats]
-ROWS = 1 << 16  # of a batch that are worked on at a time
-COPIED = 1 << 13  # of them that are copied at a time, where they have to be
-NEAR = 16.0  # a raw sum of squares this many times the centred one costs one digit of sixteen
+BLOCK_ROWS = 1 << 16  # rows of a batch per block, at most
+COPY_ROWS = 1 << 13  # rows per centred copy, at most
+MAX_CANCELLATION = 16.0  # raw over centred sum of squares; at 16 subtraction costs one digit of sixteen
 
 
 @dataclass(frozen=True)
 class NormalEquations:
-    """The normal equations: ``square`` X'X, ``cross`` X'Y and ``energy`` Y'Y's diagonal."""
+    """The normal equations: ``square`` is X'X (d, d), ``cross`` X'Y (d, o), ``energy`` diag(Y'Y) (o,)."""
 
     square: Floats
     cross: Floats
@@ -32,7 +32,7 @@ class NormalEquations:
 
 
 class Gram:
-    """Sums over rows: X'X, X'Y, Y'Y, n and column sums. Two Grams of the same columns add.
+    """X'X, X'Y, Y'Y, column sums and the number of rows. Two Grams of the same columns can be added.
 
     Example
     -------
@@ -49,78 +49,82 @@ class Gram:
 
     def __init__(self) -> None:
         self.rows = 0
-        self.weight = 0.0
+        self.weight = 0.0  # sum of the sample weights
         self._targets = 0
-        self.flat = True
-        self._far = False
+        self.flat = True  # whether y had one dimension
+        self._centre_first = False  # whether products are computed from centred copies of the rows
+        # Of the columns of X, then of y.
         self._mean = np.zeros(0)
-        self._rest = np.zeros(0)
-        self._spread = np.zeros((0, 0))
+        self._mean_error = np.zeros(0)  # exact mean minus ``_mean``: the digits that rounding cut off
+        self._scatter = np.zeros((0, 0))  # weighted products of the centred columns, upper triangle
 
     @classmethod
     def of(cls, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """From arrays or a sparse matrix."""
+        """Build a Gram from arrays or a sparse matrix."""
         return cls().update(X, y, sample_weight)
 
     @classmethod
     def from_batches(cls, batches: Iterable[tuple[Any, ...]]) -> Self:
-        """From ``(X, y)`` or ``(X, y, sample_weight)``, read once."""
+        """Build a Gram from an iterable of ``(X, y)`` or ``(X, y, sample_weight)``, read once."""
         gram = cls()
         for batch in batches:
             gram.update(*batch)
         if not gram.rows:
-            raise ValueError("batches: there were none; at least one row is needed")
+            raise ValueError("batches: must not be empty; at least one row is needed")
         return gram
 
     def update(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Take in more rows, whole or not at all where they are refused."""
+        """Add rows. If they are invalid, an error is raised and the Gram is unchanged."""
         rows = read_rows(X)
         targets, flat = read_targets(y, rows.shape[0])
         weights = read_weights(sample_weight, rows.shape[0])
-        self._fit(rows.shape[1], targets.shape[1], flat)
-        apart = rows.shape[0] > ROWS  # a later part may yet be refused
-        gram = Gram()._like(self) if apart else self
-        for start in range(0, rows.shape[0], ROWS):
-            stop = start + ROWS
-            part = rows[start:stop]
-            dense = part.toarray() if sp.issparse(part) else part
-            some = None if weights is None else weights[start:stop]
-            gram._join(np.asarray(dense, dtype=np.float64), targets[start:stop], some)
-        if apart and gram.weight:
-            self._merge(gram.rows, gram.weight, gram._mean, gram._rest, gram._spread)
+        self._check_shape(rows.shape[1], targets.shape[1], flat)
+        several = rows.shape[0] > BLOCK_ROWS
+        gram = Gram() if several else self  # a separate Gram, because a later block may be invalid
+        gram._check_shape(self.features, self._targets, self.flat)
+        for start in range(0, rows.shape[0], BLOCK_ROWS):
+            stop = start + BLOCK_ROWS
+            block = rows[start:stop]
+            dense = block.toarray() if sp.issparse(block) else block
+            block_weights = None if weights is None else weights[start:stop]
+            gram._add_block(np.asarray(dense, dtype=np.float64), targets[start:stop], block_weights)
+        if several and gram.weight:
+            self._merge(gram.rows, gram.weight, gram._mean, gram._mean_error, gram._scatter)
         return self
 
     def join(self, rows: int, weight: float, mean: Floats, spread: Floats, targets: int) -> Self:
-        """Take in rows of which weighted means and products around them are known: X's columns, then y's.
+        """Add rows that are known by their statistics, for the columns of X followed by those of y.
 
-        Of the products the upper triangle is read.
+        ``mean`` are the weighted means and ``spread`` the weighted products of the centred columns, of which
+        only the upper triangle is read. ``targets`` is the number of columns of y.
         """
-        self._fit(len(mean) - targets, targets, flat=False)
-        insist_on_finite(mean)
-        insist_on_finite(np.diag(spread))
+        self._check_shape(len(mean) - targets, targets, flat=False)
+        check_finite(mean)
+        check_finite(np.diag(spread))
         if weight:
             self._merge(rows, weight, mean, np.zeros(len(mean)), spread)
         return self
 
     def arrays(self) -> dict[str, Any]:
-        """All of it, as arrays that ``numpy.savez`` takes and ``from_arrays`` reads."""
-        told = [self.rows, self._targets, self.flat, self._far]
-        sums = {"mean": self._mean, "rest": self._rest, "spread": self._spread}
-        return {"told": np.array(told), "weight": np.array(self.weight)} | {
+        """The complete state as arrays for ``numpy.savez``; ``from_arrays`` restores it."""
+        header = [self.rows, self._targets, self.flat, self._centre_first]
+        sums = {"mean": self._mean, "rest": self._mean_error, "spread": self._scatter}
+        return {"told": np.array(header), "weight": np.array(self.weight)} | {
             name: array.copy() for name, array in sums.items()
         }
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, Any]) -> Self:
-        """What ``arrays`` gave, or what was read back from a file."""
+        """Restore a Gram from the result of ``arrays``, or from the file it was saved to."""
         gram = cls()
-        rows, targets, flat, far = (int(value) for value in arrays["told"])
-        gram.rows, gram._targets, gram.flat, gram._far = rows, targets, bool(flat), bool(far)
+        rows, targets, flat, centre_first = (int(value) for value in arrays["told"])
+        gram.rows, gram._targets = rows, targets
+        gram.flat, gram._centre_first = bool(flat), bool(centre_first)
         gram.weight = float(arrays["weight"])
-        mean, rest, spread = (np.array(arrays[name], dtype=np.float64) for name in ("mean", "rest", "spread"))
-        if not mean.shape == rest.shape == spread.shape[:1] == spread.shape[1:] or targets > len(mean):
-            raise ValueError("arrays: these are not of a Gram")
-        gram._mean, gram._rest, gram._spread = mean, rest, spread
+        mean, error, scatter = (np.array(arrays[n], dtype=np.float64) for n in ("mean", "rest", "spread"))
+        if not mean.shape == error.shape == scatter.shape[:1] == scatter.shape[1:] or targets > len(mean):
+            raise ValueError("arrays: not the arrays of a Gram; pass what Gram.arrays() returned")
+        gram._mean, gram._mean_error, gram._scatter = mean, error, scatter
         return gram
 
     def __add__(self, other: Gram) -> Gram:
@@ -129,18 +133,18 @@ class Gram:
         if not self.rows or not other.rows:
             return (other if other.rows else self)._copy()
         total = self._copy()
-        total._fit(other.features, other._targets, other.flat)
-        total._merge(other.rows, other.weight, other._mean, other._rest, other._spread)
+        total._check_shape(other.features, other._targets, other.flat)
+        total._merge(other.rows, other.weight, other._mean, other._mean_error, other._scatter)
         return total
 
     @property
     def features(self) -> int:
-        """Columns of X."""
+        """Number of columns of X."""
         return len(self._mean) - self._targets
 
     @property
     def targets(self) -> int:
-        """Columns of y."""
+        """Number of columns of y."""
         return self._targets
 
     @property
@@ -156,15 +160,15 @@ class Gram:
 
     @property
     def scales(self) -> Floats:
-        """Standard deviations of the columns of X; 1 where one is constant."""
-        return _scales(np.diag(self._spread)[: self.features], self.weight, self._mean[: self.features])
+        """Standard deviations of the columns of X; 1 for constant columns."""
+        return _scales(np.diag(self._scatter)[: self.features], self.weight, self._mean[: self.features])
 
     def normal(self, *, centre: bool = False, scale: bool = False) -> NormalEquations:
-        """The normal equations of the rows, or of the rows less their means, over standard deviations."""
+        """The normal equations; ``centre`` subtracts means, ``scale`` divides X by standard deviations."""
         d = self.features
-        square = np.triu(self._spread[:d, :d])
-        cross = self._spread[:d, d:].copy()
-        energy = np.diag(self._spread)[d:].copy()
+        square = np.triu(self._scatter[:d, :d])
+        cross = self._scatter[:d, d:].copy()
+        energy = np.diag(self._scatter)[d:].copy()
         if not centre:
             x, y = self.means
             square += self.weight * np.triu(np.outer(x, x))
@@ -175,19 +179,19 @@ class Gram:
             square /= unit
             square /= unit[:, None]
             cross /= unit[:, None]
-        return NormalEquations(mirror(square), cross, energy)
+        return NormalEquations(fill_lower_triangle(square), cross, energy)
 
     def columns(self, *, centre: bool = False, scale: bool = False) -> tuple[NormalEquations, Column]:
-        """The normal equations with X'X as a function of its column's number; ``square`` is the diagonal."""
+        """The normal equations with diag(X'X) as ``square``, and a function that returns column j of X'X."""
         d = self.features
         x, y = (np.zeros_like(mean) for mean in self.means) if centre else self.means
         unit = self.scales if scale else np.ones(d)
-        norms = (np.diag(self._spread)[:d] + self.weight * x * x) / unit**2
-        cross = (self._spread[:d, d:] + self.weight * np.outer(x, y)) / unit[:, None]
-        energy = np.diag(self._spread)[d:] + self.weight * y * y
+        norms = (np.diag(self._scatter)[:d] + self.weight * x * x) / unit**2
+        cross = (self._scatter[:d, d:] + self.weight * np.outer(x, y)) / unit[:, None]
+        energy = np.diag(self._scatter)[d:] + self.weight * y * y
 
         def column(j: int) -> Floats:
-            out = np.concatenate([self._spread[:j, j], self._spread[j, j:d]])
+            out = np.concatenate([self._scatter[:j, j], self._scatter[j, j:d]])
             if not centre:
                 out += self.weight * x[j] * x
             if scale:
@@ -196,98 +200,98 @@ class Gram:
 
         return NormalEquations(norms, cross, energy), column
 
-    def _like(self, other: Gram) -> Gram:
-        self._fit(other.features, other._targets, other.flat)
-        return self
-
-    def _fit(self, features: int, targets: int, flat: bool) -> None:
+    def _check_shape(self, features: int, targets: int, flat: bool) -> None:
+        """Raise if rows of this shape do not fit; an empty Gram adopts it."""
         if not len(self._mean):
             self._targets, self.flat = targets, flat
             self._mean = np.zeros(features + targets)
-            self._rest = np.zeros(features + targets)
-            self._spread = np.zeros((features + targets, features + targets))
+            self._mean_error = np.zeros(features + targets)
+            self._scatter = np.zeros((features + targets, features + targets))
         if (features, targets) != (self.features, self._targets):
             raise ValueError(
                 f"X: this Gram has {self.features} columns and {self._targets} target(s), "
                 f"got {features} and {targets}"
             )
 
-    def _join(self, rows: Floats, targets: Floats, weights: Floats | None) -> None:
+    def _add_block(self, rows: Floats, targets: Floats, weights: Floats | None) -> None:
         weight = float(len(rows)) if weights is None else float(weights.sum())
         if weight == 0:
             return
-        even = np.ones(len(rows)) if weights is None else weights
-        mean = np.concatenate([even @ rows, even @ targets]) / weight
-        insist_on_finite(mean)
-        spread = None if weights is not None or self._far else _near(rows, targets, mean)
-        rest = np.zeros(len(mean))
-        if spread is None:
-            self._far = weights is None  # the next rows are likely to be as far from zero
-            spread, rest = _around(rows, targets, mean, weights)
-            rest /= weight
-            spread -= weight * np.outer(rest, rest)
-        insist_on_finite(np.diag(spread))
-        self._merge(len(rows), weight, mean, rest, spread)
+        row_weights = np.ones(len(rows)) if weights is None else weights
+        mean = np.concatenate([row_weights @ rows, row_weights @ targets]) / weight
+        check_finite(mean)
+        try_raw = weights is None and not self._centre_first
+        scatter = _scatter_from_raw(rows, targets, mean) if try_raw else None
+        error = np.zeros(len(mean))
+        if scatter is None:
+            self._centre_first = weights is None  # the next rows are likely to be as far from zero
+            scatter, error = _scatter_from_centred(rows, targets, mean, weights)
+            error /= weight
+            scatter -= weight * np.outer(error, error)
+        check_finite(np.diag(scatter))
+        self._merge(len(rows), weight, mean, error, scatter)
 
-    def _merge(self, rows: int, weight: float, mean: Floats, rest: Floats, spread: Floats) -> None:
-        """Chan, Golub and LeVeque's update: two sums of products around two means become one."""
+    def _merge(self, rows: int, weight: float, mean: Floats, error: Floats, scatter: Floats) -> None:
+        """The pairwise update of Chan, Golub and LeVeque for means and centred products."""
         if not self.weight:
-            self._mean, self._rest, self._spread = mean, rest, spread.copy()
+            self._mean, self._mean_error, self._scatter = mean, error, scatter.copy()
             self.rows, self.weight = rows, weight
             return
         total = self.weight + weight
-        step = (mean - self._mean) + (rest - self._rest)
-        self._spread += spread
-        lean = step * np.sqrt(self.weight * weight / total)
-        self._spread += np.outer(lean, lean)
-        step = self._rest + step * (weight / total)
+        difference = (mean - self._mean) + (error - self._mean_error)
+        self._scatter += scatter
+        scaled = difference * np.sqrt(self.weight * weight / total)
+        self._scatter += np.outer(scaled, scaled)
+        step = self._mean_error + difference * (weight / total)
         before = self._mean
         self._mean = before + step
-        self._rest = step - (self._mean - before)  # what the mean's last digit could not hold
+        self._mean_error = step - (self._mean - before)
         self.rows += rows
         self.weight = total
 
     def _copy(self) -> Gram:
         other = Gram()
-        vars(other).update(vars(self), _mean=self._mean.copy(), _spread=self._spread.copy())
+        vars(other).update(vars(self), _mean=self._mean.copy(), _scatter=self._scatter.copy())
         return other
 
 
-def _near(rows: Floats, targets: Floats, mean: Floats) -> Floats | None:
-    """Products around the means from raw ones: no copy of the rows, but None where digits would go."""
+def _scatter_from_raw(rows: Floats, targets: Floats, mean: Floats) -> Floats | None:
+    """Centred products from raw ones, without a copy of the rows; None if that would lose digits."""
     d = rows.shape[1]
-    spread = np.zeros((len(mean), len(mean)))
-    add_square(spread[:d, :d], rows)
-    raw = np.diag(spread)[:d].copy()
-    around = targets - mean[d:]
-    spread[:d, d:] = rows.T @ around
-    spread[d:, d:] = around.T @ around
-    spread[:d, :d] -= len(rows) * np.outer(mean[:d], mean[:d])
-    return spread if (np.diag(spread)[:d] >= raw / NEAR).all() else None
+    scatter = np.zeros((len(mean), len(mean)))
+    add_square(scatter[:d, :d], rows)
+    raw = np.diag(scatter)[:d].copy()
+    centred = targets - mean[d:]
+    scatter[:d, d:] = rows.T @ centred
+    scatter[d:, d:] = centred.T @ centred
+    scatter[:d, :d] -= len(rows) * np.outer(mean[:d], mean[:d])
+    return scatter if (np.diag(scatter)[:d] >= raw / MAX_CANCELLATION).all() else None
 
 
-def _around(rows: Floats, targets: Floats, mean: Floats, weights: Floats | None) -> tuple[Floats, Floats]:
-    """Products around the means, of rows that are centred first, and what the means missed, summed."""
+def _scatter_from_centred(
+    rows: Floats, targets: Floats, mean: Floats, weights: Floats | None
+) -> tuple[Floats, Floats]:
+    """Products of centred copies of the rows, and the sums of the centred columns (0 but for rounding)."""
     d = rows.shape[1]
-    spread, rest = np.zeros((len(mean), len(mean))), np.zeros(len(mean))
-    both = np.empty((min(len(rows), COPIED), len(mean)))
-    for start in range(0, len(rows), COPIED):
-        part = both[: len(rows[start : start + COPIED])]
+    scatter, sums = np.zeros((len(mean), len(mean))), np.zeros(len(mean))
+    buffer = np.empty((min(len(rows), COPY_ROWS), len(mean)))
+    for start in range(0, len(rows), COPY_ROWS):
+        block = buffer[: len(rows[start : start + COPY_ROWS])]
 
-        def fill(first: int, start: int = start, part: Floats = part) -> Floats:
-            some = part[first : first + 512]
-            here = slice(start + first, start + first + len(some))
-            np.subtract(rows[here], mean[:d], out=some[:, :d])
-            np.subtract(targets[here], mean[d:], out=some[:, d:])
+        def fill(first: int, start: int = start, block: Floats = block) -> Floats:
+            out = block[first : first + 512]
+            span = slice(start + first, start + first + len(out))
+            np.subtract(rows[span], mean[:d], out=out[:, :d])
+            np.subtract(targets[span], mean[d:], out=out[:, d:])
             if weights is None:
-                return np.asarray(np.ones(len(some)) @ some)
-            total = weights[here] @ some
-            some *= np.sqrt(weights[here])[:, None]
+                return np.asarray(np.ones(len(out)) @ out)
+            total = weights[span] @ out
+            out *= np.sqrt(weights[span])[:, None]
             return np.asarray(total)
 
-        rest += sum(share(fill, range(0, len(part), 512), 16.0 * part.size))
-        add_square(spread, part)
-    return spread, rest
+        sums += sum(parallel_map(fill, range(0, len(block), 512), 16.0 * block.size))
+        add_square(scatter, block)
+    return scatter, sums
 
 
 def _scales(squares: Floats, weight: float, mean: Floats) -> Floats:

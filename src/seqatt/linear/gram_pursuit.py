@@ -1,4 +1,4 @@
-"""OMP's state on columns of a Gram matrix: a growing Cholesky factor and correlations."""
+"""OMP on columns of the Gram matrix: an incremental Cholesky factor and the correlations X'r."""
 
 from __future__ import annotations
 
@@ -9,20 +9,38 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from seqatt.linear.inputs import FeatureBlocks
-from seqatt.linear.path import DEPENDENT, NEGLIGIBLE, LinearPath, negligible, pick, why_stopped
+from seqatt.linear.path import (
+    DEPENDENT,
+    NEGLIGIBLE,
+    LinearPath,
+    argmax_lowest,
+    rounding_floor,
+    stop_reason,
+)
 from seqatt.linear.threads import Floats
 
-TRUST_COLUMN = 1e-6  # share of a column's squared length that must be new: below it the rows decide
-TRUST_LOSS = 1e-8  # share of the target's energy that must be left, likewise
-# Column j of the Gram matrix, less what the first vectors of the basis explain, and how many of them.
+# From rows, a Gram matrix is precise enough while these shares are exceeded; below them, OrthonormalPursuit
+# continues.
+MIN_NEW_SHARE = 1e-6  # of a column's squared length that is orthogonal to the selected columns
+MIN_LOSS_SHARE = 1e-8  # of the squared length of the target that is not explained yet
+# Maps j to (column j of the Gram matrix minus the part explained by the first m basis vectors, m).
 Column = Callable[[int], tuple[Floats, int]]
 
 
 class GramPursuit:
-    """The state of OMP on columns of a Gram matrix: ``c`` are X'r, ``basis`` the vectors a, row by row.
+    """The state of OMP on columns of a Gram matrix.
 
-    ``exact``, the diagonal, says that the Gram matrix is all there is; else, where digits run out, the rows
-    decide. ``seen`` gathers the scores of every choice.
+    ``correlations`` is X'r (d, o). Row t of ``basis`` is X'q_t, where q_t is the t-th vector of an
+    orthonormal basis of the selected columns; ``projections[t]`` is q_t'y.
+
+    Parameters
+    ----------
+    cross : X'Y, (d, o).
+    energy : squared length of each target, (o,).
+    blocks : the columns of each feature.
+    diagonal : diagonal of the Gram matrix (d,) if there are no rows to fall back on. None means that there
+        are: ``run`` then ends where the Gram matrix becomes too imprecise.
+    step_scores : list to which the scores of all features are appended at every step.
     """
 
     def __init__(
@@ -30,18 +48,18 @@ class GramPursuit:
         cross: Floats,
         energy: Floats,
         blocks: FeatureBlocks,
-        exact: Floats | None = None,
-        seen: list[Floats] | None = None,
+        diagonal: Floats | None = None,
+        step_scores: list[Floats] | None = None,
     ) -> None:
-        self.seen = seen
-        self.c = cross.copy()
-        self.norms = exact
+        self.step_scores = step_scores
+        self.correlations = cross.copy()
+        self.norms = diagonal
         self.blocks = blocks
         self.null_loss = self.loss = float(energy.sum())
-        self.floor = None if exact is None else negligible(exact, self.null_loss, blocks)
-        self.open = np.ones(blocks.count, dtype=bool)
+        self.floor = None if diagonal is None else rounding_floor(diagonal, self.null_loss, blocks)
+        self.eligible = np.ones(blocks.count, dtype=bool)
         self.basis = np.empty((64, len(cross)))
-        self.shares: list[Floats] = []
+        self.projections: list[Floats] = []
         self.columns: list[int] = []
         self.order: list[int] = []
         self.scores: list[float] = []
@@ -49,71 +67,72 @@ class GramPursuit:
         self.stopped: str | None = None
 
     def run(self, k: int, column: Column) -> GramPursuit:
-        """Choose until there are ``k``, nothing is left, or digits run out that the rows still have."""
+        """Select up to ``k`` features; end early if none helps or the Gram matrix is too imprecise."""
         while len(self.order) < k:
-            if self.norms is None and self.loss < TRUST_LOSS * self.null_loss:
+            if self.norms is None and self.loss < MIN_LOSS_SHARE * self.null_loss:
                 break
-            scores = self.blocks.norms(self.c)
-            scores *= self.open
-            best = pick(scores)
+            scores = self.blocks.norms(self.correlations)
+            scores *= self.eligible
+            best = argmax_lowest(scores)
             if self.floor is not None and scores[best] <= self.floor[best]:
                 scores[scores <= self.floor] = 0.0
-                best = pick(scores)
+                best = argmax_lowest(scores)
             if scores[best] == 0:
-                self._stop()
+                self._record_stop()
                 break
-            if self._enter(best, float(scores[best]), column):
-                if self.seen is not None:
-                    self.seen.append(scores)
+            if self._add_feature(best, float(scores[best]), column):
+                if self.step_scores is not None:
+                    self.step_scores.append(scores)
                 self.order.append(best)
                 self.scores.append(float(scores[best]))
                 self.losses.append(self.loss)
             elif self.norms is None:
                 break
-            self.open[best] = False
+            self.eligible[best] = False
         return self
 
-    def _enter(self, feature: int, score: float, column: Column) -> bool:
-        """Whether the feature's columns could be told from the chosen ones, and so went in."""
-        began = len(self.columns)
+    def _add_feature(self, feature: int, score: float, column: Column) -> bool:
+        """Add a feature's columns; False if they depend linearly on the selected ones."""
+        n_before = len(self.columns)
         for j in [feature] if self.blocks.single else self.blocks.columns(feature).tolist():
             t = len(self.columns)
             if t == len(self.basis):
                 self.basis = np.concatenate([self.basis, np.empty_like(self.basis)])
-            a, (gram, since) = self.basis[t], column(j)
-            np.subtract(gram, self.basis[since:t, j] @ self.basis[since:t], out=a)
-            known = self.basis[:since, j]
-            new, whole = a.item(j), gram.item(j) + float(known @ known)
+            a, (gram, n_removed) = self.basis[t], column(j)
+            np.subtract(gram, self.basis[n_removed:t, j] @ self.basis[n_removed:t], out=a)
+            removed = self.basis[:n_removed, j]
+            new, whole = a.item(j), gram.item(j) + float(removed @ removed)
             if self.norms is None and (
-                new <= TRUST_COLUMN * whole or score <= NEGLIGIBLE * math.sqrt(self.null_loss * whole)
+                new <= MIN_NEW_SHARE * whole or score <= NEGLIGIBLE * math.sqrt(self.null_loss * whole)
             ):
-                del self.columns[began:], self.shares[began:]
+                del self.columns[n_before:], self.projections[n_before:]
                 return False
             if new <= DEPENDENT * whole:
                 continue
             a *= 1 / math.sqrt(new)
-            share = self.c[j] / math.sqrt(new)
-            if len(share) == 1:
-                self.c[:, 0] -= a * share
+            projection = self.correlations[j] / math.sqrt(new)
+            if len(projection) == 1:
+                self.correlations[:, 0] -= a * projection
             else:
-                self.c -= np.multiply.outer(a, share)
-            self.loss = max(0.0, self.loss - float(share @ share))
-            self.shares.append(share)
+                self.correlations -= np.multiply.outer(a, projection)
+            self.loss = max(0.0, self.loss - float(projection @ projection))
+            self.projections.append(projection)
             self.columns.append(j)
-        return len(self.columns) > began
+        return len(self.columns) > n_before
 
-    def _stop(self) -> None:
-        norms = np.ones(len(self.c)) if self.norms is None else self.norms
+    def _record_stop(self) -> None:
+        norms = np.ones(len(self.correlations)) if self.norms is None else self.norms
         left = norms - np.einsum("ij,ij->j", *2 * [self.basis[: len(self.columns)]])
-        new = self.blocks.most(np.where(left > DEPENDENT * norms, 1.0, 0.0))
-        self.stopped = why_stopped(self.loss, self.null_loss, not new[self.open].any(), NEGLIGIBLE)
+        independent = self.blocks.block_max(np.where(left > DEPENDENT * norms, 1.0, 0.0))
+        all_dependent = not independent[self.eligible].any()
+        self.stopped = stop_reason(self.loss, self.null_loss, all_dependent, NEGLIGIBLE)
 
     def path(self, flat: bool) -> LinearPath:
-        """The answer, with coefficients by back substitution."""
-        coef = np.zeros(self.c.shape)
+        """The result, with coefficients by back substitution; ``flat`` makes them (d,) for one target."""
+        coef = np.zeros(self.correlations.shape)
         if self.columns:
             factor = self.basis[: len(self.columns), self.columns]
-            coef[self.columns] = solve_triangular(factor, np.array(self.shares), check_finite=False)
+            coef[self.columns] = solve_triangular(factor, np.array(self.projections), check_finite=False)
         return LinearPath(
             self.order,
             np.array(self.scores),

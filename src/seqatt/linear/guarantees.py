@@ -1,8 +1,8 @@
-"""What the theory promises of a chosen set, on the user's own data.
+"""Theoretical guarantees for a selected set of features, computed on the given data.
 
 Das and Kempe (2011): the submodularity ratio of R^2 is at least the smallest sparse eigenvalue of the
-correlation matrix, and OMP's set of k features explains at least ``1 - exp(-ratio * lambda_min)`` of what the
-best k could.
+correlation matrix, and the k features that OMP selects reach at least ``1 - exp(-ratio * lambda_min)`` times
+the R^2 of the best k features.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from seqatt.linear.design_matrix import NO_COLUMNS
 from seqatt.linear.gram import Gram, NormalEquations
 from seqatt.linear.inputs import make_design, read_blocks
 from seqatt.linear.path import DEPENDENT, LinearPath
@@ -20,15 +21,21 @@ from seqatt.linear.threads import Floats
 
 @dataclass(frozen=True)
 class Guarantees:
-    """Of a chosen set S, on centred columns of one length.
+    """Guarantees for a selected set S; columns are centred and scaled to equal length.
 
-    ``relative_error`` is the squared error on S over the full least squares fit's (equation 2's kappa),
-    infinite where the full fit is exact and S is not. ``r2`` and ``full_r2`` are the shares of the target's
-    variance explained. ``smallest`` and ``largest`` are the extreme eigenvalues of the chosen columns'
-    correlations. ``ratio`` bounds the submodularity ratio from below, by the smallest eigenvalue of all
-    columns' correlations (0, and no promise, where there are more columns than rows); among the chosen alone
-    it is at least ``smallest``. ``share`` is the share of the best set's R^2 that OMP is sure to reach. Both
-    are theorems for one target and features of one column each.
+    Attributes
+    ----------
+    chosen : the features in S.
+    relative_error : squared error of the fit on S over that of the full least squares fit (kappa of
+        equation 2); infinite if the full fit is exact and the fit on S is not.
+    r2, full_r2 : shares of the target's variance explained by S and by all columns.
+    smallest, largest : extreme eigenvalues of the correlation matrix of the columns in S.
+    ratio : lower bound of the submodularity ratio, the smallest eigenvalue of the correlation matrix of all
+        columns. It is 0, and guarantees nothing, if there are more columns than rows. Within S alone the
+        submodularity ratio is at least ``smallest``.
+    share : lower bound of OMP's R^2 over that of the best set of the same size.
+
+    ``ratio`` and ``share`` are theorems for one target and features of one column each.
     """
 
     chosen: list[int]
@@ -59,7 +66,17 @@ def guarantees(
     sample_weight: Any = None,
     groups: Any = None,
 ) -> Guarantees:
-    """What theory says of the ``chosen`` features (a list, or a Path) for least squares on these rows.
+    """Theoretical guarantees for the features ``chosen`` in least squares on these rows.
+
+    Parameters
+    ----------
+    X, y, sample_weight, groups : as in ``omp``.
+    chosen : list of features, or a LinearPath.
+    centre : bool, default True. Subtract means.
+
+    Returns
+    -------
+    Guarantees
 
     Examples
     --------
@@ -78,37 +95,37 @@ def guarantees(
         normal, columns = X.normal(centre=centre), X.features
     else:
         design, targets, _ = make_design(X, y, sample_weight, centre=centre, scale=False)
-        cross = design.products(np.empty(0, dtype=np.intp), targets).T
+        cross = design.products(NO_COLUMNS, targets).T
         normal = NormalEquations(design.square(), cross, np.sum(targets**2, axis=0))
         columns = design.d
     blocks = read_blocks(groups, columns)
-    features = _features(chosen, blocks.count)
-    return _report(normal, features, blocks.columns(features))
+    features = _read_features(chosen, blocks.count)
+    return _compute(normal, features, blocks.columns(features))
 
 
-def _features(chosen: Any, count: int) -> list[int]:
+def _read_features(chosen: Any, count: int) -> list[int]:
     features = list(chosen.order if isinstance(chosen, LinearPath) else chosen if chosen is not None else [])
     if not features or len(set(features)) < len(features):
-        raise ValueError("chosen: must be features, at least one and none twice, or a Path")
+        raise ValueError("chosen: must be a LinearPath or a list of distinct features, not empty")
     for feature in features:
         if isinstance(feature, bool) or not hasattr(feature, "__index__") or not 0 <= feature < count:
-            raise ValueError(f"chosen: {feature!r} is not a feature; they are 0 to {count - 1}")
+            raise ValueError(f"chosen: {feature!r} is not a feature; use whole numbers from 0 to {count - 1}")
     return [int(feature) for feature in features]
 
 
-def _report(normal: NormalEquations, features: list[int], columns: Any) -> Guarantees:
+def _compute(normal: NormalEquations, features: list[int], columns: Any) -> Guarantees:
     norms = np.diag(normal.square)
-    alive = np.flatnonzero(norms > 0)
+    varying = np.flatnonzero(norms > 0)
     total = float(normal.energy.sum())
-    if total <= 0 or not len(alive):
-        raise ValueError("y: constant, or every column of X is; there is nothing to explain")
+    if total <= 0 or not len(varying):
+        raise ValueError("y: y or every column of X is constant; there is no variance to explain")
     unit = np.sqrt(np.where(norms > 0, norms, 1.0))
     correlations = normal.square / unit / unit[:, None]
     cross = normal.cross / unit[:, None]
-    values, explained = _fit(correlations[np.ix_(alive, alive)], cross[alive])
-    own, own_explained = _fit(correlations[np.ix_(columns, columns)], cross[columns])
+    values, explained = _fit(correlations[np.ix_(varying, varying)], cross[varying])
+    chosen_values, chosen_explained = _fit(correlations[np.ix_(columns, columns)], cross[columns])
     full = max(0.0, total - explained)
-    loss = max(full, total - own_explained)
+    loss = max(full, total - chosen_explained)
     floor = 1e-12 * total
     ratio = max(0.0, float(values[0]))
     return Guarantees(
@@ -116,15 +133,15 @@ def _report(normal: NormalEquations, features: list[int], columns: Any) -> Guara
         1.0 if loss <= floor else loss / full if full > floor else float("inf"),
         1 - loss / total,
         1 - full / total,
-        max(0.0, float(own[0])),
-        float(own[-1]),
+        max(0.0, float(chosen_values[0])),
+        float(chosen_values[-1]),
         min(1.0, ratio),
         float(1 - np.exp(-(min(1.0, ratio) ** 2))),
     )
 
 
 def _fit(correlations: Floats, cross: Floats) -> tuple[Floats, float]:
-    """Eigenvalues, and the energy that least squares explains."""
+    """Eigenvalues of ``correlations`` (ascending), and the sum of squares that least squares explains."""
     values, vectors = np.linalg.eigh(correlations)
-    kept = values > DEPENDENT * len(values) * values[-1]
-    return values, float(np.sum((vectors[:, kept].T @ cross) ** 2 / values[kept, None]))
+    nonzero = values > DEPENDENT * len(values) * values[-1]
+    return values, float(np.sum((vectors[:, nonzero].T @ cross) ** 2 / values[nonzero, None]))

@@ -1,4 +1,4 @@
-"""What the linear functions are given, checked before any work."""
+"""Checks and conversion of the arguments of the linear functions, before any computation."""
 
 from __future__ import annotations
 
@@ -9,36 +9,36 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from seqatt.linear.design_matrix import DesignMatrix
+from seqatt.linear.design_matrix import NO_COLUMNS, DesignMatrix
 from seqatt.linear.threads import Floats
 
 
 def read_rows(X: Any) -> Any:
-    """A matrix of numbers, dense or sparse (by rows), of any type; the caller insists on finite sums."""
+    """A numeric matrix of any dtype, dense or CSR. The caller checks for NaN with ``check_finite``."""
     rows = X.tocsr() if sp.issparse(X) else np.asarray(X)
     if rows.ndim != 2 or 0 in rows.shape:
         raise ValueError(f"X: must have rows and columns, at least one of each, got shape {rows.shape}")
     if rows.dtype.kind not in "fiub":
-        raise TypeError(f"X: must hold numbers, got {rows.dtype}; seqatt.select takes tables of any kind")
+        raise TypeError(f"X: must hold numbers, got {rows.dtype}; use seqatt.select for other tables")
     return rows
 
 
-def insist_on_finite(sums: Floats) -> None:
-    """Sums over rows show NaN and infinity in any of them, without a pass of their own."""
+def check_finite(sums: Floats) -> None:
+    """Raise if X has NaN or infinity. Sums over rows reveal both, so X needs no pass of its own."""
     if not np.isfinite(sums).all():
         raise ValueError(
             "X: contains NaN, infinity or numbers too large to square; fill them in or rescale, or use "
-            "seqatt.select, which takes missing values"
+            "seqatt.select, which accepts missing values"
         )
 
 
 def read_targets(y: Any, rows: int) -> tuple[Floats, bool]:
-    """``(n, o)`` finite float64, and whether ``y`` was flat."""
+    """The targets as finite float64 (n, o), and whether ``y`` had one dimension."""
     if y is None:
-        raise ValueError("y: a target is needed; only a Gram has one of its own")
+        raise ValueError("y: a target is needed unless X is a Gram")
     targets = np.asarray(y)
     if targets.dtype.kind not in "fiub":
-        raise TypeError(f"y: must hold numbers, got {targets.dtype}; seqatt.select takes classes")
+        raise TypeError(f"y: must hold numbers, got {targets.dtype}; use seqatt.select for classes")
     flat = targets.ndim == 1
     targets = (
         targets.astype(np.float64, copy=False).reshape(len(targets), -1)
@@ -46,7 +46,7 @@ def read_targets(y: Any, rows: int) -> tuple[Floats, bool]:
         else targets
     )
     if targets.ndim != 2 or targets.shape[1] == 0:
-        raise ValueError(f"y: must have a value a row, or a row of them, got shape {targets.shape}")
+        raise ValueError(f"y: must have shape (rows,) or (rows, targets), got shape {targets.shape}")
     if len(targets) != rows:
         raise ValueError(f"X has {rows} rows and y has {len(targets)}: they must have the same length")
     if not np.isfinite(targets).all():
@@ -67,32 +67,36 @@ def read_k(k: Any, features: int) -> int:
     if isinstance(k, bool) or not hasattr(k, "__index__"):
         raise TypeError(f"k: must be a whole number of features, got {k!r}")
     if not 1 <= int(k) <= features:
-        raise ValueError(f"k: must be from 1 to the {features} features there are, got {k}")
+        raise ValueError(f"k: must be from 1 to the {features} features of X, got {k}")
     return int(k)
 
 
 @dataclass(frozen=True)
 class FeatureBlocks:
-    """Which columns each feature owns: ``feature_of[c]`` is the feature of column c."""
+    """The columns of each feature.
+
+    ``feature_of[c]`` is the feature of column c, ``count`` the number of features, and ``single`` says that
+    column c is feature c.
+    """
 
     feature_of: NDArray[np.intp]
     count: int
     single: bool
 
     def columns(self, features: Any) -> NDArray[np.intp]:
-        """Columns of some features, in the features' order."""
+        """Columns of some features, in the order of the features."""
         if self.single:
             return np.atleast_1d(np.asarray(features, dtype=np.intp))
         return np.concatenate([np.flatnonzero(self.feature_of == f) for f in np.atleast_1d(features)])
 
     def norms(self, cross: Floats) -> Floats:
-        """The length of each feature's block of ``cross`` (columns, targets)."""
+        """The Euclidean length of each feature's block of ``cross`` (columns, targets)."""
         if self.single:
             return np.abs(cross[:, 0]) if cross.shape[1] == 1 else np.sqrt(np.sum(cross**2, axis=1))
         return np.sqrt(np.bincount(self.feature_of, np.sum(cross**2, axis=1), self.count))
 
-    def most(self, values: Floats) -> Floats:
-        """The largest of each feature's columns' values."""
+    def block_max(self, values: Floats) -> Floats:
+        """The largest value among each feature's columns; ``values`` are not negative."""
         if self.single:
             return values
         out = np.zeros(self.count)
@@ -101,7 +105,7 @@ class FeatureBlocks:
 
 
 def read_blocks(groups: Any, columns: int) -> FeatureBlocks:
-    """``groups[c]`` is the feature that column c belongs to; None: each column is one."""
+    """``groups[c]`` is the feature of column c; None makes every column a feature."""
     if groups is None:
         return FeatureBlocks(np.arange(columns), columns, True)
     feature_of = np.asarray(groups)
@@ -109,7 +113,7 @@ def read_blocks(groups: Any, columns: int) -> FeatureBlocks:
         raise ValueError(f"groups: must be {columns} whole numbers from 0 on, the feature of each column")
     count = int(feature_of.max()) + 1
     if len(np.unique(feature_of)) != count:
-        raise ValueError(f"groups: every number from 0 to {count - 1} must own a column")
+        raise ValueError(f"groups: every number from 0 to {count - 1} must have at least one column")
     single = count == columns and bool((feature_of == np.arange(columns)).all())
     return FeatureBlocks(feature_of.astype(np.intp), count, single)
 
@@ -117,30 +121,29 @@ def read_blocks(groups: Any, columns: int) -> FeatureBlocks:
 def make_design(
     X: Any, y: Any, weights: Any, *, centre: bool, scale: bool
 ) -> tuple[DesignMatrix, Floats, bool]:
-    """Rows and targets as the methods want them: centred, scaled and weighted as asked."""
+    """X and the targets (n, o), centred, scaled and weighted; and whether ``y`` had one dimension."""
     rows = read_rows(X)
     targets, flat = read_targets(y, rows.shape[0])
-    w = read_weights(weights, rows.shape[0])
+    sample_weight = read_weights(weights, rows.shape[0])
     raw = DesignMatrix(rows, ((0, rows.shape[0]),))
-    if w is None and not centre and not scale:
+    if sample_weight is None and not centre and not scale:
         return raw, targets, flat
-    even = np.full(rows.shape[0], 1.0) if w is None else w
-    total = even.sum()
+    row_weights = np.full(rows.shape[0], 1.0) if sample_weight is None else sample_weight
+    total = row_weights.sum()
     if total <= 0:
-        raise ValueError("sample_weight: every weight is zero; there is nothing to learn from")
-    none = np.empty(0, dtype=np.intp)
-    mean = raw.products(none, even[:, None])[0] / total if centre or scale else None
+        raise ValueError("sample_weight: every weight is zero; at least one row needs a positive weight")
+    mean = raw.products(NO_COLUMNS, row_weights[:, None])[0] / total if centre or scale else None
     if mean is not None:
-        insist_on_finite(mean)
-    root = None if w is None else np.sqrt(w)
-    around = DesignMatrix(raw.data, raw.spans, mean, None, root)
+        check_finite(mean)
+    root = None if sample_weight is None else np.sqrt(sample_weight)
+    centred = DesignMatrix(raw.data, raw.spans, mean, None, root)
     unit = None
     if scale:
         assert mean is not None
-        deviation = np.sqrt(around.norms() / total)
+        deviation = np.sqrt(centred.norms() / total)
         unit = np.where(deviation > 1e-12 * np.abs(mean), deviation, 1.0)
     if centre:
-        targets = targets - even @ targets / total
+        targets = targets - row_weights @ targets / total
     if root is not None:
         targets = targets * root[:, None]
     return DesignMatrix(raw.data, raw.spans, mean if centre else None, unit, root), targets, flat

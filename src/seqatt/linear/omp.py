@@ -1,13 +1,13 @@
-"""Orthogonal Matching Pursuit, Algorithm 2: again and again the feature most correlated with the residual.
+"""Orthogonal Matching Pursuit, Algorithm 2: repeatedly select the feature most correlated with the residual.
 
-Every chosen column x gives the next vector q of an orthonormal basis of the chosen ones. What is kept is
-``a = X'q`` and the correlations ``c = X'r``, from which the residual's next correlations are ``c - a (q'r)``.
-Three ways lead to ``a``:
+Every selected column x yields the next vector q of an orthonormal basis of the selected columns. With
+``a = X'q`` and the correlations ``c = X'r``, the next correlations are ``c - a (q'r)``. ``a`` is computed
 
-- a Gram matrix: its column of x, less what the earlier ``a`` explain (an incremental Cholesky factor);
-- the same from rows, with the few columns of the Gram matrix that are needed (``fetched``);
-- q itself, orthogonalised twice, and a pass over the rows for every choice. It loses no digits to squaring,
-  and takes over where the others would.
+- from a Gram matrix, as its column for x minus the part explained by the earlier ``a`` (an incremental
+  Cholesky factor; ``GramPursuit``);
+- from rows, computing only the columns of the Gram matrix that are needed (``GramColumns``);
+- from q itself, orthogonalised twice, with one pass over the rows per step (``OrthonormalPursuit``). It loses
+  no digits to squaring, and continues where the Gram matrix is too imprecise.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from typing import Any
 
 import numpy as np
 
-from seqatt.linear.design_matrix import DesignMatrix
+from seqatt.linear.design_matrix import NO_COLUMNS, DesignMatrix
 from seqatt.linear.gram import Gram
 from seqatt.linear.gram_columns import GramColumns
 from seqatt.linear.gram_pursuit import GramPursuit
-from seqatt.linear.inputs import FeatureBlocks, insist_on_finite, make_design, read_blocks, read_k
-from seqatt.linear.orthonormal_pursuit import NONE, OrthonormalPursuit
+from seqatt.linear.inputs import FeatureBlocks, check_finite, make_design, read_blocks, read_k
+from seqatt.linear.orthonormal_pursuit import OrthonormalPursuit
 from seqatt.linear.path import LinearPath
-from seqatt.linear.threads import Floats, calm
+from seqatt.linear.threads import Floats, single_blas_thread
 
-WHOLE = 3  # fetching the columns of k features costs as much as the Gram matrix at a third of them
-SAMPLED = 16  # one row in so many tells which columns will be needed
-SAMPLE = 1 << 15  # of them at most
+FULL_GRAM_RATIO = 3  # from k = d / 3 on, the full Gram matrix costs no more than the columns needed
+SAMPLE_RATIO = 16  # one row in 16 is used to predict which columns will be needed
+MAX_SAMPLE_ROWS = 1 << 15
 
 
 def omp(
@@ -40,24 +40,27 @@ def omp(
     sample_weight: Any = None,
     groups: Any = None,
 ) -> LinearPath:
-    """Choose ``k`` features by Orthogonal Matching Pursuit.
+    """Select ``k`` features by Orthogonal Matching Pursuit.
 
-    Step by step the feature i with the largest ``||X_i' (y - X_S b)||`` joins S, where b fits y on S.
+    In every step the feature i with the largest ``||X_i' (y - X_S b)||`` is added to the selected set S,
+    where b is the least squares fit of y on S.
 
     Parameters
     ----------
-    X : array or sparse matrix (n, d), or a Gram, which has its own target.
-    y : (n,) or several targets (n, o), for which features are chosen together.
-    k : how many.
-    centre, scale : take away means; divide by standard deviations. As it is, X should have columns of
-        one length, or long ones are preferred.
-    sample_weight : (n,), not negative. A Gram has its own.
-    groups : (d,) whole numbers: the feature of each column. A feature is judged by the length of all its
-        columns' correlations and enters with all of them.
+    X : array or sparse matrix (n, d), or a Gram, which includes the target.
+    y : (n,), or (n, o) for several targets with one common selection.
+    k : int, number of features to select.
+    centre, scale : bool, default False. Subtract means; divide by standard deviations. Without ``scale``,
+        longer columns have larger scores; the columns should then have equal lengths.
+    sample_weight : (n,), not negative. Not used with a Gram, which includes the weights.
+    groups : (d,) whole numbers, the feature of each column. The score of a feature is the length of the
+        vector of all its columns' correlations; it enters with all its columns. By default every column is
+        a feature.
 
     Returns
     -------
-    Path, shorter than k where the residual vanishes or nothing independent is left; ``stopped`` says so.
+    LinearPath, with fewer than k features if the residual vanishes or no independent column is left;
+    ``stopped`` gives the reason.
 
     Examples
     --------
@@ -74,52 +77,65 @@ def omp(
     if isinstance(X, Gram):
         normal, column = X.columns(centre=centre, scale=scale)
         blocks = read_blocks(groups, X.features)
-        pursuit = GramPursuit(normal.cross, normal.energy, blocks, exact=normal.square)
-        with calm():
+        pursuit = GramPursuit(normal.cross, normal.energy, blocks, diagonal=normal.square)
+        with single_blas_thread():
             return pursuit.run(read_k(k, blocks.count), lambda j: (column(j), 0)).path(X.flat)
     design, targets, flat = make_design(X, y, sample_weight, centre=centre, scale=scale)
     blocks = read_blocks(groups, design.d)
-    with calm():
+    with single_blas_thread():
         return pursue_rows(design, targets, read_k(k, blocks.count), blocks).path(flat)
 
 
 def pursue_rows(
-    design: DesignMatrix, targets: Floats, k: int, blocks: FeatureBlocks, seen: list[Floats] | None = None
+    design: DesignMatrix,
+    targets: Floats,
+    k: int,
+    blocks: FeatureBlocks,
+    step_scores: list[Floats] | None = None,
 ) -> GramPursuit | OrthonormalPursuit:
-    """OMP from rows: on columns of the Gram matrix while they can be trusted, then on a basis."""
-    width = k * len(blocks.feature_of) // blocks.count
-    if WHOLE * width >= design.d and design.d <= design.n:
-        cross = design.products(NONE, targets).T
-        insist_on_finite(cross)
+    """OMP from rows: on columns of the Gram matrix while they are precise enough, then on a basis.
+
+    ``step_scores`` collects the scores of all features at every step.
+    """
+    n_columns = k * len(blocks.feature_of) // blocks.count
+    if FULL_GRAM_RATIO * n_columns >= design.d and design.d <= design.n:
+        cross = design.products(NO_COLUMNS, targets).T
+        check_finite(cross)
         square = design.square()
-        pursuit = GramPursuit(cross, _energy(targets), blocks, seen=seen).run(k, lambda j: (square[j], 0))
+        pursuit = GramPursuit(cross, _energy(targets), blocks, step_scores=step_scores)
+        pursuit.run(k, lambda j: (square[j], 0))
         del square
     else:
-        pursuit = _pursue_some(design, targets, k, blocks, seen)
+        pursuit = _pursue_few_columns(design, targets, k, blocks, step_scores)
     if len(pursuit.order) == k:
         return pursuit
-    return OrthonormalPursuit(design, targets, blocks, seen).resume(pursuit).run(k)
+    return OrthonormalPursuit(design, targets, blocks, step_scores).resume(pursuit).run(k)
 
 
-def _pursue_some(
-    design: DesignMatrix, targets: Floats, k: int, blocks: FeatureBlocks, seen: list[Floats] | None = None
+def _pursue_few_columns(
+    design: DesignMatrix,
+    targets: Floats,
+    k: int,
+    blocks: FeatureBlocks,
+    step_scores: list[Floats] | None = None,
 ) -> GramPursuit:
-    """With as few columns of the Gram matrix as a good guess allows."""
-    guess = NONE
-    rows = min(design.n // SAMPLED, SAMPLE)
+    """OMP with few columns of the Gram matrix; with many rows, a sample predicts which are needed."""
+    predicted = NO_COLUMNS
+    rows = min(design.n // SAMPLE_RATIO, MAX_SAMPLE_ROWS)
     if rows >= 2 * design.d and len(design.spans) == 1:
-        few = design.sample(rows)
-        theirs = np.concatenate([targets[start:stop] for start, stop in few.spans])
-        likely = _pursue_some(few, theirs, k, blocks).order
-        guess = blocks.columns(likely) if likely else NONE
-    products = design.products(guess, targets)
-    cross = products[len(guess) :].T
-    insist_on_finite(cross)
-    fetched = GramColumns(design, blocks, k, guess)
-    fetched.keep(guess, products[: len(guess)])
-    pursuit = GramPursuit(cross, _energy(targets), blocks, seen=seen)
-    return pursuit.run(k, lambda j: fetched.column(j, pursuit))
+        sample = design.sample(rows)
+        sample_targets = np.concatenate([targets[start:stop] for start, stop in sample.spans])
+        likely = _pursue_few_columns(sample, sample_targets, k, blocks).order
+        predicted = blocks.columns(likely) if likely else NO_COLUMNS
+    products = design.products(predicted, targets)
+    cross = products[len(predicted) :].T
+    check_finite(cross)
+    gram_columns = GramColumns(design, blocks, k, predicted)
+    gram_columns.store(predicted, products[: len(predicted)])
+    pursuit = GramPursuit(cross, _energy(targets), blocks, step_scores=step_scores)
+    return pursuit.run(k, lambda j: gram_columns.column(j, pursuit))
 
 
 def _energy(targets: Floats) -> Floats:
+    """Squared length of each target, (o,)."""
     return np.asarray(np.einsum("ij,ij->j", targets, targets))

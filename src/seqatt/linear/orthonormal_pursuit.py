@@ -1,11 +1,11 @@
-"""OMP's state on rows: an orthonormal basis of the chosen columns, and the residual itself."""
+"""OMP on rows: an orthonormal basis of the selected columns, and the residual itself."""
 
 from __future__ import annotations
 
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from seqatt.linear.design_matrix import DesignMatrix
+from seqatt.linear.design_matrix import NO_COLUMNS, DesignMatrix
 from seqatt.linear.gram_pursuit import GramPursuit
 from seqatt.linear.inputs import FeatureBlocks
 from seqatt.linear.path import (
@@ -13,22 +13,28 @@ from seqatt.linear.path import (
     DEPENDENT_ROWS,
     NEGLIGIBLE,
     LinearPath,
-    negligible,
-    pick,
-    why_stopped,
+    argmax_lowest,
+    rounding_floor,
+    stop_reason,
 )
 from seqatt.linear.threads import Floats
 
-NONE = np.empty(0, dtype=np.intp)
-
 
 class OrthonormalPursuit:
-    """OMP on an orthonormal basis of the chosen columns."""
+    """OMP on an orthonormal basis of the selected columns.
+
+    It needs one pass over the rows per step, but loses no digits to squaring. ``step_scores`` collects the
+    scores of all features at every step.
+    """
 
     def __init__(
-        self, design: DesignMatrix, targets: Floats, blocks: FeatureBlocks, seen: list[Floats] | None = None
+        self,
+        design: DesignMatrix,
+        targets: Floats,
+        blocks: FeatureBlocks,
+        step_scores: list[Floats] | None = None,
     ) -> None:
-        self.seen = seen
+        self.step_scores = step_scores
         self.design, self.targets, self.blocks = design, targets, blocks
         self.norms = design.norms()
         self.null_loss = float(np.sum(targets**2))
@@ -39,29 +45,31 @@ class OrthonormalPursuit:
         self.scores: list[float] = []
         self.losses: list[float] = []
         self.stopped: str | None = None
-        self.open = np.ones(blocks.count, dtype=bool)
+        self.eligible = np.ones(blocks.count, dtype=bool)
 
     def resume(self, pursuit: GramPursuit) -> OrthonormalPursuit:
-        """Start from what was chosen while the columns of the Gram matrix could be trusted."""
+        """Start from the features that were selected on the Gram matrix."""
         for feature, score in zip(pursuit.order, pursuit.scores, strict=True):
-            self._enter(feature, score)
+            self._add_feature(feature, score)
         return self
 
     def run(self, k: int) -> OrthonormalPursuit:
+        """Select up to ``k`` features; end early if no feature reduces the residual."""
         while len(self.order) < k:
-            scores = self.blocks.norms(self.design.products(NONE, self.residual).T)
-            scores[~self.open] = 0.0
-            scores[scores <= negligible(self.norms, self.null_loss, self.blocks)] = 0.0
-            best = pick(scores)
+            scores = self.blocks.norms(self.design.products(NO_COLUMNS, self.residual).T)
+            scores[~self.eligible] = 0.0
+            scores[scores <= rounding_floor(self.norms, self.null_loss, self.blocks)] = 0.0
+            best = argmax_lowest(scores)
             if scores[best] == 0:
-                self._stop()
+                self._record_stop()
                 break
-            if self._enter(best, float(scores[best])) and self.seen is not None:
-                self.seen.append(scores)
+            if self._add_feature(best, float(scores[best])) and self.step_scores is not None:
+                self.step_scores.append(scores)
         return self
 
-    def _enter(self, feature: int, score: float) -> bool:
-        began = len(self.columns)
+    def _add_feature(self, feature: int, score: float) -> bool:
+        """Add a feature's columns; False if they depend linearly on the selected ones."""
+        n_before = len(self.columns)
         for j in self.blocks.columns(feature).tolist():
             q = self.design.columns(np.array([j]))[:, 0]
             for _ in range(2):
@@ -75,23 +83,26 @@ class OrthonormalPursuit:
                 self.residual -= np.multiply.outer(q, q @ self.residual)
             self.basis.append(q)
             self.columns.append(j)
-        self.open[feature] = False
-        if len(self.columns) == began:
+        self.eligible[feature] = False
+        if len(self.columns) == n_before:
             return False
         self.order.append(feature)
         self.scores.append(score)
         self.losses.append(float(np.sum(self.residual**2)))
         return True
 
-    def _stop(self) -> None:
-        known = np.zeros(self.design.d)
+    def _record_stop(self) -> None:
+        explained = np.zeros(self.design.d)
         if self.basis:
-            known = np.sum(self.design.products(NONE, np.array(self.basis).T) ** 2, axis=0)
-        new = self.blocks.most(np.where(self.norms - known > DEPENDENT * self.norms, 1.0, 0.0))
+            explained = np.sum(self.design.products(NO_COLUMNS, np.array(self.basis).T) ** 2, axis=0)
+        left = self.norms - explained
+        independent = self.blocks.block_max(np.where(left > DEPENDENT * self.norms, 1.0, 0.0))
+        all_dependent = not independent[self.eligible].any()
         loss = float(np.sum(self.residual**2))
-        self.stopped = why_stopped(loss, self.null_loss, not new[self.open].any(), NEGLIGIBLE**2)
+        self.stopped = stop_reason(loss, self.null_loss, all_dependent, NEGLIGIBLE**2)
 
     def path(self, flat: bool) -> LinearPath:
+        """The result, with coefficients by back substitution; ``flat`` makes them (d,) for one target."""
         coef = np.zeros((self.design.d, self.targets.shape[1]))
         if self.columns:
             basis = np.array(self.basis)

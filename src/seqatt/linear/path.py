@@ -1,4 +1,4 @@
-"""Path: what the linear methods found, and the rules they share on when two numbers are one."""
+"""LinearPath, the result of the linear methods, and the numerical tolerances the methods share."""
 
 from __future__ import annotations
 
@@ -10,24 +10,28 @@ from numpy.typing import NDArray
 from seqatt.linear.inputs import FeatureBlocks
 from seqatt.linear.threads import Floats
 
-TIE = 1e-9  # scores this close, relatively, are one; the lowest feature is taken
-NEGLIGIBLE = 1e-12  # a correlation this small beside the lengths of column and target is rounding
-DEPENDENT = 1e-12  # of a squared length: what a Gram can still tell from zero
-DEPENDENT_ROWS = 1e-20  # the same for an orthonormal basis, made from the rows themselves
+TIE = 1e-9  # relative difference below which two scores tie; the lowest feature index wins
+NEGLIGIBLE = 1e-12  # correlations below this, relative to |column| * |target|, are rounding errors
+DEPENDENT = 1e-12  # share of a column's squared length that counts as zero when computed from a Gram
+DEPENDENT_ROWS = 1e-20  # the same when computed from an orthonormal basis of the rows' columns
 
-NOTHING_LEFT = "the residual is zero: the chosen features explain the target exactly"
-ORTHOGONAL = "no remaining feature is correlated with the residual: nothing more can be explained"
+ZERO_RESIDUAL = "the residual is zero: the chosen features explain the target exactly"
+UNCORRELATED = "no remaining feature is correlated with the residual: nothing more can be explained"
 ALL_DEPENDENT = "the remaining columns are linear combinations of the chosen ones"
 
 
 @dataclass(frozen=True, eq=False)
 class LinearPath:
-    """Features in the order chosen.
+    """Features in the order of their selection.
 
-    ``scores[i]`` is what feature ``order[i]`` was chosen by and ``losses[i]`` the residual sum of squares
-    once it is in; ``null_loss`` is the one before. ``coef`` are the least squares coefficients of the
-    chosen columns, zero elsewhere, shaped like ``(columns,)`` or ``(columns, targets)``. ``stopped`` says
-    why there are fewer than asked for, or is None.
+    Attributes
+    ----------
+    order : selected features.
+    scores : (len(order),), the score that feature ``order[i]`` was selected by.
+    losses : (len(order),), residual sum of squares after feature ``order[i]`` was added.
+    null_loss : residual sum of squares without any feature.
+    coef : (columns,) or (columns, targets), least squares coefficients; zero for columns not selected.
+    stopped : why fewer than k features were selected; None if there are k.
     """
 
     order: list[int]
@@ -39,22 +43,26 @@ class LinearPath:
 
     @property
     def support(self) -> NDArray[np.intp]:
-        """The chosen features, sorted."""
+        """The selected features, sorted."""
         return np.sort(np.array(self.order, dtype=np.intp))
 
 
-def pick(scores: Floats) -> int:
-    """The largest score; of several that tie, the lowest index."""
-    top = scores.item(scores.argmax())
-    return int((scores >= top * (1 - TIE)).argmax())
+def argmax_lowest(scores: Floats) -> int:
+    """Index of the largest score; the lowest index among scores that tie within ``TIE``."""
+    largest = scores.item(scores.argmax())
+    return int((scores >= largest * (1 - TIE)).argmax())
 
 
-def negligible(norms: Floats, energy: float, blocks: FeatureBlocks) -> Floats:
-    """For each feature the score that rounding alone could give it."""
-    return NEGLIGIBLE * np.sqrt(energy * blocks.most(norms))
+def rounding_floor(norms: Floats, energy: float, blocks: FeatureBlocks) -> Floats:
+    """The score per feature that rounding errors alone can produce.
+
+    ``norms`` are squared column lengths, ``energy`` the squared length of the target.
+    """
+    return NEGLIGIBLE * np.sqrt(energy * blocks.block_max(norms))
 
 
-def why_stopped(loss: float, null_loss: float, dependent: bool, resolution: float) -> str:
+def stop_reason(loss: float, null_loss: float, dependent: bool, resolution: float) -> str:
+    """Why a path ended early; losses below ``resolution * null_loss`` count as zero."""
     if loss <= resolution * null_loss:
-        return NOTHING_LEFT
-    return ALL_DEPENDENT if dependent else ORTHOGONAL
+        return ZERO_RESIDUAL
+    return ALL_DEPENDENT if dependent else UNCORRELATED

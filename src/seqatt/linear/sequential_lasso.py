@@ -1,9 +1,10 @@
-"""Sequential LASSO, Algorithm 3: unpenalised on S, and the feature that the LASSO lets in first joins S.
+"""Sequential LASSO, Algorithm 3: without a penalty on S, add the feature that enters the LASSO first to S.
 
     min over b of 1/2 ||X b - y||^2 + lambda ||b outside S||_1,  at lambda just below lambda*(S)
 
-A feature of several columns, or several targets, has one length of all its coefficients in the penalty
-(the group LASSO). The LASSO is solved by coordinate descent, and its optimality is checked on every feature.
+lambda*(S) is the smallest lambda at which b is zero outside S. For features of several columns, or several
+targets, the penalty is the Euclidean length of each feature's coefficients (the group LASSO). Coordinate
+descent solves the LASSO, and the optimality conditions are checked for every feature.
 """
 
 from __future__ import annotations
@@ -15,15 +16,15 @@ from scipy.linalg import lstsq
 
 from seqatt.linear.inputs import FeatureBlocks, read_k
 from seqatt.linear.path import TIE, LinearPath
-from seqatt.linear.residual import ResidualProblem, make_problem
-from seqatt.linear.stepwise import Open, select_stepwise
-from seqatt.linear.threads import Floats, calm
+from seqatt.linear.stepwise import Mask, ResidualProblem, read_problem, select_stepwise
+from seqatt.linear.threads import Floats, single_blas_thread
 
-BELOW = (1e-3, 1e-6, TIE)  # how far below lambda*: nearer where several features come in at once
-EXACT = 1e-10  # relative change of coefficients at which coordinate descent has converged
-SWEEPS = 20_000
-POLISH = 100  # sweeps after which an exact solve on the support is tried
-SUPPORT = 1e-6  # of the largest coefficient block: what counts as not zero
+# lambda = (1 - epsilon) lambda*; the next epsilon is used if several features enter at once.
+EPSILONS = (1e-3, 1e-6, TIE)
+TOLERANCE = 1e-10  # relative change of the coefficients per sweep at which coordinate descent has converged
+MAX_SWEEPS = 20_000
+POLISH_EVERY = 100  # sweeps between attempts to solve exactly on the support
+SUPPORT = 1e-6  # coefficient blocks longer than this share of the longest count as nonzero
 
 
 def sequential_lasso(
@@ -36,7 +37,7 @@ def sequential_lasso(
     sample_weight: Any = None,
     groups: Any = None,
 ) -> LinearPath:
-    """Choose ``k`` features by Sequential LASSO; everything as in ``omp``.
+    """Select ``k`` features by Sequential LASSO; parameters and result as in ``omp``.
 
     Examples
     --------
@@ -50,106 +51,108 @@ def sequential_lasso(
     ----------
     Luo, Chen: Sequential LASSO Cum EBIC for Feature Selection, JASA 2014.
     """
-    problem, blocks, flat = make_problem(X, y, sample_weight, groups, centre=centre, scale=scale)
-    with calm():
+    problem, blocks, flat = read_problem(X, y, sample_weight, groups, centre=centre, scale=scale)
+    with single_blas_thread():
         return select_stepwise(problem, blocks, read_k(k, blocks.count), choose_by_lasso, flat)
 
 
 def choose_by_lasso(
-    problem: ResidualProblem, blocks: FeatureBlocks, open_: Open, cross: Floats
+    problem: ResidualProblem, blocks: FeatureBlocks, eligible: Mask, cross: Floats
 ) -> tuple[int, float]:
-    """The lowest feature in the LASSO's support just below lambda*, and lambda*."""
-    start = blocks.norms(cross)
-    start[~open_] = 0.0
-    top = float(start.max())  # lambda*: at it zero is optimal outside S, below it no more
-    support = np.flatnonzero(open_)
-    for below in BELOW:
-        size = solve(problem, blocks, open_, cross / top, below)
-        support = np.flatnonzero(size > SUPPORT * size.max())
+    """The lowest feature in the support of the LASSO just below lambda*, and lambda*."""
+    scores = blocks.norms(cross)
+    scores[~eligible] = 0.0
+    lambda_star = float(scores.max())
+    support = np.flatnonzero(eligible)
+    for epsilon in EPSILONS:
+        lengths = solve_lasso(problem, blocks, eligible, cross / lambda_star, epsilon)
+        support = np.flatnonzero(lengths > SUPPORT * lengths.max())
         if len(support) == 1:
             break
-    return int(support[0]), top
+    return int(support[0]), lambda_star
 
 
-def solve(
-    problem: ResidualProblem, blocks: FeatureBlocks, open_: Open, cross: Floats, below: float
+def solve_lasso(
+    problem: ResidualProblem, blocks: FeatureBlocks, eligible: Mask, cross: Floats, epsilon: float
 ) -> Floats:
-    """Lengths of the LASSO's coefficients at lambda = (1 - below) lambda*, over below.
+    """Length of each feature's LASSO coefficients at lambda = (1 - epsilon) lambda*, divided by epsilon.
 
-    ``cross`` has been divided by lambda*. Over ``below`` the coefficients stay of one size however near
-    lambda* is, and no digits are lost.
+    ``cross`` is X'Py / lambda*. The division by epsilon makes the size of the coefficients independent of the
+    distance to lambda*, so that no digits are lost.
     """
-    lengths = blocks.norms(cross)
-    reach = 2 * below
+    scores = blocks.norms(cross)
+    reach = 2 * epsilon
     while True:
-        working = np.flatnonzero((lengths >= 1 - reach) & open_)
+        working = np.flatnonzero((scores >= 1 - reach) & eligible)
         columns = blocks.columns(working)
         rows = problem.products(columns)
         feature_of = blocks.feature_of[columns]
-        parts = [np.flatnonzero(feature_of == f) for f in working]
-        b = _descend(rows[:, columns], cross[columns], parts, below)
-        # Optimality of all that was left out: its correlation stays within lambda.
-        left = blocks.norms(cross - below * (rows.T @ b))
-        left[working] = 0.0
-        left[~open_] = 0.0
-        if left.max() <= (1 - below) + 1e-3 * below:
+        columns_of = [np.flatnonzero(feature_of == f) for f in working]
+        b = _coordinate_descent(rows[:, columns], cross[columns], columns_of, epsilon)
+        # Optimality of the features outside the working set: their correlations must not exceed lambda.
+        outside = blocks.norms(cross - epsilon * (rows.T @ b))
+        outside[working] = 0.0
+        outside[~eligible] = 0.0
+        if outside.max() <= (1 - epsilon) + 1e-3 * epsilon:
             break
         reach *= 4
-    size = np.zeros(blocks.count)
+    lengths = np.zeros(blocks.count)
     full = np.zeros(cross.shape)
     full[columns] = b
-    size[working] = blocks.norms(full)[working]
-    return size
+    lengths[working] = blocks.norms(full)[working]
+    return lengths
 
 
-def _descend(square: Floats, cross: Floats, blocks: list[Any], below: float) -> Floats:
-    """Block coordinate descent on 1/2 b'Hb - b'c / below + (1 - below) / below sum ||b_f||."""
+def _coordinate_descent(square: Floats, cross: Floats, columns_of: list[Any], epsilon: float) -> Floats:
+    """Minimise 1/2 b'Hb - b'c / epsilon + (1 - epsilon) / epsilon sum ||b_f|| by blocks; H is ``square``."""
     b = np.zeros(cross.shape)
-    pull = np.zeros(cross.shape)  # H b
-    bound = [max(float(np.linalg.norm(square[np.ix_(f, f)], 2)), np.finfo(float).tiny) for f in blocks]
-    exact = EXACT + 16 * np.finfo(float).eps / below  # the rounding of ``cross``, as descent sees it
-    for sweep in range(SWEEPS):
-        if sweep % POLISH == POLISH - 1 and cross.shape[1] == 1 and len(blocks) == len(b):
-            b = _polish(square, cross, b, below)
-            pull = square @ b
-        moved = 0.0
-        for f, h in zip(blocks, bound, strict=True):
+    h_b = np.zeros(cross.shape)  # H b
+    tiny = np.finfo(float).tiny
+    bounds = [max(float(np.linalg.norm(square[np.ix_(f, f)], 2)), tiny) for f in columns_of]
+    tolerance = TOLERANCE + 16 * np.finfo(float).eps / epsilon  # plus the rounding of cross / epsilon
+    for sweep in range(MAX_SWEEPS):
+        if sweep % POLISH_EVERY == POLISH_EVERY - 1 and cross.shape[1] == 1 and len(columns_of) == len(b):
+            b = _polish(square, cross, b, epsilon)
+            h_b = square @ b
+        largest_step = 0.0
+        for f, h in zip(columns_of, bounds, strict=True):
             old = b[f]
-            new = _shrink(h * old - pull[f], cross[f], below) / h
+            new = _soft_threshold(h * old - h_b[f], cross[f], epsilon) / h
             step = new - old
             if step.any():
                 b[f] = new
-                pull += square[:, f] @ step
-                moved = max(moved, float(np.abs(step).max()))
-        if moved <= exact * max(float(np.abs(b).max()), np.finfo(float).tiny):
+                h_b += square[:, f] @ step
+                largest_step = max(largest_step, float(np.abs(step).max()))
+        if largest_step <= tolerance * max(float(np.abs(b).max()), tiny):
             break
     return b
 
 
-def _polish(square: Floats, cross: Floats, b: Floats, below: float) -> Floats:
-    """The exact optimum on the support and signs reached so far, if it keeps them; descent can be slow."""
+def _polish(square: Floats, cross: Floats, b: Floats, epsilon: float) -> Floats:
+    """The exact optimum for the support and signs of ``b``; ``b`` itself if that changes a sign."""
     support = np.flatnonzero(b)
     sign = np.sign(cross[support, 0])
-    slack = 1.0 - (1.0 - np.abs(cross[support, 0])) / below
+    slack = 1.0 - (1.0 - np.abs(cross[support, 0])) / epsilon
     signed = square[np.ix_(support, support)] * np.outer(sign, sign)
-    size = lstsq(signed, slack)[0]
-    if not len(support) or (size < 0).any():
+    lengths = lstsq(signed, slack)[0]
+    if not len(support) or (lengths < 0).any():
         return b
     polished = np.zeros_like(b)
-    polished[support, 0] = sign * size
+    polished[support, 0] = sign * lengths
     return polished
 
 
-def _shrink(rest: Floats, cross: Floats, below: float) -> Floats:
-    """``g (1 - t / ||g||)+`` for g = rest + cross / below and t = (1 - below) / below, digit for digit.
+def _soft_threshold(rest: Floats, cross: Floats, epsilon: float) -> Floats:
+    """``g (1 - t / ||g||)+`` for g = rest + cross / epsilon and t = (1 - epsilon) / epsilon.
 
-    Both are huge near lambda*; their difference is of the size of ``rest``.
+    Both are huge near lambda*, while their difference has the size of ``rest``; it is computed without
+    cancellation.
     """
-    g = cross + below * rest
+    g = cross + epsilon * rest
     length = float(np.sqrt(np.sum(g * g)))
-    plain = float(np.sqrt(np.sum(cross * cross)))
+    cross_length = float(np.sqrt(np.sum(cross * cross)))
     if length == 0:
         return np.zeros_like(g)
-    growth = (2 * np.sum(cross * rest) + below * np.sum(rest * rest)) / (length + plain)
-    over = growth + 1.0 - (1.0 - plain) / below  # (length - (1 - below)) / below
-    return np.asarray(g / length * max(0.0, float(over)))
+    growth = (2 * np.sum(cross * rest) + epsilon * np.sum(rest * rest)) / (length + cross_length)
+    excess = growth + 1.0 - (1.0 - cross_length) / epsilon  # (length - (1 - epsilon)) / epsilon
+    return np.asarray(g / length * max(0.0, float(excess)))

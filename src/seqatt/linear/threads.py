@@ -1,7 +1,7 @@
-"""Matrix products shared out over the cores: one BLAS thread each, and the same bits on any number of them.
+"""Matrix products in Python threads, one BLAS thread each; the result does not depend on the number of cores.
 
-BLAS's own threads wait for one another at every small product, which costs most where another process is
-busy. Pieces of work handed to Python threads do not.
+BLAS's own threads synchronise at every small product, which is slow while another process uses the cores.
+Independent work items in Python threads do not.
 """
 
 from __future__ import annotations
@@ -18,58 +18,59 @@ from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
 Floats = NDArray[np.float64]
-Piece = TypeVar("Piece")
-Part = TypeVar("Part")
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
-WORTH_SHARING = 1 << 22  # multiply-adds below which starting threads costs more than it saves
-PANELS = 4  # of a Gram matrix: their triangle balances over two cores
+MIN_PARALLEL_COST = 1 << 22  # multiply-adds; below this, starting threads costs more than it saves
+PANELS = 4  # column panels of a Gram matrix; the work on their upper triangle balances over two cores
 
 
 @cache
-def _crew() -> tuple[ThreadPoolExecutor, ThreadpoolController, int]:
+def _thread_pool() -> tuple[ThreadPoolExecutor, ThreadpoolController, int]:
+    """The pool, the BLAS controller and the number of worker threads besides the calling thread."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    others = min(8, cores) - 1
-    pool = ThreadPoolExecutor(max(1, others), thread_name_prefix="seqatt-linear")
-    return pool, ThreadpoolController(), others
+    workers = min(8, cores) - 1
+    pool = ThreadPoolExecutor(max(1, workers), thread_name_prefix="seqatt-linear")
+    return pool, ThreadpoolController(), workers
 
 
 @contextmanager
-def calm() -> Iterator[None]:
-    """One BLAS thread: for many small products, and for threads of our own."""
-    with _crew()[1].limit(limits=1, user_api="blas"):
+def single_blas_thread() -> Iterator[None]:
+    """Limit BLAS to one thread: for many small products, and inside ``parallel_map``."""
+    with _thread_pool()[1].limit(limits=1, user_api="blas"):
         yield
 
 
-def share(work: Callable[[Piece], Part], pieces: Iterable[Piece], cost: float) -> list[Part]:
-    """What ``work`` gives for every piece, in order; small ``cost`` (multiply-adds) stays on this thread.
+def parallel_map(function: Callable[[Item], Result], items: Iterable[Item], cost: float) -> list[Result]:
+    """``[function(item) for item in items]`` in threads; serial if ``cost`` (multiply-adds) is small.
 
-    This thread works too, and whoever is free takes the next piece: a core that is slow to wake, or busy
-    elsewhere, holds nobody up.
+    The calling thread works too, and every free thread takes the next item, so that a slow core delays only
+    the item it works on.
     """
-    pieces = list(pieces)
-    if cost < WORTH_SHARING or len(pieces) == 1:
-        return [work(piece) for piece in pieces]
-    done: dict[int, Part] = {}
-    rest = enumerate(pieces)
+    items = list(items)
+    if cost < MIN_PARALLEL_COST or len(items) == 1:
+        return [function(item) for item in items]
+    results: dict[int, Result] = {}
+    remaining = enumerate(items)
 
-    def help_out() -> None:
-        for number, piece in rest:
-            done[number] = work(piece)
+    def work() -> None:
+        for number, item in remaining:
+            results[number] = function(item)
 
-    pool, _, others = _crew()
-    with calm():
-        helpers = [pool.submit(help_out) for _ in range(min(others, len(pieces) - 1))]
+    pool, _, workers = _thread_pool()
+    with single_blas_thread():
+        futures = [pool.submit(work) for _ in range(min(workers, len(items) - 1))]
         try:
-            help_out()
+            work()
         finally:
-            for helper in helpers:
-                if not helper.cancel():
-                    helper.result()
-    return [done[number] for number in range(len(pieces))]
+            for future in futures:
+                if not future.cancel():
+                    future.result()
+    return [results[number] for number in range(len(items))]
 
 
 def add_square(total: Floats, rows: Floats) -> None:
-    """``total += rows' rows``, on and above the diagonal's panels only; see ``mirror``."""
+    """``total += rows' rows``, only in panels on and above the diagonal; see ``fill_lower_triangle``."""
     d = rows.shape[1]
     width = max(32, -(-d // PANELS) if d <= 1024 else 256)
 
@@ -77,11 +78,11 @@ def add_square(total: Floats, rows: Floats) -> None:
         stop = min(d, start + width)
         total[start:stop, start:] += rows[:, start:stop].T @ rows[:, start:]
 
-    share(panel, range(0, d, width), rows.shape[0] * d * d / 2)
+    parallel_map(panel, range(0, d, width), rows.shape[0] * d * d / 2)
 
 
-def mirror(total: Floats) -> Floats:
-    """The upper triangle copied to the lower one, in place."""
+def fill_lower_triangle(total: Floats) -> Floats:
+    """Copy the upper triangle to the lower one, in place."""
     d = len(total)
     for start in range(0, d, 256):
         stop = min(d, start + 256)

@@ -1,1 +1,1 @@
-"""Training and counting over files, a batch at a time."""
+"""Selection from files, one batch at a time: training, and sums over rows."""

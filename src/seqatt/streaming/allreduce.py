@@ -1,6 +1,6 @@
-"""Gradients of all ranks added up, before everyone takes the same step.
+"""Sums gradients over ranks, so that every rank takes the same step.
 
-Of the tables of embeddings only the rows that someone looked up travel, in one message of a fixed size.
+Of the embedding tables only the rows that a rank looked up are sent, in one message of fixed size.
 """
 
 from __future__ import annotations
@@ -16,75 +16,79 @@ from seqatt.streaming.network import EmbeddingMLP
 
 
 class RankMeans:
-    """Makes means over my rows of a step those over all ranks' rows, which are ``total``."""
+    """Turns means over the rows of this rank into means over the ``total`` rows of all ranks."""
 
-    def __init__(self, team: ProcessGroup) -> None:
-        self._team, self.total = team, 1
+    def __init__(self, group: ProcessGroup) -> None:
+        self._group, self.total = group, 1
 
-    def share(self, means: Sequence[Tensor], rows: int) -> None:
-        """In place. Of no rows a mean is not a number, and counts for nothing."""
-        if self._team.size == 1:
+    def allreduce(self, means: Sequence[Tensor], rows: int) -> None:
+        """In place; ``rows`` is the number on this rank. Without rows a mean is NaN and does not count."""
+        if self._group.size == 1:
             return
         for mean in means:
             if rows:
                 mean.mul_(rows / self.total)
             else:
                 mean.zero_()
-        self._team.add_up(means)
+        self._group.allreduce(means)
 
 
 @torch.no_grad()
 def distributed_train_step(
-    team: ProcessGroup,
+    group: ProcessGroup,
     network: EmbeddingMLP,
     batch: tuple[Tensor, Tensor, Tensor, Tensor],
     total: int,
-    most: int,
+    max_rows: int,
 ) -> tuple[Tensor, Tensor]:
-    """What ``EmbeddingMLP.train`` does, for my rows among ``total``, of which a rank has at ``most`` so many."""
+    """``EmbeddingMLP.train_step`` over the ``total`` rows of all ranks, of which each has at most ``max_rows``."""
     rows = len(batch[0])
     loss, grad = network.differentiate(*batch) if rows else network.zero_gradients()
-    _exchange(team, network, [loss, grad], rows / total, most)
-    network.learn()
+    _allreduce_gradients(group, network, [loss, grad], rows / total, max_rows)
+    network.apply_gradients()
     return loss, grad
 
 
-def _exchange(
-    team: ProcessGroup, network: EmbeddingMLP, results: Sequence[Tensor], share: float, most: int
+def _allreduce_gradients(
+    group: ProcessGroup, network: EmbeddingMLP, results: Sequence[Tensor], share: float, max_rows: int
 ) -> None:
-    """In place: gradients and ``results``, which are means over my ``share`` of the rows."""
+    """In place: gradients and ``results`` are means over this rank's ``share`` of the rows, then over all rows."""
     means = [*network.grads, *results]
     for mean in means:
         mean.mul_(share)
-    team.add_up(means)
-    rooms = [_room(table, most) for table in network.tables]
-    if not rooms:
+    group.allreduce(means)
+    capacities = [_capacity(table, max_rows) for table in network.tables]
+    if not capacities:
         return
     flat = torch.cat(
-        [_pack(rows, sums, room) for (rows, sums), room in zip(network.moved, rooms, strict=True)]
+        [
+            _pack(rows, sums, capacity)
+            for (rows, sums), capacity in zip(network.table_grads, capacities, strict=True)
+        ]
     )
-    sizes = [room * (1 + table.width) for table, room in zip(network.tables, rooms, strict=True)]
-    parts = torch.split(team.gather(flat), sizes, 1)
-    network.moved = [
-        table.merge(*_unpack(part, table.width, room))
-        for table, part, room in zip(network.tables, parts, rooms, strict=True)
+    sizes = [capacity * (1 + table.width) for table, capacity in zip(network.tables, capacities, strict=True)]
+    messages = torch.split(group.allgather(flat), sizes, 1)
+    network.table_grads = [
+        table.merge(*_unpack(message, table.width, capacity))
+        for table, message, capacity in zip(network.tables, messages, capacities, strict=True)
     ]
 
 
-def _room(table: EmbeddingTable, most: int) -> int:
-    """How many different rows of a table one rank can look up in a step."""
-    return sum(min(most, size) for size in table.sizes)
+def _capacity(table: EmbeddingTable, max_rows: int) -> int:
+    """The largest number of different table rows that one rank can look up in a step."""
+    return sum(min(max_rows, size) for size in table.sizes)
 
 
-def _pack(rows: Tensor, sums: Tensor, room: int) -> Tensor:
-    """Rows and their sums as one list of numbers, filled up with row 0 and nothing to add to it."""
-    flat = sums.new_zeros(room * (1 + sums.shape[1]))
-    used = min(len(rows), room)
+def _pack(rows: Tensor, sums: Tensor, capacity: int) -> Tensor:
+    """Row numbers (n,) and gradient sums (n, width) in one flat tensor, padded with row 0 and zero gradients."""
+    flat = sums.new_zeros(capacity * (1 + sums.shape[1]))
+    used = min(len(rows), capacity)
     flat[:used] = rows[:used].to(torch.int32).view(torch.float32)
-    flat[room : room + used * sums.shape[1]] = sums[:used].reshape(-1)
+    flat[capacity : capacity + used * sums.shape[1]] = sums[:used].reshape(-1)
     return flat
 
 
-def _unpack(part: Tensor, width: int, room: int) -> tuple[Tensor, Tensor]:
-    rows = part[:, :room].contiguous().view(torch.int32).reshape(-1)
-    return rows, part[:, room:].reshape(-1, width)
+def _unpack(message: Tensor, width: int, capacity: int) -> tuple[Tensor, Tensor]:
+    """Row numbers and gradient sums of all ranks from (ranks, capacity * (1 + width))."""
+    rows = message[:, :capacity].contiguous().view(torch.int32).reshape(-1)
+    return rows, message[:, capacity:].reshape(-1, width)

@@ -1,8 +1,8 @@
-"""Embeddings of categories: tables of several widths, of which a step touches a few rows.
+"""Embedding tables of categories, one per embedding width; a step updates only the rows it looked up.
 
-Rows learn by Adagrad with one accumulator each (as recommender systems do), so that a step costs what its
-batch costs, whatever the size of the tables. A row's gradients are summed in the order of the batch, so the
-sum is the same every time. Nothing here waits for the device.
+The optimizer is row-wise Adagrad (one accumulator per row, as in recommender systems), so that the cost of a
+step depends on the batch and not on the size of the tables. The gradients of a row are summed in the order of
+the batch, which makes the sum reproducible. Nothing here waits for the device.
 """
 
 from __future__ import annotations
@@ -16,23 +16,26 @@ from torch.nn import functional as F
 
 from seqatt.data.files.columns import CategoricalColumn
 
-WIDTHS = ((10, 2), (100, 4), (10_000, 8))  # up to so many places, so wide
-WIDEST = 16
-RATE = 0.1
-SPREAD = 0.1  # of a feature's columns together at the start: a value seen rarely stays close to zero
-FIRST = 0.01  # what an accumulator starts with, in gradients of a row's loss: single rows say little
+WIDTHS = ((10, 2), (100, 4), (10_000, 8))  # (largest number of codes, width)
+MAX_WIDTH = 16  # width for more codes than that
+RATE = 0.1  # learning rate of Adagrad
+INITIAL_SCALE = 0.1  # initial norm of an embedding, about: a rarely seen value stays close to zero
+INITIAL_SQUARE = 0.01  # initial accumulator, in squared gradients per row: a few rows move a value little
 
 
-def embedding_width(category: CategoricalColumn, told: int | Mapping[str, int] | None) -> int:
-    """What the user says, else by cardinality."""
-    asked = told.get(category.name) if isinstance(told, Mapping) else told
-    if asked is not None:
-        return int(asked)
-    return next((width for most, width in WIDTHS if category.size <= most), WIDEST)
+def embedding_width(category: CategoricalColumn, requested: int | Mapping[str, int] | None) -> int:
+    """The option, for all features or by name; by default it follows the number of codes."""
+    width = requested.get(category.name) if isinstance(requested, Mapping) else requested
+    if width is not None:
+        return int(width)
+    return next((width for max_size, width in WIDTHS if category.size <= max_size), MAX_WIDTH)
 
 
 class EmbeddingTable:
-    """The embeddings of all features of one width, one below the other."""
+    """The embeddings of all features with one width, stacked: ``values`` (rows, width).
+
+    ``positions`` are the features' columns in the codes (B, m), ``sizes`` their numbers of codes.
+    """
 
     def __init__(
         self,
@@ -48,38 +51,38 @@ class EmbeddingTable:
         self.columns = len(positions) * width
         starts = np.cumsum([0, *sizes[:-1]])
         self.starts = torch.tensor(starts, dtype=torch.int32, device=device)
-        values = torch.randn(sum(sizes), width, generator=generator) * (SPREAD / width**0.5)
+        values = torch.randn(sum(sizes), width, generator=generator) * (INITIAL_SCALE / width**0.5)
         self.values = values.to(device)
-        self.squares = torch.full((sum(sizes),), FIRST, device=device)
+        self.squares = torch.full((sum(sizes),), INITIAL_SQUARE, device=device)
         self.rate = torch.tensor(RATE, device=device)
         self._rows: Tensor = torch.empty(0, dtype=torch.int32)
 
-    def look_up(self, places: Tensor) -> Tensor:
-        """The embeddings (B, columns) of places (B, m), which ``collect`` then knows."""
-        self._rows = places.index_select(1, self.positions).add_(self.starts).view(-1)
-        found: Tensor = self.values.index_select(0, self._rows)
-        return found.view(len(places), self.columns)
+    def lookup(self, codes: Tensor) -> Tensor:
+        """The embeddings (B, columns) of codes (B, m); their rows are remembered for ``collect``."""
+        self._rows = codes.index_select(1, self.positions).add_(self.starts).view(-1)
+        embeddings: Tensor = self.values.index_select(0, self._rows)
+        return embeddings.view(len(codes), self.columns)
 
     def collect(self, grad: Tensor) -> tuple[Tensor, Tensor]:
-        """Each row that was looked up, once, and the sum of its gradients among all (B, columns)."""
+        """The distinct rows looked up last, and the sum of the gradients (B, columns) of each."""
         rows, sums = self.merge(self._rows, grad.reshape(-1, self.width))
-        # The loss is a mean: times the batch, a gradient is what its rows say, however many others there are.
+        # The loss is a mean over the batch; times B, a gradient does not depend on the number of other rows.
         return rows, sums.mul_(len(grad))
 
     def merge(self, rows: Tensor, grads: Tensor) -> tuple[Tensor, Tensor]:
-        """Each of these rows (n,) once, and the sum of its gradients among all (n, width)."""
-        distinct, order, starts = _on_cpu(rows) if grads.device.type == "cpu" else _at_once(rows)
+        """The distinct among rows (n,), and the sum of the gradients (n, width) of each."""
+        distinct, order, starts = _sort_distinct(rows) if grads.device.type == "cpu" else _sort_padded(rows)
         return distinct, F.embedding_bag(order, grads, starts, mode="sum")
 
-    def learn(self, rows: Tensor, sums: Tensor) -> None:
-        """A step for rows, of which only those without a gradient may be there twice."""
+    def apply_gradients(self, rows: Tensor, sums: Tensor) -> None:
+        """One step of Adagrad on these rows; only rows with zero gradients may occur twice."""
         self.squares.index_add_(0, rows, sums.square().mean(1))
-        pace = self.rate / self.squares.index_select(0, rows).sqrt()
-        self.values.index_add_(0, rows, sums * -pace.unsqueeze(1))
+        step_size = self.rate / self.squares.index_select(0, rows).sqrt()
+        self.values.index_add_(0, rows, sums * -step_size.unsqueeze(1))
 
 
-def _on_cpu(looked_up: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """The different rows, the lookups in their order, and where in it each row's begin."""
+def _sort_distinct(looked_up: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The distinct rows, the lookups sorted by row, and where those of each row start."""
     keys = np.sort((looked_up.numpy().astype(np.int64) << 32) | np.arange(len(looked_up)))
     rows = keys >> 32
     new = np.ones(len(rows), dtype=bool)
@@ -89,26 +92,27 @@ def _on_cpu(looked_up: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     return torch.from_numpy(rows[starts]), torch.from_numpy(order), torch.from_numpy(starts)
 
 
-def _at_once(looked_up: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """The same with as many rows as lookups: those that are over are row 0, and nothing is theirs to sum."""
+def _sort_padded(looked_up: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The same with fixed shapes, for CUDA graphs: padded to one row per lookup with row 0 and empty sums."""
     count = len(looked_up)
     rows, order = torch.sort(looked_up, stable=True)
     new = torch.ones_like(rows, dtype=torch.bool)
     torch.ne(rows[1:], rows[:-1], out=new[1:])
-    slot = torch.where(new, new.cumsum(0) - 1, count)  # what is not new goes where nobody looks
+    slot = torch.where(new, new.cumsum(0) - 1, count)  # repeated rows go to the last slot, which is dropped
     numbers = torch.arange(count, device=rows.device)
     starts = torch.full((count + 1,), count, device=rows.device).scatter_(0, slot, numbers)
-    touched = torch.zeros_like(starts).scatter_(0, slot, rows.long())
-    return touched[:-1], order, starts[:-1]
+    distinct = torch.zeros_like(starts).scatter_(0, slot, rows.long())
+    return distinct[:-1], order, starts[:-1]
 
 
 def make_embedding_tables(
     categories: Sequence[CategoricalColumn],
-    told: int | Mapping[str, int] | None,
+    requested: int | Mapping[str, int] | None,
     generator: torch.Generator,
     device: torch.device,
 ) -> list[EmbeddingTable]:
-    widths = [embedding_width(category, told) for category in categories]
+    """One table per width, narrowest first."""
+    widths = [embedding_width(category, requested) for category in categories]
     return [
         EmbeddingTable(positions, [categories[p].size for p in positions], width, generator, device)
         for width in sorted(set(widths))

@@ -1,9 +1,9 @@
-"""One of the networks that train over files and choose together, with its gate."""
+"""One member of an ensemble that trains over files: a network and its gate."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import partial
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -16,9 +16,9 @@ from seqatt.streaming.allreduce import RankMeans, distributed_train_step
 from seqatt.streaming.device_transfer import DeviceBatch
 from seqatt.streaming.network import EmbeddingMLP
 from seqatt.streaming.options import StreamTrainingOptions
-from seqatt.streaming.snapshot import Stateful, state_of
+from seqatt.streaming.snapshot import Stateful, named_state
 from seqatt.training.backend.cuda_graphs import GraphRecorder
-from seqatt.training.batch import Batch as Seen
+from seqatt.training.batch import Batch
 from seqatt.training.gates.gate import Gate
 from seqatt.training.selection_state import SelectionState
 
@@ -26,83 +26,84 @@ MakeGate = Callable[[FileData, EmbeddingMLP, Any, torch.Generator, RankMeans], G
 
 
 class StreamedMember:
-    """A network and a gate on it, which look at the ``state`` that all members share.
+    """A network and its gate; all members share one selection ``state``.
 
-    ``beside`` is a member that works before it, on the same threads; ``most`` rows are a rank's in a step.
+    ``first_member`` lends its threads: members train one after another. ``max_rows`` is the largest number of
+    rows per step on this rank.
     """
 
     def __init__(
         self,
-        stream: FileData,
+        data: FileData,
         seed: int,
         options: StreamTrainingOptions,
         state: SelectionState,
         make_gate: MakeGate,
-        team: ProcessGroup,
-        most: int,
-        beside: StreamedMember | None = None,
+        group: ProcessGroup,
+        max_rows: int,
+        first_member: StreamedMember | None = None,
     ) -> None:
-        self._state, self._team, self._most = state, team, most
+        self._state, self._group, self._max_rows = state, group, max_rows
         device = state.selected.device
         self.network: EmbeddingMLP = EmbeddingMLP(
-            stream,
+            data,
             options.hidden,
             options.activation,
             options.learning_rate,
-            options.embedding,
+            options.embedding_dim,
             seed,
             device,
-            beside=None if beside is None else beside.network,
+            share_threads_with=None if first_member is None else first_member.network,
         )
-        self._means = RankMeans(team)
-        draws = torch.Generator().manual_seed(seed + 1)
-        self.gate = make_gate(stream, self.network, options, draws, self._means)
-        # Ranks talk to each other within a step, which no recording holds.
-        self._recorder = GraphRecorder(device, enabled=self.gate.graph_capturable and team.size == 1)
-        self._everything = torch.ones(stream.features, device=device)
+        self._means = RankMeans(group)
+        generator = torch.Generator().manual_seed(seed + 1)
+        self.gate = make_gate(data, self.network, options, generator, self._means)
+        # With several ranks a step contains collectives, which no CUDA graph records.
+        self._recorder = GraphRecorder(device, enabled=self.gate.graph_capturable and group.size == 1)
+        self._all_features = torch.ones(data.features, device=device)
         self.loss = torch.zeros((), device=device)
 
-    def enter(self) -> None:
+    def start_phase(self) -> None:
+        """Reset the gate and the summed loss."""
         self.gate.reset()
         self.gate.refresh(self._state)
         self.loss.zero_()
 
     def step(self, rows: DeviceBatch, total: int, attended: bool, replayed: bool) -> None:
-        """One step, of which all ranks have ``total`` rows; an accelerator may replay one it has seen."""
-        work = partial(self._train, rows, total, attended)
-        if replayed:
-            self._recorder.run(attended, len(rows.weights), work)
-        else:
-            work()
+        """One step on these of the ``total`` rows of all ranks; ``replayed`` steps are CUDA graphs on a GPU."""
+        if replayed and self._recorder.replay(attended, len(rows.weights)):
+            return
+        with self._recorder.capture(attended, len(rows.weights)) if replayed else nullcontext():
+            self._train(rows, total, attended)
 
     @torch.no_grad()
     def _train(self, rows: DeviceBatch, total: int, attended: bool) -> None:
-        x = self.network.open(rows.numbers, rows.places)
+        x = self.network.gather_inputs(rows.numbers, rows.codes)
         self._means.total = total
         if attended:
-            self.gate.observe(Seen(x.unsqueeze(0), rows.target, rows.weights), self._state)
-        weights = self.gate.weights[0] if attended else self._everything
-        if self._team.size == 1:
-            loss, grad = self.network.train(x, rows.target, rows.weights, weights)
+            self.gate.observe(Batch(x.unsqueeze(0), rows.target, rows.weights), self._state)
+        weights = self.gate.weights[0] if attended else self._all_features
+        if self._group.size == 1:
+            loss, grad = self.network.train_step(x, rows.target, rows.weights, weights)
         else:
-            step = x, rows.target, rows.weights, weights
-            loss, grad = distributed_train_step(self._team, self.network, step, total, self._most)
+            batch = x, rows.target, rows.weights, weights
+            loss, grad = distributed_train_step(self._group, self.network, batch, total, self._max_rows)
         self.loss += loss
         if attended:
             self.gate.update(grad.unsqueeze(0), self._state)
 
     def scores(self) -> Tensor:
-        """What its gates say on all ranks, on the average (d,)."""
-        judged = self.gate.scores().clone()
-        self._team.add_up([judged])
-        return judged.double().div_(self._team.size)[0]
+        """The gate's scores (d,), averaged over ranks."""
+        scores = self.gate.scores().clone()
+        self._group.allreduce([scores])
+        return scores.double().div_(self._group.size)[0]
 
-    def held(self) -> Iterator[tuple[str, Stateful]]:
-        """All that a later step depends on."""
+    def named_state(self) -> Iterator[tuple[str, Stateful]]:
+        """Everything that later steps depend on, by name."""
         yield "loss", self.loss
-        yield from state_of(self.network, self.gate)
+        yield from named_state(self.network, self.gate)
 
 
 def member_seed(seed: int, member: int) -> int:
-    """The first has the trial's own."""
+    """The seed of one member; the first member has that of the trial."""
     return int(np.random.SeedSequence([seed, member]).generate_state(1)[0]) if member else seed

@@ -1,7 +1,7 @@
-"""The network for streams: numbers and embeddings, gated feature by feature, into an MLP.
+"""The network for files: numbers and embeddings of categories, weighted per feature, into an MLP.
 
-A step is written out, into memory that is there before it, so that it costs little more than its matrix
-products and an accelerator can replay it.
+Forward and backward pass are written out and use preallocated memory: a step costs little more than its matrix
+products, and a GPU can replay it as a CUDA graph.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from seqatt.streaming.embeddings import RATE, make_embedding_tables
 from seqatt.streaming.slices import BatchSlice, split_batch
 from seqatt.training.backend.threads import WorkerPool
 from seqatt.training.feature_columns import FeatureColumns
+from seqatt.training.models.activations import ACTIVATIONS
 from seqatt.training.models.adam import Adam
 from seqatt.training.models.losses import make_loss
-from seqatt.training.models.mlp import ACTIVATIONS
 
 
 class EmbeddingWorkspace:
-    """Memory for one size of batch: inputs, and what a step needs, which a look alone does not."""
+    """Memory for batches of one size: the inputs, and, once a step needs them, buffers for its gradients."""
 
     def __init__(
         self, rows: int, embedded: int, layers: list[tuple[Tensor, Tensor]], grads: list[Tensor]
@@ -36,27 +36,31 @@ class EmbeddingWorkspace:
 
     @cached_property
     def embedded(self) -> Tensor:
-        """Gradients of those inputs that come from tables."""
+        """Gradients of the inputs that are embeddings (B, embedded)."""
         return self.inputs.new_empty(self._rows, self._embedded)
 
     @cached_property
     def slices(self) -> list[BatchSlice]:
-        cuts = split_batch(self._rows, self.inputs.device)
-        alone = len(cuts) == 1
+        """The slices of a batch; one slice writes the network's own gradients, several have buffers each."""
+        ranges = split_batch(self._rows, self.inputs.device)
+        single = len(ranges) == 1
         return [
             BatchSlice(
-                some, self._layers, self._grads if alone else [torch.empty_like(g) for g in self._grads]
+                rows, self._layers, self._grads if single else [torch.empty_like(g) for g in self._grads]
             )
-            for some in cuts
+            for rows in ranges
         ]
 
 
 class EmbeddingMLP:
-    """Trains by ``train``: one step, and the gradient with respect to the features' weights."""
+    """An MLP on numbers and embeddings, with one weight per feature on its inputs.
+
+    ``share_threads_with`` is a network whose threads this one uses; the two train in turn, never at once.
+    """
 
     def __init__(
         self,
-        stream: FileData,
+        data: FileData,
         hidden: tuple[int, ...],
         activation: str,
         rate: float,
@@ -64,140 +68,146 @@ class EmbeddingMLP:
         seed: int,
         device: torch.device,
         *,
-        beside: EmbeddingMLP | None = None,
+        share_threads_with: EmbeddingMLP | None = None,
     ) -> None:
-        """``beside`` is a network that works before this one, on the same threads."""
         generator = torch.Generator().manual_seed(seed)
-        self.task = stream.target.task
-        self.tables = make_embedding_tables(stream.categories, embedding, generator, device)
-        owners = torch.from_numpy(stream.categorical_feature).to(device)
-        by_table = [owners[t.positions].repeat_interleave(t.width) for t in self.tables]
-        self.feature_of = torch.cat([torch.from_numpy(stream.numeric_feature).to(device), *by_table])
-        self._features = FeatureColumns(self.feature_of, stream.features)
-        self._numbers = len(stream.numeric_feature)
-        widths = [len(self.feature_of), *hidden, stream.target.outputs]
+        self.task = data.target.task
+        self.tables = make_embedding_tables(data.categories, embedding, generator, device)
+        category_features = torch.from_numpy(data.categorical_feature).to(device)
+        by_table = [category_features[t.positions].repeat_interleave(t.width) for t in self.tables]
+        self.feature_of = torch.cat([torch.from_numpy(data.numeric_feature).to(device), *by_table])
+        self._features = FeatureColumns(self.feature_of, data.features)
+        self._numbers = len(data.numeric_feature)
+        widths = [len(self.feature_of), *hidden, data.target.outputs]
         self.layers = [_layer(n, m, generator, device) for n, m in pairwise(widths)]
-        # No step is spent on learning how frequent the classes are.
-        self.layers[-1][1].copy_(torch.from_numpy(stream.labels.start))
+        # The bias starts at the class frequencies, so that no step is spent on learning them.
+        self.layers[-1][1].copy_(torch.from_numpy(data.target_column.initial_output))
         self._activation = ACTIVATIONS[activation]
         self._loss = make_loss(self.task)
         self._rate = rate
         self.adam = Adam([p for layer in self.layers for p in layer], torch.tensor(rate, device=device))
         self.grads = [torch.zeros_like(p) for p in self.adam.params]
-        self.moved: list[tuple[Tensor, Tensor]] = []  # rows of each table and their gradients
+        self.table_grads: list[tuple[Tensor, Tensor]] = []  # rows of each table and their gradients
         self._scaled = torch.empty_like(self.layers[0][0])
-        self._rooms: dict[int, EmbeddingWorkspace] = {}
-        self._slicing: WorkerPool | None = None
-        self._beside = beside
+        self._workspaces: dict[int, EmbeddingWorkspace] = {}
+        self._pool: WorkerPool | None = None
+        self._thread_owner = share_threads_with
 
-    def open(self, numbers: Tensor, places: Tensor) -> Tensor:
-        """The inputs (B, c): numbers, and the embeddings of places, which ``train`` goes on to teach.
+    def gather_inputs(self, numbers: Tensor, codes: Tensor) -> Tensor:
+        """The inputs (B, c): numbers, then the embeddings of the codes, which the next ``train_step`` updates.
 
-        They lie where the inputs of the next batch of this size will.
+        The next batch of the same size overwrites them.
         """
-        parts = [numbers, *(table.look_up(places) for table in self.tables)]
-        return torch.cat(parts, 1, out=self._room(len(numbers)).inputs)
+        inputs = [numbers, *(table.lookup(codes) for table in self.tables)]
+        return torch.cat(inputs, 1, out=self._workspace(len(numbers)).inputs)
 
     def outputs(self, x: Tensor, weights: Tensor) -> Tensor:
-        """(B, o), features entering with ``weights`` (d,)."""
+        """The outputs (B, o) with feature weights (d,)."""
         (first, bias), *others = self.layers
-        # Weights scale the first layer, not the batch: the same product, of the smaller matrix.
+        # The weights scale the first layer instead of the batch: the same product, and the smaller matrix.
         out = F.linear(x, first * weights.index_select(0, self.feature_of), bias)
         for matrix, bias in others:
-            out = F.linear(self._activation.plain(out), matrix, bias)
+            out = F.linear(self._activation.function(out), matrix, bias)
         return out
 
     @torch.no_grad()
-    def train(self, x: Tensor, target: Tensor, row_weights: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
-        """One step on what was just opened: the loss and the gradient with respect to ``weights`` (d,)."""
+    def train_step(
+        self, x: Tensor, target: Tensor, row_weights: Tensor, weights: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """One step on the inputs just gathered: the loss, and its gradient with respect to ``weights`` (d,)."""
         loss, grad = self.differentiate(x, target, row_weights, weights)
-        self.learn()
+        self.apply_gradients()
         return loss, grad
 
     def differentiate(
         self, x: Tensor, target: Tensor, row_weights: Tensor, weights: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """What ``train`` gives; all other gradients stay in ``grads`` and ``moved``."""
-        room = self._room(len(x))
-        wide = weights.index_select(0, self.feature_of)
-        torch.mul(self.layers[0][0], wide, out=self._scaled)
+        """The result of ``train_step`` without the step; the other gradients are in ``grads`` and ``table_grads``."""
+        workspace = self._workspace(len(x))
+        column_weights = weights.index_select(0, self.feature_of)
+        torch.mul(self.layers[0][0], column_weights, out=self._scaled)
         y = (target.long() if self.task == "multiclass" else target.unsqueeze(1)).unsqueeze(0)
         shares = (row_weights / len(x)).unsqueeze(0)
 
-        embedded = room.embedded  # made here: two threads that find it missing would make two
+        embedded = workspace.embedded  # allocated here: two threads that found it missing would allocate two
 
-        def through(some: BatchSlice) -> Tensor:
-            at = some.rows
+        def differentiate_slice(part: BatchSlice) -> Tensor:
+            at = part.rows
             columns = self._numbers, embedded[at]
-            return some.differentiate(
+            return part.differentiate(
                 x[at], y[:, at], shares[:, at], self._scaled, self._loss, self._activation, columns
             )
 
-        losses = self._spread().run([partial(through, some) for some in room.slices])
+        losses = self._worker_pool().run([partial(differentiate_slice, part) for part in workspace.slices])
         if len(losses) > 1:
-            for grad, first, *others in zip(self.grads, *(some.grads for some in room.slices), strict=True):
+            slice_grads = [part.grads for part in workspace.slices]
+            for grad, first, *others in zip(self.grads, *slice_grads, strict=True):
                 grad.copy_(first)
                 for other in others:
                     grad.add_(other)
         loss = losses[0] if len(losses) == 1 else torch.stack(losses).sum()
-        parts = torch.split(embedded, [table.columns for table in self.tables], 1)
-        self.moved = [table.collect(part) for table, part in zip(self.tables, parts, strict=True)]
+        grads = torch.split(embedded, [table.columns for table in self.tables], 1)
+        self.table_grads = [table.collect(grad) for table, grad in zip(self.tables, grads, strict=True)]
         by_column = torch.mul(self.layers[0][0], self.grads[0], out=self._scaled).sum(0)
-        self.grads[0].mul_(wide)
+        self.grads[0].mul_(column_weights)
         return loss, self._features.to_features(by_column.unsqueeze(0))[0]
 
     def zero_gradients(self) -> tuple[Tensor, Tensor]:
-        """What ``differentiate`` gives and leaves where there are no rows."""
+        """What ``differentiate`` would compute for a batch without rows."""
         for grad in self.grads:
             grad.zero_()
-        self.moved = [(table.starts[:0].long(), table.values[:0]) for table in self.tables]
+        self.table_grads = [(table.starts[:0].long(), table.values[:0]) for table in self.tables]
         return self._scaled.new_zeros(()), self._scaled.new_zeros(self._features.features)
 
-    def learn(self) -> None:
-        """A step along the gradients that are there."""
+    def apply_gradients(self) -> None:
+        """One optimizer step with ``grads`` and ``table_grads``."""
         self.adam.step(self.grads)
-        for table, (rows, sums) in zip(self.tables, self.moved, strict=True):
-            table.learn(rows, sums)
+        for table, (rows, sums) in zip(self.tables, self.table_grads, strict=True):
+            table.apply_gradients(rows, sums)
 
-    def set_rate(self, factor: float) -> None:
-        """Scale the rates that the network was made with."""
-        self.adam.rate.fill_(self._rate * factor)
+    def scale_learning_rate(self, factor: float) -> None:
+        """Set the learning rates to ``factor`` times their initial values."""
+        self.adam.lr.fill_(self._rate * factor)
         for table in self.tables:
             table.rate.fill_(RATE * factor)
 
     def first_layer(self) -> Tensor:
-        """The weights (1, h, c) of the first layer themselves, as gates ask for them."""
+        """The first layer's weights (1, h, c), not a copy."""
         return self.layers[0][0].unsqueeze(0)
 
-    def shrink(self, factors: Tensor) -> None:
-        """Scale what the first layer holds of each column by (1, c)."""
+    def scale_first_layer(self, factors: Tensor) -> None:
+        """Multiply the first layer's columns by factors (1, c)."""
         self.layers[0][0].mul_(factors)
 
-    def _room(self, rows: int) -> EmbeddingWorkspace:
-        """The first size is that of all batches but the last ones: its room may be recorded, so it stays."""
-        if rows not in self._rooms:
-            if len(self._rooms) > 1:
-                self._rooms.popitem()
-            embedded = len(self.feature_of) - self._numbers
-            self._rooms[rows] = EmbeddingWorkspace(rows, embedded, self.layers, self.grads)
-        return self._rooms[rows]
+    def _workspace(self, rows: int) -> EmbeddingWorkspace:
+        """The workspace for this batch size.
 
-    def _spread(self) -> WorkerPool:
-        """On a CPU a thread for each slice, as far as there are threads, and then none of torch's own."""
-        if self._beside is not None:
-            return self._beside._spread()
-        if self._slicing is None:
+        The first one is never released: all batches but the last have its size, and CUDA graphs refer to it.
+        """
+        if rows not in self._workspaces:
+            if len(self._workspaces) > 1:
+                self._workspaces.popitem()
+            embedded = len(self.feature_of) - self._numbers
+            self._workspaces[rows] = EmbeddingWorkspace(rows, embedded, self.layers, self.grads)
+        return self._workspaces[rows]
+
+    def _worker_pool(self) -> WorkerPool:
+        """On a CPU one thread per slice, up to torch's number of threads; torch itself then uses one."""
+        if self._thread_owner is not None:
+            return self._thread_owner._worker_pool()
+        if self._pool is None:
             on_cpu = self.feature_of.device.type == "cpu"
-            self._slicing = WorkerPool(torch.get_num_threads() if on_cpu else 1)
+            self._pool = WorkerPool(torch.get_num_threads() if on_cpu else 1)
             if on_cpu:
-                torch.set_num_threads(1)  # until ``threads_for`` sets it back
-        return self._slicing
+                torch.set_num_threads(1)  # until ``training_threads`` restores it
+        return self._pool
 
 
 def _layer(
     inputs: int, outputs: int, generator: torch.Generator, device: torch.device
 ) -> tuple[Tensor, Tensor]:
-    reach = 1 / math.sqrt(inputs)  # as torch's own Linear starts
-    matrix = (torch.rand(outputs, inputs, generator=generator) * 2 - 1) * reach
-    bias = (torch.rand(outputs, generator=generator) * 2 - 1) * reach
+    """Weights and bias of a linear layer, initialised as by ``torch.nn.Linear``."""
+    bound = 1 / math.sqrt(inputs)
+    matrix = (torch.rand(outputs, inputs, generator=generator) * 2 - 1) * bound
+    bias = (torch.rand(outputs, generator=generator) * 2 - 1) * bound
     return matrix.to(device), bias.to(device)

@@ -1,173 +1,147 @@
-"""What a user can set about a selection from files, checked where it is said."""
+"""Options of the methods that run on files."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
+from seqatt.algorithms.neural.attention_options import MASK_NAMES
 from seqatt.data.files.options import FileOptions
-from seqatt.training.masks import MASKS, Mask, SoftmaxMask
-from seqatt.training.models.mlp import ACTIVATIONS
-from seqatt.training.options import (
-    check_flag,
-    check_number,
-    check_whole,
-    check_widths,
-    insist_on_known,
-    one_of,
-)
+from seqatt.options import FILES, RARE, names_of, option
+from seqatt.training.options import ACTIVATION_NAMES
+from seqatt.validation import boolean, check_option_names, choice, integer, layer_widths, number
 
-TOGETHER, MEMBERS = 1 << 21, (4, 2)  # rows that the networks of a committee see together, and their number
+ENSEMBLE_ROWS = 1 << 21  # rows that the members of an ensemble may see together
+ENSEMBLE_SIZES = (4, 2)  # members, as many as that allows
+
+
+def embedding_widths(name: str, value: Any) -> int | Mapping[str, int] | None:
+    """Check: a width, or a dict from columns to widths, or None."""
+    widths = [] if value is None else list(value.values()) if isinstance(value, Mapping) else [value]
+    if any(isinstance(width, bool) or not hasattr(width, "__index__") or width < 1 for width in widths):
+        raise ValueError(f"{name}: must be a width of at least 1, or one by name, got {value!r}")
+    return value  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True)
 class StreamTrainingOptions(FileOptions):
-    """A network on a stream. ``batch_size`` left at None follows the number of rows.
+    """A network that trains on files."""
 
-    ``buckets`` bounds a category's table, ``embedding`` is its width, for all or by name.
-    """
+    passes: int = option(1, integer(1), "Passes over the files.", group=FILES)
+    batch_size: int | None = option(
+        None, integer(1, optional=True), "Rows per step; by default it follows the number of rows."
+    )
+    learning_rate: float = option(3e-3, number(above=0), "Adam's step size.")
+    hidden: tuple[int, ...] = option(
+        (768, 256, 128), layer_widths, "Widths of the hidden layers, such as 128,64."
+    )
+    activation: str = option("relu", choice(ACTIVATION_NAMES), "Activation of the hidden layers.", group=RARE)
+    hash_buckets: int = option(
+        1 << 16, integer(4), "Most rows of the embedding table of a categorical column.", group=FILES
+    )
+    embedding_dim: int | Mapping[str, int] | None = option(
+        None,
+        embedding_widths,
+        "Width of embeddings, for all columns or by name; by default by cardinality.",
+        group=FILES,
+    )
 
-    passes: int = 1
-    batch_size: int | None = None
-    learning_rate: float = 3e-3
-    hidden: tuple[int, ...] = (768, 256, 128)
-    activation: str = "relu"
-    buckets: int = 1 << 16
-    embedding: int | Mapping[str, int] | None = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_whole(self, "passes", least=1)
-        check_whole(self, "batch_size", least=1, optional=True)
-        check_number(self, "learning_rate", above=0)
-        object.__setattr__(self, "hidden", check_widths(self.hidden))
+    def check_together(self) -> None:
+        super().check_together()
         if not self.hidden:
             raise ValueError("hidden: a network on files needs at least one hidden layer; give a width")
-        one_of("activation", self.activation, list(ACTIVATIONS))
-        check_whole(self, "buckets", least=4)
-        self._check_embedding()
 
     def members(self, rows: float) -> int:
-        """How many networks choose together, of so many rows."""
+        """Models whose scores are pooled, for this number of rows."""
         return 1
 
     def resolved(self, rows: float) -> dict[str, Any]:
-        """For ``Selection.settings``: as they are for so many rows."""
-        return self.record()
-
-    def _check_embedding(self) -> None:
-        widths: Any = self.embedding.values() if isinstance(self.embedding, Mapping) else [self.embedding]
-        widths = [] if self.embedding is None else widths
-        if any(isinstance(w, bool) or not hasattr(w, "__index__") or w < 1 for w in widths):
-            raise ValueError(
-                f"embedding: must be a width of at least 1, or one by name, got {self.embedding!r}"
-            )
+        """For ``Selection.settings``: the options, with defaults resolved for this number of rows."""
+        return self.to_settings()
 
     def check_kinds(self, kinds: Mapping[str, str]) -> None:
         super().check_kinds(kinds)
-        for name in self.embedding if isinstance(self.embedding, Mapping) else ():
+        for name in self.embedding_dim if isinstance(self.embedding_dim, Mapping) else ():
             if kinds.get(name) != "categorical":
-                raise ValueError(f"embedding: {name!r} is not a categorical feature")
+                raise ValueError(f"embedding_dim: {name!r} is not a categorical feature")
 
 
 @dataclass(frozen=True)
 class StreamEvaluationOptions(StreamTrainingOptions):
-    """A network that judges a choice, the same for every method."""
+    """The network of ``evaluate_files``, the same for every method."""
 
 
 @dataclass(frozen=True)
 class StreamAttentionOptions(StreamTrainingOptions):
-    """Sequential Attention: the mask and the pace of choosing.
+    """Sequential Attention on files: the mask and the pace of selection."""
 
-    ``ensemble`` left at None follows the number of rows: four networks for few, one for many.
-    """
-
-    mask: str = "softmax"
-    temperature: float = 1.0
-    features_per_phase: int = 1
-    warmup: float = 0.1
-    ensemble: int | None = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_whole(self, "ensemble", least=1, optional=True)
-        one_of("mask", self.mask, list(MASKS))
-        check_number(self, "temperature", above=0)
-        check_whole(self, "features_per_phase", least=1)
-        check_number(self, "warmup", least=0, below=1)
+    mask: str = option("softmax", choice(MASK_NAMES), "How attention logits become weights.")
+    temperature: float = option(1.0, number(above=0), "Temperature of the softmax mask.", group=RARE)
+    features_per_phase: int = option(1, integer(1), "Features selected at the end of a phase.")
+    warmup: float = option(
+        0.1,
+        number(minimum=0, below=1),
+        "Share of training before the first phase, with all features at full weight.",
+    )
+    ensemble: int | None = option(
+        None,
+        integer(1, optional=True),
+        "Models whose scores are pooled before each selection; each sees all rows. By default 4, 2 or 1, fewer for "
+        "more rows.",
+    )
 
     def members(self, rows: float) -> int:
-        """Few rows leave much to chance, and training costs little there."""
+        """A small number of rows leaves much to chance, and training several models on them costs little."""
         if self.ensemble is not None:
-            return int(self.ensemble)
-        return next((members for members in MEMBERS if members * self.passes * rows <= TOGETHER), 1)
+            return self.ensemble
+        affordable = (size for size in ENSEMBLE_SIZES if size * self.passes * rows <= ENSEMBLE_ROWS)
+        return next(affordable, 1)
 
     def resolved(self, rows: float) -> dict[str, Any]:
-        return self.record() | {"ensemble": self.members(rows)}
-
-    def make_mask(self) -> Mask:
-        return SoftmaxMask(self.temperature) if self.mask == "softmax" else MASKS[self.mask]
+        return self.to_settings() | {"ensemble": self.members(rows)}
 
 
 @dataclass(frozen=True)
 class StreamPenaltyOptions(StreamTrainingOptions):
-    """A LASSO on a stream. Rows come once, so none are kept aside to choose the strength of its penalty."""
+    """A LASSO on files. Rows come once, so none are held out to choose the strength of its penalty."""
 
-    penalty: float = 0.3
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_number(self, "penalty", least=0)
+    penalty: float = option(0.3, number(minimum=0), "Strength of the penalty.")
 
 
 @dataclass(frozen=True)
 class StreamBatchAttentionOptions(StreamTrainingOptions):
-    """``attention_width`` is that of the hidden layer of the network that attends."""
+    """Batch-wise attention on files."""
 
-    attention_width: int = 128
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_whole(self, "attention_width", least=1)
+    attention_width: int = option(128, integer(1), "Hidden units of the attention network.")
 
 
 @dataclass(frozen=True)
 class SumOptions(FileOptions):
-    """Sums or counts gathered in one pass, and no training.
+    """Methods that need sums over the rows and no training."""
 
-    The most frequent ``max_categories`` of a category have a column each.
-    """
-
-    max_categories: int = 64
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_whole(self, "max_categories", least=2)
+    max_categories: int = option(
+        64, integer(2), "Categories per column that get a column of their own.", group=FILES
+    )
 
 
 @dataclass(frozen=True)
 class LinearAttentionSumOptions(SumOptions):
-    """``parameterisation`` as in memory."""
+    """Linear attention on files."""
 
-    parameterisation: str = "linear"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        one_of("parameterisation", self.parameterisation, ["linear", "softmax"])
+    parameterisation: str = option(
+        "linear", choice(["linear", "softmax"]), "The weights of Definition 3.1, or the softmax of Lemma 3.2."
+    )
 
 
 @dataclass(frozen=True)
 class CMIMSumOptions(SumOptions):
-    """CMIM on a stream, ``bins`` and ``lazy`` as in memory."""
+    """CMIM on files."""
 
-    bins: int | None = None
-    lazy: bool = True
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_whole(self, "bins", least=2, optional=True)
-        check_flag(self, "lazy")
+    bins: int | None = option(
+        None, integer(2, optional=True), "Bins of numbers; by default as many as the rows allow, at most 10."
+    )
+    lazy: bool = option(True, boolean(), "Skip candidates that an upper bound already rules out.")
 
 
 STREAMED_OPTIONS: dict[str, type[FileOptions]] = {
@@ -183,14 +157,14 @@ STREAMED_OPTIONS: dict[str, type[FileOptions]] = {
 
 
 def make_stream_options(method: str, options: dict[str, Any]) -> FileOptions:
-    """The options of a method on files; what it cannot be told there is an error."""
+    """The options of a method on files; an option that it does not have there is an error."""
     if method not in STREAMED_OPTIONS:
         raise ValueError(
             f"method: {method!r} does not run on files; use one of {', '.join(STREAMED_OPTIONS)}, or read the table "
             "and pass that"
         )
-    kind = STREAMED_OPTIONS[method]
+    options_class = STREAMED_OPTIONS[method]
     if "epochs" in options:
         raise TypeError("epochs: is for tables in memory; for files say passes (--passes)")
-    insist_on_known(f"{method} on files", options, [f.name for f in fields(kind)])
-    return kind(**options)
+    check_option_names(f"{method} on files", options, names_of(options_class))
+    return options_class(**options)

@@ -1,4 +1,4 @@
-"""Selecting from files: from what a user says to selections."""
+"""``select`` on files: checks the options, reads the schema, trains or accumulates, and makes the selections."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from typing import Any
 
 import torch
 
-from seqatt.checkpoints.checkpointer import Checkpointer, CheckpointOptions
+from seqatt.checkpoints.checkpointer import Checkpointer
+from seqatt.checkpoints.options import CheckpointOptions
 from seqatt.checkpoints.run_description import describe_run
 from seqatt.data.files.file_data import FileData, read_file_data
 from seqatt.data.files.options import FileOptions
@@ -19,7 +20,6 @@ from seqatt.data.tables.table_data import resolve_k
 from seqatt.distributed.process_group import ProcessGroup, device_of_rank
 from seqatt.progress import progress_bar
 from seqatt.selection import Selection, Trace, TrainingDiverged, describe_environment, make_selection
-from seqatt.streaming import trial as walk
 from seqatt.streaming.options import (
     CMIMSumOptions,
     StreamTrainingOptions,
@@ -30,10 +30,11 @@ from seqatt.streaming.sums.accumulate import accumulate
 from seqatt.streaming.sums.cmim import PairCounts
 from seqatt.streaming.sums.least_squares import GramAccumulator
 from seqatt.streaming.trained_methods import STREAMED_METHODS
+from seqatt.streaming.trial import resolve_settings
 from seqatt.streaming.trials import StreamTraining
 from seqatt.training.loop import Diverged
 
-KNOWN = 1 << 12  # categories that a linear method counts before it keeps the most frequent
+MAX_COUNTED = 1 << 12  # values per category that sums distinguish before they keep the most frequent
 
 
 def select_files(
@@ -47,107 +48,111 @@ def select_files(
     progress: bool,
     options: dict[str, Any],
 ) -> list[Selection]:
-    """A selection for each seed; every seed reads the files once a pass."""
-    keeping, made = read_options(method, options)
-    stream = read_file_data(
-        where, target, made, made.buckets if isinstance(made, StreamTrainingOptions) else KNOWN
-    )
-    count = resolve_k(k, stream.features)
-    if isinstance(made, SumOptions):
-        with closing(ProcessGroup(torch.device("cpu"), keeping.rank_timeout)) as team:
-            return _gather(stream, count, method, made, seeds, device, progress, team, keeping)
-    assert isinstance(made, StreamTrainingOptions)
+    """One selection per seed. Training reads the files once per seed and pass, sums once for all seeds."""
+    run_options, method_options = read_options(method, options)
+    codes = method_options.hash_buckets if isinstance(method_options, StreamTrainingOptions) else MAX_COUNTED
+    data = read_file_data(where, target, method_options, codes)
+    count = resolve_k(k, data.features)
+    if isinstance(method_options, SumOptions):
+        with closing(ProcessGroup(torch.device("cpu"), run_options.rank_timeout)) as group:
+            return _accumulate(
+                data, count, method, method_options, seeds, device, progress, group, run_options
+            )
+    assert isinstance(method_options, StreamTrainingOptions)
     device = device_of_rank(device)
-    with closing(ProcessGroup(device, keeping.rank_timeout)) as team:
-        return _train(stream, count, method, made, seeds, device, progress, team, keeping)
+    with closing(ProcessGroup(device, run_options.rank_timeout)) as group:
+        return _train(data, count, method, method_options, seeds, device, progress, group, run_options)
 
 
 def read_options(method: str, options: Mapping[str, Any]) -> tuple[CheckpointOptions, FileOptions]:
-    """What was said about the run and about the method, checked."""
-    about_run = {f.name: options[f.name] for f in fields(CheckpointOptions) if f.name in options}
-    made = make_stream_options(method, {name: options[name] for name in options if name not in about_run})
-    return CheckpointOptions(**about_run), made
+    """Divide the options into those of checkpoints and those of the method, and check them."""
+    of_run = {f.name: options[f.name] for f in fields(CheckpointOptions) if f.name in options}
+    of_method = make_stream_options(method, {name: options[name] for name in options if name not in of_run})
+    return CheckpointOptions(**of_run), of_method
 
 
 def _train(
-    stream: FileData,
+    data: FileData,
     k: int,
     method: str,
     options: StreamTrainingOptions,
     seeds: Sequence[int],
     device: torch.device,
     progress: bool,
-    team: ProcessGroup,
-    keeping: CheckpointOptions,
+    group: ProcessGroup,
+    checkpoint_options: CheckpointOptions,
 ) -> list[Selection]:
-    its = STREAMED_METHODS[method]
-    schedule = its.schedule(k, options)
-    resolved = walk.settings(stream, schedule, options)
-    size, shards = resolved["batch_size"], count_shards(options.shards, team.size)
+    """Train one trial per seed, one after another."""
+    streamed_method = STREAMED_METHODS[method]
+    schedule = streamed_method.schedule(k, options)
+    resolved = resolve_settings(data, schedule, options)
+    size, shards = resolved["batch_size"], count_shards(options.shards, group.size)
     if size < shards:
-        raise ValueError(f"batch_size: {size} rows do not go round {shards} shards; use a larger one")
+        raise ValueError(
+            f"batch_size: {size} is less than one row for each of {shards} shards; use at least {shards}"
+        )
     resolved |= {"shards": shards}
-    rows = round(options.passes * stream.expected)
+    rows = round(options.passes * data.expected_rows)
 
     def selection(seed: int, trace: Trace, seconds: float) -> Selection:
-        return _selection(stream, trace, k, method, seed, resolved, device, seconds)
+        return _selection(data, trace, k, method, seed, resolved, device, seconds)
 
-    keeper = Checkpointer(keeping, team.rank == 0)
-    training = StreamTraining(stream, options, its, schedule, resolved, device, team, keeper)
+    checkpointer = Checkpointer(checkpoint_options, group.rank == 0)
+    training = StreamTraining(data, options, streamed_method, schedule, resolved, device, group, checkpointer)
     try:
         training.begin(method, k, seeds)
         for seed in seeds:
             if seed in training.finished:
                 continue
             started = time.perf_counter()
-            with progress_bar(its.title, rows, shown=progress and team.rank == 0) as advance:
+            with progress_bar(streamed_method.title, rows, shown=progress and group.rank == 0) as advance:
                 try:
                     trace = training.trial(seed, advance)
                 except Diverged as error:
                     seconds = time.perf_counter() - started
-                    found = [selection(seed, trace, seconds) for trace in error.traces]
-                    raise TrainingDiverged(str(error), found) from None
+                    selections = [selection(seed, trace, seconds) for trace in error.traces]
+                    raise TrainingDiverged(str(error), selections) from None
             training.finish(seed, trace, time.perf_counter() - started, last=seed == seeds[-1])
     finally:
         training.end()
     return [selection(seed, *training.finished[seed]) for seed in seeds]
 
 
-def _gather(
-    stream: FileData,
+def _accumulate(
+    data: FileData,
     k: int,
     method: str,
     options: SumOptions,
     seeds: Sequence[int],
     device: torch.device,
     progress: bool,
-    team: ProcessGroup,
-    keeping: CheckpointOptions,
+    group: ProcessGroup,
+    checkpoint_options: CheckpointOptions,
 ) -> list[Selection]:
-    """Methods that gather sums in one pass and choose from those."""
+    """Accumulate sums over all rows in one pass and select from them."""
     started = time.perf_counter()
-    shards = count_shards(options.shards, team.size)
+    shards = count_shards(options.shards, group.size)
     sums: PairCounts | GramAccumulator
     if isinstance(options, CMIMSumOptions):
-        title, sums = "CMIM", PairCounts(stream, options)
+        title, sums = "CMIM", PairCounts(data, options)
     else:
-        title, sums = "Least squares", GramAccumulator(stream, method, options)
+        title, sums = "Least squares", GramAccumulator(data, method, options)
     resolved = sums.settings | {"shards": shards}
-    run = describe_run(stream, method, k, [], resolved)
-    for name in ("k", "lazy", "parameterisation"):  # which the sums do not depend on
+    run = describe_run(data, method, k, [], resolved)
+    for name in ("k", "lazy", "parameterisation"):  # the sums do not depend on these
         run.pop(name, None)
-    with progress_bar(title, round(stream.expected), shown=progress and team.rank == 0) as advance:
-        found = accumulate(stream, options, shards, sums, run, team, keeping, advance)
-    trace = sums.choose(k)
-    trace.settings |= found
+    with progress_bar(title, round(data.expected_rows), shown=progress and group.rank == 0) as advance:
+        settings = accumulate(data, options, shards, sums, run, group, checkpoint_options, advance)
+    trace = sums.select(k)
+    trace.settings |= settings
     seconds = time.perf_counter() - started
-    return [  # nothing is drawn: one answer for all seeds
-        _selection(stream, trace, k, method, seed, resolved, device, seconds) for seed in seeds
+    return [  # no randomness: the same result for all seeds
+        _selection(data, trace, k, method, seed, resolved, device, seconds) for seed in seeds
     ]
 
 
 def _selection(
-    stream: FileData,
+    data: FileData,
     trace: Trace,
     k: int,
     method: str,
@@ -156,17 +161,17 @@ def _selection(
     device: torch.device,
     seconds: float,
 ) -> Selection:
-    about = {
+    request = {
         "k": k,
-        "task": stream.target.task,
-        "files": len({part.path for part in stream.files.parts}),
+        "task": data.target.task,
+        "files": len({row_group.path for row_group in data.files.row_groups}),
     }
     return make_selection(
-        stream,
+        data,
         trace,
         method=method,
         seed=seed,
-        settings=resolved | about | {"columns": dict(stream.kinds)} | trace.settings,
+        settings=resolved | request | {"columns": dict(data.kinds)} | trace.settings,
         environment=describe_environment(str(device)),
         seconds=seconds,
     )

@@ -1,8 +1,9 @@
-"""A slice of a batch, through the layers of an MLP and back, in memory of its own.
+"""Forward and backward pass of an MLP on one slice of a batch, in preallocated memory.
 
-A batch on a CPU is always cut at the same rows, each slice is one thread's work, and their gradients are
-added in order. So an answer does not depend on the number of threads, and these wait for each other once a
-step: a library's own threads do so in every product, and crawl where another process holds a core.
+On a CPU a batch is always cut at the same rows, each slice runs on one thread, and the gradients of the slices
+are added in order. So the result does not depend on the number of threads, and the threads wait for each other
+once per step. The threads of a BLAS library wait in every product, which is slow where other processes use a
+core.
 """
 
 from __future__ import annotations
@@ -12,23 +13,26 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from seqatt.training.models.activations import Activation
 from seqatt.training.models.losses import Loss
-from seqatt.training.models.mlp import Activation
 
-LEAST, ROWS = 128, 512  # rows of a slice: at least, and those with which products are as fast as they get
-SLICES = 2  # as long as they are not longer than that
+MIN_SLICE_ROWS = 128  # rows per slice, at least
+FULL_SPEED_ROWS = 512  # rows per slice from which on products do not get faster
+MIN_SLICES = 2  # slices per batch, if each has MIN_SLICE_ROWS
 
 
 def split_batch(rows: int, device: torch.device) -> list[slice]:
-    """Where a batch is cut; an accelerator's stays whole."""
+    """The slices of a batch of ``rows``; on a GPU one."""
     if device.type != "cpu":
         return [slice(0, rows)]
-    count = max(1, min(rows // LEAST, max(SLICES, rows // ROWS)))
+    count = max(1, min(rows // MIN_SLICE_ROWS, max(MIN_SLICES, rows // FULL_SPEED_ROWS)))
     return [slice(i * rows // count, (i + 1) * rows // count) for i in range(count)]
 
 
 class BatchSlice:
-    """``grads`` are those of matrix and bias, layer by layer; of the first as it is when scaled."""
+    """One slice. ``grads`` holds the gradients of weights and bias, layer by layer; the first layer's are those
+    of its scaled weights.
+    """
 
     def __init__(self, rows: slice, layers: Sequence[tuple[Tensor, Tensor]], grads: list[Tensor]) -> None:
         self.rows = rows
@@ -49,9 +53,9 @@ class BatchSlice:
         activation: Activation,
         columns: tuple[int, Tensor],
     ) -> Tensor:
-        """The loss, each row weighed by its share (1, B); ``first`` is the first layer, scaled.
+        """The loss with row weights ``shares`` (1, B); ``first`` is the scaled first layer.
 
-        The gradients of the inputs from some column on go where ``columns`` says.
+        ``columns`` is (c, out): the gradients of the inputs from column c on are written to ``out``.
         """
         active = [x]
         for i, (matrix, bias) in enumerate(self._layers):
@@ -59,7 +63,7 @@ class BatchSlice:
             if i + 1 < len(self._layers):
                 active.append(activation.forward(self._sums[i], self._spare[i]))
         out = self._sums[-1].unsqueeze(0)
-        total = (loss.rows(out, y) * shares).sum()
+        total = (loss.per_row(out, y) * shares).sum()
         delta = loss.grad(out, y)[0].mul_(shares.mT)
         for i in range(len(self._layers) - 1, -1, -1):
             torch.mm(delta.t(), active[i], out=self.grads[2 * i])
@@ -67,7 +71,7 @@ class BatchSlice:
             if i:
                 delta = torch.mm(delta, self._layers[i][0], out=self._deltas[i - 1])
                 activation.backward(delta, self._sums[i - 1], active[i])
-        start, room = columns
-        if room.shape[1]:
-            torch.mm(delta, first[:, start:], out=room)
+        start, input_grads = columns
+        if input_grads.shape[1]:
+            torch.mm(delta, first[:, start:], out=input_grads)
         return total

@@ -1,4 +1,4 @@
-"""What training has changed, as named arrays, and back into place."""
+"""The tensors that training changes: listed by name, copied into arrays, and loaded back in place."""
 
 from __future__ import annotations
 
@@ -17,44 +17,39 @@ Arrays = dict[str, NDArray[np.generic]]
 Stateful = Tensor | Adam | torch.Generator
 
 
-def state_of(network: EmbeddingMLP, gate: Gate) -> Iterator[tuple[str, Stateful]]:
-    """All that a later step depends on. What a gate keeps beyond a step, it keeps in tensors and lists."""
-    yield from _of_adam("network", network.adam)
+def named_state(network: EmbeddingMLP, gate: Gate) -> Iterator[tuple[str, Stateful]]:
+    """Everything that later steps depend on. A gate keeps its state in tensors, generators and lists of them."""
+    yield from _named_adam_state("network", network.adam)
     for width, table in enumerate(network.tables):
         yield f"table{width}.values", table.values
         yield f"table{width}.squares", table.squares
     for name, value in sorted(vars(gate).items()):
-        for number, held in enumerate(value if isinstance(value, list) else [value]):
-            if isinstance(held, Adam):
-                yield from _of_adam(f"gate.{name}", held)
-            elif isinstance(held, Tensor | torch.Generator):
-                yield f"gate.{name}{number}", held
+        for number, item in enumerate(value if isinstance(value, list) else [value]):
+            if isinstance(item, Adam):
+                yield from _named_adam_state(f"gate.{name}", item)
+            elif isinstance(item, Tensor | torch.Generator):
+                yield f"gate.{name}{number}", item
 
 
-def _of_adam(name: str, adam: Adam) -> Iterator[tuple[str, Stateful]]:
-    for kind in ("params", "first", "second"):
+def _named_adam_state(name: str, adam: Adam) -> Iterator[tuple[str, Stateful]]:
+    for kind in ("params", "exp_avg", "exp_avg_sq"):
         for number, tensor in enumerate(getattr(adam, kind)):
             yield f"{name}.{kind}{number}", tensor
-    yield f"{name}.count", adam.count
+    yield f"{name}.count", adam.step_count
     yield f"{name}.steps", adam
 
 
-def tensors(held: Iterator[tuple[str, Stateful]]) -> list[Tensor]:
-    """Those among them that live on the device."""
-    return [value for _, value in held if isinstance(value, Tensor)]
-
-
-def copy_state(held: Iterator[tuple[str, Stateful]]) -> Arrays:
-    """Copies, so that training can go on while they are written."""
-    return {name: _array(value) for name, value in held}
+def copy_state(state: Iterator[tuple[str, Stateful]]) -> Arrays:
+    """Copies on the host, so that training can continue while they are written."""
+    return {name: _to_array(value) for name, value in state}
 
 
 @torch.no_grad()
-def load_state(held: Iterator[tuple[str, Stateful]], arrays: Mapping[str, NDArray[np.generic]]) -> None:
-    """Into the tensors themselves: others hold on to them."""
-    for name, value in held:
-        if name not in arrays or arrays[name].shape != _array(value).shape:
-            raise ValueError(f"{name} is missing or of another shape")
+def load_state(state: Iterator[tuple[str, Stateful]], arrays: Mapping[str, NDArray[np.generic]]) -> None:
+    """Copy ``arrays`` into the tensors in place, since other objects refer to them."""
+    for name, value in state:
+        if name not in arrays or arrays[name].shape != _to_array(value).shape:
+            raise ValueError(f"{name} is missing or has another shape")
         array = np.array(arrays[name])
         if isinstance(value, Adam):
             value.steps = int(array)
@@ -64,7 +59,7 @@ def load_state(held: Iterator[tuple[str, Stateful]], arrays: Mapping[str, NDArra
             value.copy_(torch.from_numpy(array))
 
 
-def _array(value: Stateful) -> NDArray[np.generic]:
+def _to_array(value: Stateful) -> NDArray[np.generic]:
     if isinstance(value, Adam):
         return np.array(value.steps)
     if isinstance(value, torch.Generator):

@@ -1,4 +1,4 @@
-"""WALKS: what makes each method that trains over files itself, a gate and a schedule."""
+"""``STREAMED_METHODS``: the gate and the schedule of each method that trains over files."""
 
 from __future__ import annotations
 
@@ -16,71 +16,78 @@ from seqatt.streaming.options import StreamAttentionOptions, StreamBatchAttentio
 from seqatt.training.feature_columns import FeatureColumns
 from seqatt.training.gates.attention import AttentionGate
 from seqatt.training.gates.gate import Gate
-from seqatt.training.masks import SoftmaxMask
+from seqatt.training.masks import SoftmaxMask, make_mask
 from seqatt.training.schedule import Schedule, at_once, one_by_one, one_pass
 
-GRAIN = 1 << 20  # phases are shares of the rows, as parts of this
-EVEN_RATE = 3e-4  # the logits' own pace where they share a scale, whatever the network's
-GATE_RATE = 3e-3  # and where each has its own
+SCHEDULE_UNITS = 1 << 20  # a phase's share of the rows is its steps divided by this
+SHARED_SCALE_RATE = 3e-4  # learning rate of logits that share one scale, whatever that of the network
+LOGIT_RATE = 3e-3  # learning rate of logits that each have their own scale
 
 
 class StreamedMethod(NamedTuple):
-    """``schedule`` is that of k features and the options."""
+    """A method that trains over files; ``schedule`` is a function of k and the options."""
 
     title: str
     make_gate: MakeGate
     schedule: Callable[[int, Any], Schedule]
 
 
-def _plan(k: int, options: StreamAttentionOptions) -> Schedule:
-    """The paper's one pass: a warm-up on all features, then as many phases as choices."""
+def _attention_schedule(k: int, options: StreamAttentionOptions) -> Schedule:
+    """The paper's one pass: a warm-up on all features, then one phase per selection."""
     if options.features_per_phase > k:
         raise ValueError(f"features_per_phase: {options.features_per_phase} is more than k={k}")
-    return one_pass(k, GRAIN, features_per_phase=options.features_per_phase, warmup=options.warmup)
+    return one_pass(k, SCHEDULE_UNITS, features_per_phase=options.features_per_phase, warmup=options.warmup)
 
 
 def _attention(
-    stream: FileData,
+    data: FileData,
     network: EmbeddingMLP,
     options: StreamAttentionOptions,
-    draws: torch.Generator,
+    generator: torch.Generator,
     means: RankMeans,
 ) -> Gate:
-    mask, device = options.make_mask(), network.feature_of.device
-    if isinstance(mask, SoftmaxMask):  # to which only differences of logits matter
-        return SharedScaleAttention(stream.features, mask, EVEN_RATE, device)
-    return AttentionGate(1, stream.features, mask, GATE_RATE, device)
+    mask, device = make_mask(options.mask, options.temperature), network.feature_of.device
+    if isinstance(mask, SoftmaxMask):  # depends on differences of logits only
+        return SharedScaleAttention(data.features, mask, SHARED_SCALE_RATE, device)
+    return AttentionGate(1, data.features, mask, LOGIT_RATE, device)
 
 
 def _lasso(
-    stream: FileData,
+    data: FileData,
     network: EmbeddingMLP,
     options: StreamPenaltyOptions,
-    draws: torch.Generator,
+    generator: torch.Generator,
     means: RankMeans,
 ) -> Gate:
-    feature_of = FeatureColumns(network.feature_of, stream.features)
+    feature_of = FeatureColumns(network.feature_of, data.features)
     return EmbeddingGroupLasso(network, feature_of, options.penalty, options.learning_rate, means)
 
 
 def _batch_attention(
-    stream: FileData,
+    data: FileData,
     network: EmbeddingMLP,
     options: StreamBatchAttentionOptions,
-    draws: torch.Generator,
+    generator: torch.Generator,
     means: RankMeans,
 ) -> Gate:
-    feature_of = FeatureColumns(network.feature_of, stream.features)
+    feature_of = FeatureColumns(network.feature_of, data.features)
     return StreamedBatchAttention(
-        means, feature_of, options.attention_width, options.learning_rate, [draws], network.feature_of.device
+        means,
+        feature_of,
+        options.attention_width,
+        options.learning_rate,
+        [generator],
+        network.feature_of.device,
     )
 
 
 STREAMED_METHODS = {
-    "sequential_attention": StreamedMethod("Sequential Attention", _attention, _plan),
-    "sequential_lasso": StreamedMethod("Sequential LASSO", _lasso, lambda k, options: one_by_one(k, GRAIN)),
-    "group_lasso": StreamedMethod("Group LASSO", _lasso, lambda k, options: at_once(k, GRAIN)),
+    "sequential_attention": StreamedMethod("Sequential Attention", _attention, _attention_schedule),
+    "sequential_lasso": StreamedMethod(
+        "Sequential LASSO", _lasso, lambda k, options: one_by_one(k, SCHEDULE_UNITS)
+    ),
+    "group_lasso": StreamedMethod("Group LASSO", _lasso, lambda k, options: at_once(k, SCHEDULE_UNITS)),
     "batch_attention": StreamedMethod(
-        "Batch-wise attention", _batch_attention, lambda k, options: at_once(k, GRAIN)
+        "Batch-wise attention", _batch_attention, lambda k, options: at_once(k, SCHEDULE_UNITS)
     ),
 }

@@ -1,4 +1,4 @@
-"""One training over files: phases follow the rows, so each has rows of its own."""
+"""One trial over files. Phases are shares of the rows, so each phase trains on rows of its own."""
 
 from __future__ import annotations
 
@@ -23,141 +23,144 @@ from seqatt.streaming.member import MakeGate, StreamedMember, member_seed
 from seqatt.streaming.options import StreamTrainingOptions
 from seqatt.streaming.snapshot import Arrays, Stateful, load_state
 from seqatt.training.backend.threads import training_threads
-from seqatt.training.loop import Diverged, pool_scores
+from seqatt.training.ensemble import pool_scores
+from seqatt.training.loop import Diverged
 from seqatt.training.schedule import Phase, Schedule
 from seqatt.training.selection_state import SelectionState
 
-STEPS_A_CHOICE, STEPS = 32, 400  # that a batch size is chosen for, and for all choices together
-FEW_STEPS = 20  # a choice from fewer is told of
-SMALLEST, LARGEST = 64, 4096  # rows in a batch
+STEPS_PER_PHASE, TOTAL_STEPS = 32, 400  # steps that the default batch size aims for, at least
+FEW_STEPS = 20  # steps per phase below which a warning is given
+MIN_BATCH_ROWS, MAX_BATCH_ROWS = 64, 4096  # rows per batch of the default
 
 
-def batch_size_for(stream: FileData, schedule: Schedule, options: StreamTrainingOptions) -> int:
-    """What the user says, else the power of two that gives every phase and the whole enough steps."""
+def batch_size_for(data: FileData, schedule: Schedule, options: StreamTrainingOptions) -> int:
+    """The option, or by default the power of two that gives each phase and the whole training enough steps."""
     if options.batch_size is not None:
         return int(options.batch_size)
-    rows = options.passes * stream.expected / max(STEPS_A_CHOICE * len(schedule), STEPS)
-    return int(min(max(SMALLEST, 1 << max(0, int(rows)).bit_length() >> 1), LARGEST))
+    rows = options.passes * data.expected_rows / max(STEPS_PER_PHASE * len(schedule), TOTAL_STEPS)
+    return int(min(max(MIN_BATCH_ROWS, 1 << max(0, int(rows)).bit_length() >> 1), MAX_BATCH_ROWS))
 
 
-def settings(stream: FileData, schedule: Schedule, options: StreamTrainingOptions) -> dict[str, Any]:
-    """The options as they were resolved for these files."""
-    size = batch_size_for(stream, schedule, options)
-    steps = options.passes * stream.expected / size / len(schedule)
+def resolve_settings(data: FileData, schedule: Schedule, options: StreamTrainingOptions) -> dict[str, Any]:
+    """The options with the defaults resolved for these files; too few rows are an error or a warning."""
+    size = batch_size_for(data, schedule, options)
+    steps = options.passes * data.expected_rows / size / len(schedule)
     if steps < 1:
         raise ValueError(
-            f"k: {len(schedule)} phases need a batch each, but there are about {stream.expected:,.0f} rows "
+            f"k: {len(schedule)} phases need a batch each, but there are about {data.expected_rows:,.0f} rows "
             f"in batches of {size}; use a smaller batch_size, more passes or a smaller k"
         )
     if steps < FEW_STEPS:
         warnings.warn(
-            f"every choice comes from about {steps:.0f} steps; a smaller batch_size gives it more",
+            f"each phase has about {steps:.0f} steps; a smaller batch_size gives it more",
             stacklevel=2,
         )
-    return options.resolved(stream.expected) | {"batch_size": size, "phases": len(schedule)}
+    return options.resolved(data.expected_rows) | {"batch_size": size, "phases": len(schedule)}
 
 
 class TrialProgress(NamedTuple):
-    """Where a trial is in its schedule."""
+    """How far a trial is: the index of its phase, and the rows seen so far."""
 
     phase: int
     seen: int
 
 
-SaveCheckpoint = Callable[
-    ["StreamTrial", TrialProgress, bool], None
-]  # at this place, and whether it is to end here
-LoadCheckpoint = Callable[["StreamTrial"], TrialProgress | None]  # where an earlier run stopped
+SaveCheckpoint = Callable[["StreamTrial", TrialProgress, bool], None]  # the flag: stop after saving
+LoadCheckpoint = Callable[["StreamTrial"], TrialProgress | None]  # None: start from the beginning
 
 
 def train_trial(
-    stream: FileData,
+    data: FileData,
     seed: int,
     options: StreamTrainingOptions,
     device: torch.device,
     schedule: Schedule,
     make_gate: MakeGate,
-    coming: Iterable[FileBatch],
+    batches: Iterable[FileBatch],
     advance: Callable[[int], None],
     *,
-    team: ProcessGroup = SINGLE_PROCESS,
-    start: LoadCheckpoint = lambda walk: None,
-    keep: SaveCheckpoint = lambda walk, course, end: None,
+    group: ProcessGroup = SINGLE_PROCESS,
+    load: LoadCheckpoint = lambda trial: None,
+    save: SaveCheckpoint = lambda trial, progress, stop: None,
 ) -> Trace:
-    """One trial, on the batches that are coming; ``advance`` hears of rows done.
+    """Train one trial on ``batches``; ``advance`` is called with the rows of each.
 
-    The host looks at the device at the ends of phases only.
+    The host waits for the device only at the end of a phase.
     """
-    coming = iter(coming)
+    batches = iter(batches)
     total = sum(phase.steps for phase in schedule)
     ends = [end / total for end in accumulate(phase.steps for phase in schedule)]
-    size = batch_size_for(stream, schedule, options)
-    with training_threads(size * stream.features * options.hidden[0], device):
-        walk = StreamTrial(stream, seed, options, device, make_gate, team, -(-size // team.size))
-        before = start(walk)
-        first, seen = before or TrialProgress(0, 0)
+    size = batch_size_for(data, schedule, options)
+    with training_threads(size * data.features * options.hidden[0], device):
+        trial = StreamTrial(data, seed, options, device, make_gate, group, -(-size // group.size))
+        resumed = load(trial)
+        first, seen = resumed or TrialProgress(0, 0)
         advance(seen)
         for number in range(first, len(schedule)):
             phase, end = schedule[number], ends[number]
-            if before is None or number > first:
-                walk.enter()
-            for batch in coming:
-                walk.step(phase, batch)
+            if resumed is None or number > first:
+                trial.start_phase()
+            for batch in batches:
+                trial.step(phase, batch)
                 seen += batch.total
                 advance(batch.total)
-                if seen >= end * options.passes * batch.expected and end < 1:
+                if seen >= end * options.passes * batch.expected_rows and end < 1:
                     break
                 if batch.save or batch.stop:
-                    keep(walk, TrialProgress(number, seen), batch.stop)
-            walk.leave(phase)
-    trace = walk.trace()
+                    save(trial, TrialProgress(number, seen), batch.stop)
+            trial.end_phase(phase)
+    trace = trial.trace()
     trace.settings["rows"] = seen // options.passes
     return trace
 
 
 class StreamTrial:
-    """Networks that train beside each other on the same rows, and what they chose together."""
+    """The members of an ensemble, trained on the same rows, and the features they select together.
+
+    ``max_rows`` is the largest number of rows per step on this rank.
+    """
 
     def __init__(
         self,
-        stream: FileData,
+        data: FileData,
         seed: int,
         options: StreamTrainingOptions,
         device: torch.device,
         make_gate: MakeGate,
-        team: ProcessGroup,
-        most: int,
+        group: ProcessGroup,
+        max_rows: int,
     ) -> None:
-        """``most`` rows are a rank's in a step."""
-        self.state = SelectionState(1, stream.constant, device)
+        self.state = SelectionState(1, data.constant, device)
         self.members: list[StreamedMember] = []
-        for number in range(options.members(stream.expected)):
-            beside = self.members[0] if self.members else None
-            own = member_seed(seed, number)
+        for number in range(options.members(data.expected_rows)):
+            first_member = self.members[0] if self.members else None
+            own_seed = member_seed(seed, number)
             self.members.append(
-                StreamedMember(stream, own, options, self.state, make_gate, team, most, beside)
+                StreamedMember(data, own_seed, options, self.state, make_gate, group, max_rows, first_member)
             )
-        self._carrier = DeviceTransfer(device)
+        self._transfer = DeviceTransfer(device)
         self.steps = 0
         self.records: list[PhaseRecord] = []
-        self._last = np.zeros(stream.features)
+        self._last_scores = np.zeros(data.features)
         self._started = time.perf_counter()
 
-    def enter(self) -> None:
+    def start_phase(self) -> None:
+        """Reset the gates, losses and the clock."""
         for member in self.members:
-            member.enter()
+            member.start_phase()
         self.steps = 0
         self._started = time.perf_counter()
 
     def step(self, phase: Phase, batch: FileBatch) -> None:
-        """One step of each; an accelerator replays it, but for batches of another size than the first."""
-        rows = self._carrier.bring(batch.rows)
-        replayed = self._carrier.recorded == batch.rows.count
+        """One step per member. On a GPU it is a CUDA graph, except for batches of another size than the first."""
+        rows = self._transfer.transfer(batch.rows)
+        replayed = self._transfer.fixed_size == batch.rows.count
         for member in self.members:
             member.step(rows, batch.total, phase.sees == "attended", replayed)
         self.steps += 1
 
-    def leave(self, phase: Phase) -> None:
+    def end_phase(self, phase: Phase) -> None:
+        """Select ``phase.take`` features and record the phase."""
         losses = [float(member.loss) for member in self.members]
         loss = sum(losses) / len(losses) / max(1, self.steps)
         scores = self._scores()
@@ -165,51 +168,56 @@ class StreamTrial:
             raise Diverged([self.trace()])
         if phase.take and not self.steps:
             raise ValueError(
-                f"k: the rows ended after {len(self.state.order[0])} choices; use a smaller batch_size, more "
-                "passes or a smaller k"
+                f"k: the rows ended after {len(self.state.order[0])} features were selected; use a smaller "
+                "batch_size, more passes or a smaller k"
             )
-        step = PhaseRecord(self.steps, phase.sees, loss, time.perf_counter() - self._started)
+        record = PhaseRecord(self.steps, phase.sees, loss, time.perf_counter() - self._started)
         if phase.take:
-            step.taken = self.state.take(scores, phase.take)[0]
-            step.scores = self._last = scores[0]
-        self.records.append(step)
+            record.taken = self.state.take(scores, phase.take)[0]
+            record.scores = self._last_scores = scores[0]
+        self.records.append(record)
 
     def _scores(self) -> NDArray[np.float64]:
-        """(1, d), of several members what they say together."""
-        said = torch.stack([member.scores() for member in self.members]).cpu().numpy()
-        return said if len(said) == 1 else pool_scores(said[None], self.state.free())
+        """Scores (1, d), pooled over the members."""
+        scores = torch.stack([member.scores() for member in self.members]).cpu().numpy()
+        return scores if len(scores) == 1 else pool_scores(scores[None], self.state.candidates())
 
-    def about(self) -> dict[str, Any]:
-        """What ``arrays`` does not say, as JSON has it: a copy, written while training goes on."""
+    def metadata(self) -> dict[str, Any]:
+        """The state that is not in tensors, for JSON. A copy: it is written while training continues."""
         return {
             "steps": self.steps,
-            "records": [phase_to_json(step) for step in self.records],
+            "records": [phase_to_json(record) for record in self.records],
             "order": list(self.state.order[0]),
-            "last": self._last.tolist(),
+            "last_scores": self._last_scores.tolist(),
             "seconds": time.perf_counter() - self._started,
         }
 
-    def held(self) -> Iterator[tuple[str, Stateful]]:
+    def named_state(self) -> Iterator[tuple[str, Stateful]]:
+        """The tensors that training changes, by name."""
         yield "selected", self.state.selected
         yield "blocked", self.state.blocked
         for number, member in enumerate(self.members):
-            for name, held in member.held():
-                yield f"{number}.{name}", held
+            for name, value in member.named_state():
+                yield f"{number}.{name}", value
 
-    def load_state_dict(self, about: dict[str, Any], arrays: Arrays) -> None:
-        """Be as the walk was that said so."""
-        load_state(self.held(), arrays)
-        self.steps = about["steps"]
-        self.records = [phase_from_json(step) for step in about["records"]]
-        self.state.order[0][:] = about["order"]
-        self._last = np.array(about["last"])
-        self._started = time.perf_counter() - about["seconds"]
+    def load_state_dict(self, metadata: dict[str, Any], arrays: Arrays) -> None:
+        """Restore the state of ``metadata`` and ``named_state``."""
+        load_state(self.named_state(), arrays)
+        self.steps = metadata["steps"]
+        self.records = [phase_from_json(record) for record in metadata["records"]]
+        self.state.order[0][:] = metadata["order"]
+        self._last_scores = np.array(metadata["last_scores"])
+        self._started = time.perf_counter() - metadata["seconds"]
 
     def trace(self) -> Trace:
-        return Trace(list(self.state.order[0]), self.state.rest(0, self._last), self.records)
+        """The result so far."""
+        return Trace(
+            list(self.state.order[0]), self.state.rank_unselected(0, self._last_scores), self.records
+        )
 
 
 def to_device(values: Any, device: torch.device) -> Tensor:
+    """An array as a tensor on the device, copied without waiting."""
     tensor = torch.from_numpy(np.ascontiguousarray(values))
     if device.type == "cpu":
         return tensor

@@ -1,13 +1,14 @@
-"""A small model for every candidate feature beside those already chosen, all trained in one step.
+"""One small model per candidate feature beside those already selected, all trained in one step.
 
-Each sees the columns of the chosen features and of its candidate, gathered, so it is as small as it can be.
-All start from the same weights and see the same batches: where two differ, their candidates do. One more sees
-the chosen features alone.
+The inputs of a model are the columns of the selected features and of its candidate alone. All models start from the
+same weights and see the same batches, so that two of them differ by their candidates only. One more model sees the
+selected features alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -15,103 +16,131 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from seqatt.data.tables.table_data import TableData
+from seqatt.options import option
 from seqatt.training.batch import Batch, DeviceTable
-from seqatt.training.build import NOISE, ORDER, PARTS, WEIGHTS, Member
-from seqatt.training.defaults import batch_size_for
+from seqatt.training.defaults import resolve_batch_size
+from seqatt.training.ensemble import HOLDOUT, NOISE, ORDER, WEIGHTS, Member
 from seqatt.training.loader import InMemoryLoader, MemberData
 from seqatt.training.models.architecture import MLPShape
 from seqatt.training.models.mlp import MLP
-from seqatt.training.options import GreedyOptions
+from seqatt.training.options import NetworkOptions
 from seqatt.training.schedule import cosine_schedule
+from seqatt.validation import integer, number
 
-PARTS_DEALT = 5  # of the rows; one of them is held out
-JUDGES = 500  # held-out rows wanted: of a small table several parts are held out in turn
-CELLS = (1 << 28, 1 << 21)  # numbers in the layers trained at a time: on an accelerator, on a CPU
-JUDGED_ROWS = 4096  # held out, at most
-LOOKS = 4  # at the held-out rows in the course of a training, the best of which counts
+FOLDS = 5  # parts of the rows, of which each model holds one out
+HELD_OUT_ROWS = 500  # columns_of at least: in a small table several folds are held out in turn
+CHUNK_CELLS = (1 << 28, 1 << 21)  # numbers in the layers of models trained at a time: on a GPU, on a CPU
+MAX_VALIDATION_ROWS = 4096  # held-out rows per fold that are used
+VALIDATIONS = 4  # evaluations on the held-out rows per training, of which the best counts
+
+
+@dataclass(frozen=True)
+class CandidateOptions(NetworkOptions):
+    """The model of each candidate and its training."""
+
+    epochs: float | None = option(
+        None,
+        number(above=0, optional=True),
+        "Passes over the rows per model; by default 3, from 200 to 1,000 steps.",
+    )
+    learning_rate: float = option(1e-2, number(above=0), "Adam's step size.")
+    folds: int | None = option(
+        None,
+        integer(1, optional=True),
+        "How many fifths of the rows are held out in turn; by default enough for 500 held-out rows.",
+    )
+
+    def check_together(self) -> None:
+        super().check_together()
+        if self.folds is not None and self.folds > FOLDS:
+            raise ValueError(f"folds: rows are dealt into 5 parts, so at most 5, got {self.folds}")
 
 
 class CandidateModels:
-    """Trainings for one seed: the same rows held out and the same batches every time."""
+    """Models of one seed: the same rows are held out and the same batches are used every time."""
 
     def __init__(
-        self, source: TableData, rows: DeviceTable, seed: int, options: GreedyOptions, device: torch.device
+        self, data: TableData, table: DeviceTable, seed: int, options: CandidateOptions, device: torch.device
     ) -> None:
-        self._source, self._rows, self._options, self._device = source, rows, options, device
+        self._data, self._table, self._options, self._device = data, table, options, device
         self._member = Member(seed, 0)
-        self._learns, judged = _deal(source.rows, folds_of(source, options), self._member)
-        self._judged = judged.to(device)
-        self._batch_size = batch_size_of(source, options)
-        self.steps = steps_of(source, options)
-        self._columns = [np.flatnonzero(source.feature_of == f) for f in range(source.features)]
+        self._train_rows, validation_rows = _split_folds(
+            data.rows, resolve_folds(data, options), self._member
+        )
+        self._validation_rows = validation_rows.to(device)
+        self._batch_size = resolve_candidate_batch_size(data, options)
+        self.steps = resolve_candidate_steps(data, options)
+        self._columns = [np.flatnonzero(data.feature_of == f) for f in range(data.features)]
 
     def losses(
-        self, chosen: Sequence[int], candidates: Sequence[int], advance: Callable[[int], None]
+        self, selected: Sequence[int], candidates: Sequence[int], advance: Callable[[int], None]
     ) -> tuple[float, NDArray[np.float64]]:
-        """The loss on held-out rows with the chosen features alone, and with each candidate beside them."""
-        shared = [int(c) for f in chosen for c in self._columns[f]]
+        """The loss on held-out rows with the selected features alone, and with each candidate added to them."""
+        shared = [int(c) for f in selected for c in self._columns[f]]
         widest = max(len(self._columns[f]) for f in candidates)
-        nothing = len(self._source.feature_of)  # the number of a column of zeros
-        wanted = np.full((len(candidates) + 1, len(shared) + widest), nothing)
-        wanted[:, : len(shared)] = shared
-        for row, feature in zip(wanted[1:], candidates, strict=True):
+        zeros = len(self._data.feature_of)  # the number of an extra column of zeros, for padding
+        columns_of = np.full((len(candidates) + 1, len(shared) + widest), zeros)
+        columns_of[:, : len(shared)] = shared
+        for row, feature in zip(columns_of[1:], candidates, strict=True):
             own = self._columns[feature]
             row[len(shared) : len(shared) + len(own)] = own
-        found = []
-        for some in np.array_split(wanted, -(-len(wanted) // self._at_once(wanted.shape[1]))):
-            found.append(self._train(torch.from_numpy(some).to(self._device)))
-            advance(len(some))
-        after = np.concatenate(found)
+        losses = []
+        for chunk in np.array_split(columns_of, -(-len(columns_of) // self._at_once(columns_of.shape[1]))):
+            losses.append(self._train(torch.from_numpy(chunk).to(self._device)))
+            advance(len(chunk))
+        after = np.concatenate(losses)
         return float(after[0]), after[1:]
 
     def _at_once(self, columns: int) -> int:
-        """As many models as memory should hold."""
-        held = columns + sum(self._options.hidden) + self._source.target.outputs
-        models = CELLS[self._device.type == "cpu"] // (self._batch_size * held * len(self._judged))
+        """Models trained at a time: as many as memory should hold."""
+        cells_per_row = columns + sum(self._options.hidden) + self._data.target.outputs
+        models = CHUNK_CELLS[self._device.type == "cpu"] // (
+            self._batch_size * cells_per_row * len(self._validation_rows)
+        )
         return max(1, models)
 
     def _train(self, columns: Tensor) -> NDArray[np.float64]:
-        """The lowest held-out loss of a model for each row of column numbers (m, p), the mean over folds."""
-        folds, (models, width) = len(self._judged), columns.shape
-        options, target = self._options, self._source.target
+        """The lowest held-out loss of one model per row of column numbers (m, p), averaged over the folds."""
+        folds, (models, width) = len(self._validation_rows), columns.shape
+        options, target = self._options, self._data.target
         shape = MLPShape(width, options.hidden, target.outputs, options.activation)
         same = [self._member.generator(WEIGHTS) for _ in range(folds * models)]
         model = MLP(shape, target.task, same, options.learning_rate, self._device)
-        everything = torch.ones(folds * models, width, device=self._device)
+        all_columns = torch.ones(folds * models, width, device=self._device)
         loader = self._loader()
         best = torch.full((folds * models,), torch.inf, device=self._device)
         schedule = cosine_schedule(self.steps, min(20, self.steps))
-        looks = {round(len(schedule) * (i + 1) / LOOKS) - 1 for i in range(LOOKS)}
+        validations = {round(len(schedule) * (i + 1) / VALIDATIONS) - 1 for i in range(VALIDATIONS)}
         for part, phase in enumerate(schedule):
-            model.set_rate(phase.rate)
+            model.scale_learning_rate(phase.lr_factor)
             for at in range(0, phase.steps, loader.chunk_steps):
-                some = min(loader.chunk_steps, phase.steps - at)
-                loader.load(some)
-                for i in range(some):
-                    model.train(_for_models(loader.at(i), columns), everything)
-            if part in looks:
-                loss = self._judge(model, columns, everything)
-                best = torch.fmin(best, loss)  # a number wins over none
+                steps = min(loader.chunk_steps, phase.steps - at)
+                loader.load(steps)
+                for i in range(steps):
+                    model.train_step(_for_models(loader.batch(i), columns), all_columns)
+            if part in validations:
+                loss = self._validate(model, columns, all_columns)
+                best = torch.fmin(best, loss)  # fmin ignores NaN
         return best.view(folds, models).mean(0).double().cpu().numpy()
 
-    def _judge(self, model: MLP, columns: Tensor, everything: Tensor) -> Tensor:
-        total = torch.zeros(len(everything), device=self._device)
-        for index in torch.split(self._judged, self._batch_size, 1):
-            batch = _for_models(self._rows.take(index), columns)
-            total += model.loss(batch, everything) * index.shape[1]
-        return total / self._judged.shape[1]
+    def _validate(self, model: MLP, columns: Tensor, all_columns: Tensor) -> Tensor:
+        total = torch.zeros(len(all_columns), device=self._device)
+        for index in torch.split(self._validation_rows, self._batch_size, 1):
+            batch = _for_models(self._table.batch(index), columns)
+            total += model.loss(batch, all_columns) * index.shape[1]
+        return total / self._validation_rows.shape[1]
 
     def _loader(self) -> InMemoryLoader:
-        draws = []
-        for fold in range(len(self._judged)):
+        member_data = []
+        for fold in range(len(self._validation_rows)):
             member = Member(self._member.seed, fold)
-            learns = None if self._learns is None else self._learns[fold]
-            draws.append(MemberData(member.generator(ORDER), member.generator(NOISE), learns))
-        return InMemoryLoader(self._rows, self._batch_size, draws)
+            train_rows = None if self._train_rows is None else self._train_rows[fold]
+            member_data.append(MemberData(member.generator(ORDER), member.generator(NOISE), train_rows))
+        return InMemoryLoader(self._table, self._batch_size, member_data)
 
 
 def _for_models(batch: Batch, columns: Tensor) -> Batch:
-    """A batch of folds (f, B, c) as one of models (f * m, B, p): each sees its own columns."""
+    """A batch of folds (f, B, c) as a batch of models (f * m, B, p), each with its own columns."""
     models, width = columns.shape
     folds, rows, _ = batch.x.shape
     tall = torch.cat([batch.x.mT, batch.x.new_zeros(folds, 1, rows)], 1)
@@ -120,37 +149,44 @@ def _for_models(batch: Batch, columns: Tensor) -> Batch:
     return Batch(x, batch.y.repeat_interleave(models, 0), w)
 
 
-def _deal(rows: int, folds: int, member: Member) -> tuple[Tensor | None, Tensor]:
-    """For each fold the rows to learn from and those held out; a handful of rows serves as both."""
-    size = rows // PARTS_DEALT
+def _split_folds(rows: int, folds: int, member: Member) -> tuple[Tensor | None, Tensor]:
+    """For each fold the rows to train on and those held out; with fewer than 5 rows, all rows are both."""
+    size = rows // FOLDS
     if size == 0:
         return None, torch.arange(rows)[None]
-    order = torch.randperm(rows, generator=member.generator(PARTS))
+    order = torch.randperm(rows, generator=member.generator(HOLDOUT))
     starts = range(0, folds * size, size)
-    judged = torch.stack([order[at : at + size] for at in starts])[:, :JUDGED_ROWS]
-    return torch.stack([torch.cat([order[:at], order[at + size :]]) for at in starts]), judged
+    held_out = torch.stack([order[at : at + size] for at in starts])[:, :MAX_VALIDATION_ROWS]
+    return torch.stack([torch.cat([order[:at], order[at + size :]]) for at in starts]), held_out
 
 
-def folds_of(source: TableData, options: GreedyOptions) -> int:
-    """How many parts of the rows are held out in turn."""
-    if source.rows < PARTS_DEALT:
+def resolve_folds(data: TableData, options: CandidateOptions) -> int:
+    """How many of the fifths of the rows are held out in turn."""
+    if data.rows < FOLDS:
         return 1
-    wanted = -(-JUDGES // (source.rows // PARTS_DEALT))
-    return min(PARTS_DEALT, wanted) if options.folds is None else options.folds
+    folds = -(-HELD_OUT_ROWS // (data.rows // FOLDS))
+    return min(FOLDS, folds) if options.folds is None else options.folds
 
 
-def learnt_rows(source: TableData) -> int:
-    """How many rows each model learns from: all but the part held out."""
-    return source.rows - source.rows // PARTS_DEALT
+def training_rows(data: TableData) -> int:
+    """Rows that each model trains on: all but the fold held out."""
+    return data.rows - data.rows // FOLDS
 
 
-def batch_size_of(source: TableData, options: GreedyOptions) -> int:
-    return batch_size_for(learnt_rows(source), options.batch_size)
+def resolve_candidate_batch_size(data: TableData, options: CandidateOptions) -> int:
+    return resolve_batch_size(training_rows(data), options.batch_size)
 
 
-def steps_of(source: TableData, options: GreedyOptions) -> int:
-    """Of each model: three passes over the rows, 200 to 1,000 steps, where the user does not say."""
-    batch = batch_size_for(source.rows, options.batch_size)
+def resolve_candidate_steps(data: TableData, options: CandidateOptions) -> int:
+    """Steps per model: by default three passes over the rows, from 200 to 1,000 steps."""
+    batch_size = resolve_batch_size(data.rows, options.batch_size)
     passes = 3 if options.epochs is None else options.epochs
-    steps = max(1, round(passes * source.rows / batch))
+    steps = max(1, round(passes * data.rows / batch_size))
     return min(max(steps, 200), 1000) if options.epochs is None else steps
+
+
+def candidates_work(data: TableData, options: CandidateOptions) -> int:
+    """Multiply-adds of a step's largest products, one per candidate; the number of threads is chosen by it."""
+    batch_size = resolve_batch_size(data.rows, options.batch_size)
+    width = max(options.hidden, default=1)
+    return batch_size * data.features * width * resolve_folds(data, options)

@@ -1,118 +1,121 @@
-"""How long to train when the user does not say."""
+"""Default sizes and rates: what each option is for a table of a given size when the user does not set it."""
 
 from __future__ import annotations
 
 import math
 
-SMALLEST, LARGEST = 64, 256  # rows in a batch
-LEAST, MOST = 4_000, 20_000  # steps
-EACH = 40  # steps for each feature to choose, at least
-PASSES = 10  # over the rows, within those limits
-JUDGED_LEAST, JUDGED_MOST, JUDGED_PASSES = 3_000, 12_000, 50  # the same, for a network that judges a choice
-JUDGED_ROWS = 10_000  # beyond which it learns faster, with less noise
-MEMBERS = 4  # of a trial's committee
-HEARD_LEAST, HEARD_MOST = 2.0, 4.0  # how far a feature's own evidence counts, in powers of ten of doubt
-CROWDED = 0.4  # correlation by chance from which it counts to the most
-FEWEST = 32  # rows below which nothing is dealt to members or dropped
+MIN_BATCH, MAX_BATCH = 64, 256  # rows per batch
+MIN_STEPS, MAX_STEPS = 4_000, 20_000  # steps per selection
+STEPS_PER_FEATURE = 40  # at least so many steps for each feature to select
+EPOCHS = 10  # passes over the rows, within the limits above
+EVALUATION_MIN_STEPS, EVALUATION_MAX_STEPS, EVALUATION_EPOCHS = (
+    3_000,
+    12_000,
+    50,
+)  # for the network of evaluate
+EVALUATION_ROWS = 10_000  # from here on, the network of evaluate trains faster and with less noise
+ENSEMBLE_SIZE = 4  # models per trial
+MIN_UNIVARIATE, MAX_UNIVARIATE = 2.0, 4.0  # of univariate_test, a threshold on -log10 of the FDR q-value
+CHANCE_CORRELATION = 0.4  # largest correlation expected by chance at which univariate_test is at its maximum
+SMALL_TABLE = 32  # below so many rows, none are held out or dropped
 
 
 def default_batch_size(rows: int) -> int:
-    """A sixteenth of the rows, as a power of two from 64 to 256; small tables are taken whole."""
-    if rows <= LARGEST:
+    """A sixteenth of the rows, as a power of two from 64 to 256; up to 256 rows form one batch."""
+    if rows <= MAX_BATCH:
         return rows
-    size = SMALLEST
-    while size < LARGEST and size * 16 < rows:
+    size = MIN_BATCH
+    while size < MAX_BATCH and size * 16 < rows:
         size *= 2
     return size
 
 
 def default_steps(rows: int, batch_size: int, k: int) -> int:
-    """Ten passes over the rows, but 4,000 steps at least, 20,000 at most, and 40 for each feature.
+    """Ten passes over the rows, from 4,000 to 20,000 steps, and at least 40 steps per feature to select.
 
-    The members of a committee share them.
+    The members of an ensemble share them.
     """
-    passes = PASSES * rows // batch_size
-    return max(min(max(passes, LEAST), MOST), EACH * k)
+    passes = EPOCHS * rows // batch_size
+    return max(min(max(passes, MIN_STEPS), MAX_STEPS), STEPS_PER_FEATURE * k)
 
 
-def batch_size_for(rows: int, asked: int | None, members: int = 1) -> int:
-    """What a user asked for, or the default; never more rows than a model learns from."""
-    return min(asked or default_batch_size(rows), rows_learnt(rows, members))
+def resolve_batch_size(rows: int, requested: int | None, members: int = 1) -> int:
+    """The requested batch size or the default; never more rows than a member trains on."""
+    return min(requested or default_batch_size(rows), training_rows(rows, members))
 
 
-def steps_for(rows: int, batch_size: int, epochs: float | None, k: int) -> int:
-    """What a user asked for in passes over the rows, or the default."""
+def resolve_steps(rows: int, batch_size: int, epochs: float | None, k: int) -> int:
+    """The steps of the requested passes over the rows, or the default."""
     if epochs is None:
         return default_steps(rows, batch_size, k)
     return max(1, round(epochs * rows / batch_size))
 
 
-def judging_steps(rows: int, batch_size: int, epochs: float | None) -> int:
-    """How long a network is trained that judges a choice: fifty passes, 3,000 to 12,000 steps."""
+def evaluation_steps(rows: int, batch_size: int, epochs: float | None) -> int:
+    """Steps of a network that evaluates a selection: fifty passes over the rows, from 3,000 to 12,000 steps."""
     if epochs is not None:
-        return steps_for(rows, batch_size, epochs, k=1)
-    return min(max(JUDGED_PASSES * rows // batch_size, JUDGED_LEAST), JUDGED_MOST)
+        return resolve_steps(rows, batch_size, epochs, k=1)
+    return min(max(EVALUATION_EPOCHS * rows // batch_size, EVALUATION_MIN_STEPS), EVALUATION_MAX_STEPS)
 
 
-def judging_rate(rows: int) -> float:
-    """The pace of a network that judges a choice: 0.003, up to six times as much where rows are plenty."""
-    return 3e-3 * min(max(1.0, rows / JUDGED_ROWS), 6.0)
+def evaluation_learning_rate(rows: int) -> float:
+    """Learning rate of a network that evaluates a selection: 0.003, up to six times that from 60,000 rows on."""
+    return 3e-3 * min(max(1.0, rows / EVALUATION_ROWS), 6.0)
 
 
-def judging_noise(rows: int) -> float:
-    """Share of inputs it leaves out, and smoothing of its classes: a tenth, less where rows are plenty."""
-    return 0.1 * min(1.0, math.sqrt(JUDGED_ROWS / rows))
+def evaluation_noise(rows: int) -> float:
+    """Its input dropout and label smoothing: 0.1, falling with the root of the rows from 10,000 rows on."""
+    return 0.1 * min(1.0, math.sqrt(EVALUATION_ROWS / rows))
 
 
 def default_replacement(k: int) -> int:
-    """Rounds of dropping and choosing again: one for every three features, 5 at most."""
+    """Rounds of dropping and selecting again: one per three features, at most 5."""
     return min(5, k // 3)
 
 
-def default_members(rows: int) -> int:
-    """Models in a trial's committee: four, but one where its parts would be a handful of rows."""
-    return MEMBERS if rows >= FEWEST else 1
+def default_ensemble_size(rows: int) -> int:
+    """Models per trial: four, but one where a held-out part would be a handful of rows."""
+    return ENSEMBLE_SIZE if rows >= SMALL_TABLE else 1
 
 
-def rows_learnt(rows: int, members: int) -> int:
-    """How many rows each member of a committee learns from: all but its part of those dealt."""
+def training_rows(rows: int, members: int) -> int:
+    """Rows that each member of an ensemble trains on: all but its own held-out part."""
     return rows if members == 1 else rows - rows // (members + 1)
 
 
-def default_evidence(rows: int, columns: int) -> float:
-    """How far a feature's own evidence counts: the further, the further chance gets in such a table.
+def default_univariate_test(rows: int, columns: int) -> float:
+    """Threshold of the univariate test: the larger, the larger correlations by chance alone can be.
 
-    The best of so many columns of noise has about this correlation with any target.
+    The best of ``columns`` noise columns has a correlation of about sqrt(2 log(columns) / rows) with any target.
     """
     by_chance = math.sqrt(2 * math.log(max(2, columns)) / rows)
-    heard = min(HEARD_MOST, max(HEARD_LEAST, HEARD_MOST * by_chance / CROWDED))
-    return heard if rows >= FEWEST else 0.0
+    threshold = min(MAX_UNIVARIATE, max(MIN_UNIVARIATE, MAX_UNIVARIATE * by_chance / CHANCE_CORRELATION))
+    return threshold if rows >= SMALL_TABLE else 0.0
 
 
-def default_squash(rows: int, columns: int) -> bool:
-    """Whether far-out values are drawn in: where there are more columns than rows.
+def default_asinh_inputs(rows: int, columns: int) -> bool:
+    """Whether inputs are transformed by asinh: where there are more columns than rows.
 
-    There any target can be fitted, and a far-out value fits its row the cheapest. Where rows are plenty it
-    made no difference that was worth another copy of the table.
+    There any target can be fitted, most cheaply by an outlier in the row to fit. On tables with more rows than
+    columns the transformation made no difference that was worth another copy of the table.
     """
     return columns > rows
 
 
 def default_input_dropout(rows: int, columns: int) -> float:
-    """How often an input is dropped in training: the more, the more columns there are for the rows.
+    """Probability of dropping an input in training: sqrt(columns / rows), at most 0.6, and 0 below 0.15.
 
-    A network with many inputs and few rows knows the rows by heart; what it has then no use for looks
-    useless. Large tables need none of it, and a little is not worth its cost.
+    A network with many inputs and few rows memorises the rows, and inputs that it no longer needs look useless.
+    Large tables do not need dropout, and a small rate is not worth its cost.
     """
     rate = math.sqrt(columns / rows)
-    return min(0.6, rate) if rate >= 0.15 and rows >= FEWEST else 0.0
+    return min(0.6, rate) if rate >= 0.15 and rows >= SMALL_TABLE else 0.0
 
 
-def default_decay(rows: int) -> float:
-    """How strongly the weights of unselected features are pulled to zero at every step.
+def default_weight_decay(rows: int) -> float:
+    """Decay per step of the first-layer weights of unselected features.
 
-    Definition 3.1 has this penalty once for all rows, so its share of a step is inverse to their number.
-    Without it a small table is fitted by the features that were not chosen, and nothing is left for
-    the next choice to explain.
+    Definition 3.1 has this penalty once for all rows, so its share of a step is inverse to their number. Without
+    it the unselected features fit a small table, and nothing is left for the next feature to explain.
     """
     return min(0.1, 3 / rows)

@@ -1,4 +1,4 @@
-"""From features to the columns they own, and back."""
+"""The mapping between features and their encoded columns."""
 
 from __future__ import annotations
 
@@ -7,34 +7,39 @@ from torch import Tensor
 
 
 class FeatureColumns:
-    """``feature_of[c]`` is the feature of column c; columns of a feature stand side by side."""
+    """``feature_of[c]`` is the feature of column c; the columns of a feature are adjacent."""
 
     def __init__(self, feature_of: Tensor, features: int) -> None:
         self.features = features
         self.columns = len(feature_of)
         self._feature_of = feature_of
-        self._plain = bool((feature_of == torch.arange(len(feature_of), device=feature_of.device)).all())
+        self._is_identity = bool(
+            (feature_of == torch.arange(len(feature_of), device=feature_of.device)).all()
+        )
 
     def to_columns(self, features: Tensor) -> Tensor:
-        """From features (T, d) to the columns they own (T, c)."""
-        return features if self._plain else features.index_select(1, self._feature_of)
+        """Repeat values per feature (T, d) for the columns of each feature (T, c)."""
+        return features if self._is_identity else features.index_select(1, self._feature_of)
 
     def to_features(self, columns: Tensor) -> Tensor:
-        """From columns (T, c) to their sums by feature (T, d)."""
-        if self._plain:
+        """Sum values per column (T, c) over the columns of each feature (T, d)."""
+        if self._is_identity:
             return columns
         features = columns.new_zeros(columns.shape[0], self.features)
         return features.index_add_(1, self._feature_of, columns)
 
-    def members(self) -> tuple[Tensor, Tensor]:
-        """Each feature's columns (d, p), padded to a common p, and 0 where there is only padding."""
+    def padded_columns(self) -> tuple[Tensor, Tensor]:
+        """Column numbers of each feature, padded to (d, p), and a (d, p) mask: 1 for columns, 0 for padding.
+
+        p is the largest number of columns of any feature.
+        """
         feature_of = self._feature_of
         counts = torch.bincount(feature_of, minlength=self.features)
         slot = (
             torch.arange(len(feature_of), device=feature_of.device) - (counts.cumsum(0) - counts)[feature_of]
         )
         columns = feature_of.new_zeros(self.features, int(counts.max()))
-        live = torch.zeros(columns.shape, device=feature_of.device)
+        valid = torch.zeros(columns.shape, device=feature_of.device)
         columns[feature_of, slot] = torch.arange(len(feature_of), device=feature_of.device)
-        live[feature_of, slot] = 1.0
-        return columns, live
+        valid[feature_of, slot] = 1.0
+        return columns, valid

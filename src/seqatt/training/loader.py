@@ -1,4 +1,4 @@
-"""Batches for the engine, in an order drawn model by model."""
+"""Batches of an in-memory table for training, in a random order per model."""
 
 from __future__ import annotations
 
@@ -14,175 +14,176 @@ from torch import Tensor
 from seqatt.training.batch import Batch, DeviceTable, IndexedBatch
 from seqatt.training.input_dropout import InputDropout
 
-LAID_OUT = 1 << 22  # row numbers laid out at a time, at most
-CHUNK_STEPS = 64  # batches laid out at a time: the most steps an accelerator is given in one go
-SAMPLED_CELLS = 1 << 24  # of a batch for judging: wide tables are judged a few rows at a time
-ORDERED_BATCHES = 1024  # batches whose order is drawn at a time, at least: small tables pass by quickly
-LOOKS = 4  # at a row that is judged, where inputs are dropped: each time others
+CHUNK_STEPS = 64  # batches loaded at a time, at most: the steps an accelerator gets in one chunk
+CHUNK_ROWS = 1 << 22  # row numbers loaded at a time, at most
+ORDERED_BATCHES = 1024  # batches whose order is drawn at a time for an accelerator, at least
+VALIDATION_CELLS = 1 << 24  # inputs per validation batch, at most: wide tables get fewer rows per batch
+VALIDATION_REPEATS = 4  # times a validation row is used, with different dropped inputs, at most
 
 
 @dataclass(frozen=True)
 class MemberData:
-    """A model's own randomness, and the rows it learns from and is judged on where not all are both."""
+    """One model's random generators, and its training and validation rows where it does not use all."""
 
     order: torch.Generator
     noise: torch.Generator
-    learns: Tensor | None = None
-    judged: Tensor | None = None
+    train_rows: Tensor | None = None
+    validation_rows: Tensor | None = None
 
 
 class BatchOrder(NamedTuple):
-    """Batches to come: row numbers (m, T, B), and where each finds its noise (m, T)."""
+    """The next m batches: row numbers ``rows`` (m, T, B) and ``offsets`` (m, T) into the dropout bank."""
 
     rows: Tensor
-    places: Tensor
+    offsets: Tensor
 
 
 class InMemoryLoader:
-    """An endless stream of batches; every pass over the rows is a new order, drawn from the seed.
+    """An endless sequence of batches; each pass over the rows uses a new order, drawn from the seed.
 
-    ``load`` lays out the row numbers, targets and weights of the next few batches in memory that never
-    moves, so that a captured step finds its batch where it was. A batch as large as the table is the
-    table itself, in its own order: nothing is copied.
+    ``load`` writes row numbers, targets and weights of the next few batches into fixed buffers, so that a
+    step captured in a CUDA graph finds its batch at the same address. If a batch is as large as the table,
+    it is the table itself, in its own order and without a copy.
     """
 
     def __init__(
         self,
-        rows: DeviceTable,
+        table: DeviceTable,
         batch_size: int,
-        draws: Sequence[MemberData],
-        noise: InputDropout | None = None,
+        members: Sequence[MemberData],
+        dropout: InputDropout | None = None,
     ) -> None:
-        self._rows = rows
-        self.graph_capturable = rows.x is not None  # else rows are opened on the host
-        self._draws = list(draws)
-        own = draws[0].learns
-        self._count = rows.count if own is None else len(own)
-        trials, size = len(draws), min(batch_size, self._count)
-        self.size = size
-        self._per_pass = self._count // size
-        self._passes = max(1, ORDERED_BATCHES // self._per_pass) if rows.device.type != "cpu" else 1
+        self._table = table
+        self.graph_capturable = table.x is not None  # rows of a sparse table are gathered on the host
+        self._members = list(members)
+        train_rows = members[0].train_rows
+        self._count = table.count if train_rows is None else len(train_rows)
+        models, batch_size = len(members), min(batch_size, self._count)
+        self.batch_size = batch_size
+        self._per_pass = self._count // batch_size
+        self._passes = max(1, ORDERED_BATCHES // self._per_pass) if table.device.type != "cpu" else 1
         self.chunk_steps = CHUNK_STEPS
-        self._noise = noise
+        self._dropout = dropout
         self._whole: Batch | None = None
-        if size == rows.count and self._noise is None:
-            self._whole = _whole_table(rows, trials)
+        if batch_size == table.count and self._dropout is None:
+            self._whole = _whole_table(table, models)
             return
-        self.chunk_steps = min(CHUNK_STEPS, max(8, LAID_OUT // (trials * size) // 8 * 8))
-        self._index = torch.empty(self.chunk_steps, trials, size, dtype=torch.int64, device=rows.device)
-        self._places = torch.zeros(self.chunk_steps, trials, dtype=torch.int64, device=rows.device)
-        self._y = rows.y.new_empty(self.chunk_steps, trials, size, *rows.y.shape[1:])
-        self._w = None if rows.w is None else rows.w.new_empty(self.chunk_steps, trials, size)
-        self._room = None if rows.x is None else rows.x.new_empty(trials, size, rows.columns)
-        self._batches = [self._batch(place) for place in range(self.chunk_steps)]
+        self.chunk_steps = min(CHUNK_STEPS, max(8, CHUNK_ROWS // (models * batch_size) // 8 * 8))
+        shape = self.chunk_steps, models, batch_size
+        self._index = torch.empty(shape, dtype=torch.int64, device=table.device)
+        self._offsets = torch.zeros(shape[:2], dtype=torch.int64, device=table.device)
+        self._y = table.y.new_empty(*shape, *table.y.shape[1:])
+        self._w = None if table.w is None else table.w.new_empty(shape)
+        self._buffer = None if table.x is None else table.x.new_empty(models, batch_size, table.columns)
+        self._batches = [self._make_batch(i) for i in range(self.chunk_steps)]
         self._current = self._batches[0]
-        self._drawn = BatchOrder(torch.empty(0, trials, size), torch.empty(0, trials))
-        self._cursor = 0
-        self._worker = ThreadPoolExecutor(1) if rows.device.type != "cpu" else None
+        self._order = BatchOrder(torch.empty(0, models, batch_size), torch.empty(0, models))
+        self._cursor = 0  # of the next batch in the order
+        self._worker = ThreadPoolExecutor(1) if table.device.type != "cpu" else None
         self._next: Future[BatchOrder] | None = None
 
     def load(self, count: int) -> None:
-        """Lay out the next ``count`` batches, at most a stretch."""
+        """Write the next ``count`` batches, at most ``chunk_steps``, into the buffers."""
         if self._whole is not None:
             return
         done = 0
         while done < count:
-            if self._cursor == len(self._drawn.rows):
-                self._drawn, self._cursor = self._next_drawn(), 0
-            some = min(count - done, len(self._drawn.rows) - self._cursor)
-            self._index[done : done + some] = self._drawn.rows[self._cursor : self._cursor + some]
-            self._places[done : done + some] = self._drawn.places[self._cursor : self._cursor + some]
+            if self._cursor == len(self._order.rows):
+                self._order, self._cursor = self._next_order(), 0
+            some = min(count - done, len(self._order.rows) - self._cursor)
+            self._index[done : done + some] = self._order.rows[self._cursor : self._cursor + some]
+            self._offsets[done : done + some] = self._order.offsets[self._cursor : self._cursor + some]
             self._cursor += some
             done += some
-        chosen = self._index[:count].flatten()
-        torch.index_select(self._rows.y, 0, chosen, out=self._y[:count].flatten(0, 2))
-        if self._w is not None and self._rows.w is not None:
-            torch.index_select(self._rows.w, 0, chosen, out=self._w[:count].flatten())
+        rows = self._index[:count].flatten()
+        torch.index_select(self._table.y, 0, rows, out=self._y[:count].flatten(0, 2))
+        if self._w is not None and self._table.w is not None:
+            torch.index_select(self._table.w, 0, rows, out=self._w[:count].flatten())
 
-    def at(self, place: int) -> Batch:
-        """One of the batches last laid out."""
+    def batch(self, i: int) -> Batch:
+        """Batch ``i`` of those last loaded."""
         if self._whole is not None:
             return self._whole
-        self._current.renew()  # rows that were opened for it alone are let go
-        self._current = self._batches[place]
-        return self._current.renew()
+        self._current.invalidate()  # releases the rows of a sparse table's last batch
+        self._current = self._batches[i]
+        return self._current.invalidate()
 
-    def _batch(self, place: int) -> IndexedBatch:
-        w = None if self._w is None else self._w[place]
+    def _make_batch(self, i: int) -> IndexedBatch:
+        w = None if self._w is None else self._w[i]
         return IndexedBatch(
-            self._rows, self._index[place], self._y[place], w, self._room, self._noise, self._places[place]
+            self._table, self._index[i], self._y[i], w, self._buffer, self._dropout, self._offsets[i]
         )
 
-    def sample(self, count: int) -> Iterator[Batch]:
-        """Up to ``count`` rows a model, the same at every call, in batches: for judging.
+    def validation_batches(self, count: int) -> Iterator[Batch]:
+        """Up to ``count`` rows per model for validation, in batches; every call returns the same rows.
 
-        They are rows it does not learn from, where it has such. Where inputs are dropped in training they
-        are dropped here too, a few times over: what a feature is worth shows when others are missing.
+        They are the model's validation rows, where it has such, else random rows of the table. Where
+        training drops inputs, so does validation, and rows are used up to ``VALIDATION_REPEATS`` times: how
+        useful a feature is also shows where other features are missing.
         """
         generator = torch.Generator().manual_seed(0)
-        index = self._validation_rows(count, generator).to(self._rows.device)
+        index = self._validation_rows(count, generator).to(self._table.device)
         models = len(index)
-        at_once = min(1024, max(64, SAMPLED_CELLS // (self._rows.columns * models)))
-        if self._noise is None:
-            yield from (self._rows.take(part) for part in torch.split(index, at_once, dim=1))
+        rows = min(1024, max(64, VALIDATION_CELLS // (self._table.columns * models)))
+        if self._dropout is None:
+            yield from (self._table.batch(some) for some in torch.split(index, rows, dim=1))
             return
-        looks = min(LOOKS, max(1, count // index.shape[1]))
-        for part in torch.split(index.repeat(1, looks), min(at_once, self.size), dim=1):
-            places = self._noise.draw_offsets(1, generator).to(self._rows.device).long().expand(models)
-            yield self._rows.take(part, self._noise, places)
+        repeats = min(VALIDATION_REPEATS, max(1, count // index.shape[1]))
+        for some in torch.split(index.repeat(1, repeats), min(rows, self.batch_size), dim=1):
+            offsets = self._dropout.draw_offsets(1, generator).to(self._table.device).long().expand(models)
+            yield self._table.batch(some, self._dropout, offsets)
 
     def _validation_rows(self, count: int, generator: torch.Generator) -> Tensor:
-        judged = [draws.judged for draws in self._draws if draws.judged is not None]
-        if judged:
-            return torch.stack(judged)[:, :count]
-        count = min(count, self._rows.count)
-        index = torch.randperm(self._rows.count, generator=generator)[:count]
-        return index.expand(len(self._draws), -1)
+        own = [member.validation_rows for member in self._members if member.validation_rows is not None]
+        if own:
+            return torch.stack(own)[:, :count]
+        count = min(count, self._table.count)
+        index = torch.randperm(self._table.count, generator=generator)[:count]
+        return index.expand(len(self._members), -1)
 
-    def _next_drawn(self) -> BatchOrder:
-        """The batches to come; an accelerator's are drawn while it works."""
+    def _next_order(self) -> BatchOrder:
+        """The order of the next batches; for an accelerator a thread draws it while the device works."""
         if self._worker is None:
-            return self._draw()
-        drawn = self._draw() if self._next is None else self._next.result()
-        self._next = self._worker.submit(self._draw)
-        return BatchOrder(drawn.rows.to(self._rows.device), drawn.places.to(self._rows.device))
+            return self._draw_order()
+        order = self._draw_order() if self._next is None else self._next.result()
+        self._next = self._worker.submit(self._draw_order)
+        return BatchOrder(order.rows.to(self._table.device), order.offsets.to(self._table.device))
 
-    def _draw(self) -> BatchOrder:
-        shape = (self._passes, self._per_pass, len(self._draws))
-        rows = torch.empty(*shape, self.size, dtype=torch.int32)
-        places = torch.zeros(shape, dtype=torch.int32)
-        for some, starts in zip(rows, places, strict=True):
-            for model, draws in enumerate(self._draws):
-                some[:, model] = self._shuffled(draws)
-                if self._noise is not None:
-                    starts[:, model] = self._noise.draw_offsets(self._per_pass, draws.noise)
-        return BatchOrder(rows.flatten(0, 1), places.flatten(0, 1))
+    def _draw_order(self) -> BatchOrder:
+        shape = (self._passes, self._per_pass, len(self._members))
+        rows = torch.empty(*shape, self.batch_size, dtype=torch.int32)
+        offsets = torch.zeros(shape, dtype=torch.int32)
+        for pass_rows, pass_offsets in zip(rows, offsets, strict=True):
+            for i, member in enumerate(self._members):
+                pass_rows[:, i] = self._shuffle(member)
+                if self._dropout is not None:
+                    pass_offsets[:, i] = self._dropout.draw_offsets(self._per_pass, member.noise)
+        return BatchOrder(rows.flatten(0, 1), offsets.flatten(0, 1))
 
-    def _shuffled(self, draws: MemberData) -> Tensor:
-        """One pass over a model's rows, in batches (m, B)."""
-        if self.size == self._count:  # all of them at once, in any order
-            return (torch.arange(self._count) if draws.learns is None else draws.learns)[None]
-        drawn = torch.randperm(self._count, generator=draws.order)
-        drawn = drawn if draws.learns is None else draws.learns[drawn]
-        batches = drawn[: self._per_pass * self.size].view(self._per_pass, self.size)
-        # In the table's own order a CPU gathers a batch's rows faster.
+    def _shuffle(self, member: MemberData) -> Tensor:
+        """One pass over a model's training rows, in m batches (m, B)."""
+        if self.batch_size == self._count:  # a single batch: the order does not matter
+            return (torch.arange(self._count) if member.train_rows is None else member.train_rows)[None]
+        rows = torch.randperm(self._count, generator=member.order)
+        rows = rows if member.train_rows is None else member.train_rows[rows]
+        batches = rows[: self._per_pass * self.batch_size].view(self._per_pass, self.batch_size)
+        # A CPU gathers the rows of a batch faster in the order of the table.
         return batches if self._worker else torch.from_numpy(np.sort(batches.numpy()))
 
 
-def _whole_table(rows: DeviceTable, trials: int) -> Batch:
-    every = torch.arange(rows.count, device=rows.device).repeat(trials, 1)
-    y = rows.y.expand(trials, *rows.y.shape)
-    w = None if rows.w is None else rows.w.expand(trials, -1)
-    if rows.x is not None:
-        return _Whole(rows, every, y, w)
-    one = rows.take(every[:1])
-    return Batch(one.x.expand(trials, -1, -1), y, w)
+def _whole_table(table: DeviceTable, models: int) -> Batch:
+    index = torch.arange(table.count, device=table.device).repeat(models, 1)
+    y = table.y.expand(models, *table.y.shape)
+    w = None if table.w is None else table.w.expand(models, -1)
+    if table.x is not None:
+        return _WholeTableBatch(table, index, y, w)
+    return Batch(table.batch(index[:1]).x.expand(models, -1, -1), y, w)
 
 
-class _Whole(IndexedBatch):
-    """The table itself as a batch: the trials share it without a copy."""
+class _WholeTableBatch(IndexedBatch):
+    """The table itself as a batch, which the models share without a copy."""
 
     @property
     def x(self) -> Tensor:
-        assert self.rows.x is not None
-        return self.rows.x.expand(len(self.index), -1, -1)
+        assert self.table.x is not None
+        return self.table.x.expand(len(self.index), -1, -1)

@@ -1,8 +1,7 @@
-"""The only training loop: lanes of trials walk through a schedule, a stretch of steps at a time.
+"""The training loop: trial groups follow a schedule, one chunk of steps at a time.
 
-A lane is a group of trials that choose at the same time: all of them on an accelerator, one each on a CPU,
-where a trial then gives bit for bit the same answer alone and in company. A trial's choices are its
-committee's: several models that learn from different rows and start from different weights.
+A trial group holds the trials that select at the same time: all of them on a GPU, one each on a CPU, where a trial then
+gives the same result, bit for bit, alone and beside others.
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 
 from seqatt.selection import PhaseRecord, Trace
 from seqatt.training.backend.threads import ThreadTuner, WorkerPool, run_concurrently
+from seqatt.training.ensemble import pool_scores
 from seqatt.training.schedule import Phase, Schedule
 from seqatt.training.screening.score_penalty import ScorePenalty
 from seqatt.training.selection_state import SelectionState
@@ -25,26 +25,25 @@ from seqatt.training.trainer import Trainer
 
 
 class NonFiniteLoss(Exception):
-    """A lane's loss or scores are no longer finite."""
+    """A loss or a score of a trial group is not finite."""
 
 
 class Diverged(RuntimeError):
-    """The loss is no longer a number. ``traces`` holds what had been chosen by then."""
+    """Training diverged. ``traces`` holds what each trial had selected by then."""
 
     def __init__(self, traces: list[Trace]) -> None:
-        chosen = min(len(trace.order) for trace in traces)
+        selected = min(len(trace.order) for trace in traces)
         super().__init__(
-            f"the training loss is no longer a finite number, after {chosen} features were chosen; try a "
+            f"the training loss is no longer a finite number, after {selected} features were chosen; try a "
             "smaller learning_rate, or look for extreme values in X and y or a faulty loss"
         )
         self.traces = traces
-        self.settings: dict[str, object] = {}
 
 
 class TrialGroup:
-    """Trials that choose together, and the crews that train for them.
+    """Trials that select at the same time, and the trainers of their models.
 
-    The crews' models, one crew after the other, are the members of the first trial, then the second's.
+    The models of the trainers, in order, are the members of the first trial, then those of the second.
     """
 
     def __init__(
@@ -56,93 +55,76 @@ class TrialGroup:
         self.chunk_steps = min(trainer.chunk_steps for trainer in trainers)
         trials, features = len(state.order), state.selected.shape[1]
         self._last_scores = np.zeros((trials, features))
-        self.sound = np.ones(trials, dtype=bool)  # the trials whose losses and scores have all been numbers
+        self.finite = np.ones(trials, dtype=bool)  # trials whose losses and scores were finite so far
         self.records: list[list[PhaseRecord]] = [[] for _ in range(trials)]
 
     def is_thread_invariant(self) -> bool:
         return all(trainer.is_thread_invariant() for trainer in self.trainers)
 
-    def enter(self, phase: Phase) -> None:
+    def start_phase(self, phase: Phase) -> None:
         for trainer in self.trainers:
-            trainer.enter(phase)
+            trainer.start_phase(phase)
 
-    def advance(self, steps: int, spread: WorkerPool) -> None:
-        """A stretch of steps."""
-        spread.run([partial(trainer.advance, steps) for trainer in self.trainers])
-
-    def leave(self, phase: Phase, seconds: float, spread: WorkerPool) -> None:
-        """The choice at the END of a phase, from logits that were trained in it."""
+    def end_phase(self, phase: Phase, seconds: float, pool: WorkerPool) -> None:
+        """Select or drop features at the END of a phase, from logits that were trained in it."""
         losses = self._by_trial([trainer.mean_losses() for trainer in self.trainers]).mean(1)
-        steps = [PhaseRecord(phase.steps, phase.sees, loss, seconds) for loss in losses.tolist()]
+        records = [PhaseRecord(phase.steps, phase.sees, loss, seconds) for loss in losses.tolist()]
         if phase.take:
             scores = self._scores()
             for trial, taken in enumerate(self.state.take(scores, phase.take)):
-                steps[trial].taken, steps[trial].scores = taken, scores[trial]
+                records[trial].taken, records[trial].scores = taken, scores[trial]
             self._last_scores = scores
         if phase.drop:
-            for trial, dropped in enumerate(self.state.drop(self._worth(spread), phase.drop)):
-                steps[trial].dropped = dropped
-        for record, step in zip(self.records, steps, strict=True):
-            record.append(step)
+            for trial, dropped in enumerate(self.state.drop(self._usefulness(pool), phase.drop)):
+                records[trial].dropped = dropped
+        for history, record in zip(self.records, records, strict=True):
+            history.append(record)
 
-    def look(self) -> None:
-        self.sound &= self._by_trial([trainer.finite() for trainer in self.trainers]).all(1)
+    def check_finite(self) -> None:
+        self.finite &= self._by_trial([trainer.finite() for trainer in self.trainers]).all(1)
 
     def traces(self) -> list[Trace]:
         return [
-            Trace(list(order), self.state.rest(t, self._last_scores[t]), self.records[t])
+            Trace(list(order), self.state.rank_unselected(t, self._last_scores[t]), self.records[t])
             for t, order in enumerate(self.state.order)
         ]
 
     def _scores(self) -> NDArray[np.float64]:
-        """What speaks for each feature now: the gates, pooled, less what speaks against it."""
-        said = self._by_trial([trainer.scores() for trainer in self.trainers])
-        free = self.state.free()
+        """The score (trials, d) of each feature: pooled over the members, less the score penalty."""
+        scores = self._by_trial([trainer.scores() for trainer in self.trainers])
+        candidates = self.state.candidates()
         if self.score_penalty is None:
-            return said[:, 0] if said.shape[1] == 1 else pool_scores(said, free)
-        return pool_scores(said, free) + np.stack(
-            [self.score_penalty.given(order) for order in self.state.order]
-        )
+            return scores[:, 0] if scores.shape[1] == 1 else pool_scores(scores, candidates)
+        penalties = [self.score_penalty.penalties(order) for order in self.state.order]
+        return pool_scores(scores, candidates) + np.stack(penalties)
 
-    def _worth(self, spread: WorkerPool) -> NDArray[np.float64]:
-        """What speaks for each chosen feature (trials, m): its harm when lost, less what speaks against it.
+    def _usefulness(self, pool: WorkerPool) -> NDArray[np.float64]:
+        """How useful each selected feature is (trials, m): the loss without it, less its score penalty.
 
-        The members are judged on different rows, so what they disagree on is chance. Beside a doubt, harm
-        counts as far as it stands out from that.
+        The members have different validation rows, so the spread of their losses measures chance. Where there is a
+        score penalty, the mean loss is divided by its standard error, to be on the scale of the penalty.
         """
-        harm = self._harm(spread)
-        if self.score_penalty is None or harm.shape[1] == 1:
-            return np.asarray(harm.mean(1))
-        harm -= harm.mean(2, keepdims=True)  # some members' rows are harder than others'
-        chance = np.sqrt(harm.var(1, ddof=1).mean(1, keepdims=True) / harm.shape[1])
-        stands_out = harm.mean(1) / np.where(chance > 0, chance, 1.0)
-        against = [self.score_penalty.given(order)[order] for order in self.state.order]
-        return np.asarray(stands_out + np.stack(against))
+        losses = self._losses_without_each(pool)
+        if self.score_penalty is None or losses.shape[1] == 1:
+            return np.asarray(losses.mean(1))
+        losses -= losses.mean(2, keepdims=True)  # the validation rows of some members are harder than others'
+        standard_error = np.sqrt(losses.var(1, ddof=1).mean(1, keepdims=True) / losses.shape[1])
+        t_statistic = losses.mean(1) / np.where(standard_error > 0, standard_error, 1.0)
+        penalties = [self.score_penalty.penalties(order)[order] for order in self.state.order]
+        return np.asarray(t_statistic + np.stack(penalties))
 
-    def _harm(self, spread: WorkerPool) -> NDArray[np.float64]:
-        """The loss without each chosen feature (trials, members, m), in the order they were chosen."""
+    def _losses_without_each(self, pool: WorkerPool) -> NDArray[np.float64]:
+        """The loss without each selected feature (trials, members, m), in the order of selection."""
         trials, models = len(self.state.order), len(self.state.selected)
-        chosen = torch.tensor(self.state.order, device=self.state.selected.device)
-        chosen = chosen.repeat_interleave(models // trials, 0)
-        return self._by_trial(spread.run([partial(trainer.harm, chosen) for trainer in self.trainers]))
+        selected = torch.tensor(self.state.order, device=self.state.selected.device)
+        selected = selected.repeat_interleave(models // trials, 0)
+        losses = pool.run([partial(trainer.losses_without_each, selected) for trainer in self.trainers])
+        return self._by_trial(losses)
 
-    def _by_trial(self, models: list[torch.Tensor]) -> NDArray[np.float64]:
-        """From rows for models to (trials, members, ...)."""
-        rows = torch.cat(models).double().cpu().numpy()
+    def _by_trial(self, values: list[torch.Tensor]) -> NDArray[np.float64]:
+        """One tensor per trainer, one row per model, as an array (trials, members, ...)."""
+        rows = torch.cat(values).double().cpu().numpy()
         return rows.reshape(len(self.state.order), -1, *rows.shape[1:])
-
-
-def pool_scores(scores: NDArray[np.float64], free: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """What the members of each trial's committee (trials, members, d) say together (trials, d).
-
-    Each has one voice, however far its logits went: they are standardised over the features still free.
-    """
-    count = np.maximum(free.sum(1), 1)[:, None, None]
-    voters = free[:, None, :]
-    centred = scores - (scores * voters).sum(2, keepdims=True) / count
-    spread = np.sqrt((centred**2 * voters).sum(2, keepdims=True) / count)
-    pooled: NDArray[np.float64] = (centred / np.where(spread > 0, spread, 1.0)).mean(1)
-    return pooled
 
 
 @torch.no_grad()
@@ -152,69 +134,61 @@ def train(
     advance: Callable[[int], None] = lambda steps: None,
     threads: int = 1,
     *,
-    forgiving: bool = False,
+    skip_diverged: bool = False,
 ) -> list[Trace]:
-    """Walk every lane through the schedule; ``advance`` hears of steps done.
+    """Train every group through the schedule; ``advance`` is called with the steps done.
 
-    A loss that is no number is the end of all, or, ``forgiving``, of a lane that has no ``sound`` trial left.
-
-    On a CPU lanes that share nothing walk side by side, on as many threads as are given; the crews of a
-    lane that walks alone do.
+    A loss that is not finite ends the training with ``Diverged``; with ``skip_diverged`` it only ends the training of a
+    group none of whose trials is finite. On a CPU, groups whose results do not depend on threads train concurrently, on
+    up to ``threads`` threads; if there is one group, its trainers do.
     """
     on_cpu = groups[0].state.selected.device.type == "cpu"
-    free = on_cpu and all(group.is_thread_invariant() for group in groups)
-    apart = free and min(len(groups), threads) > 1
-    trainers = len(groups[0].trainers) if free and not apart else 1
-    pace = ThreadTuner(torch.get_num_threads() if free and len(groups) == trainers == 1 else 1)
+    thread_invariant = on_cpu and all(group.is_thread_invariant() for group in groups)
+    concurrent = thread_invariant and min(len(groups), threads) > 1
+    trainers = len(groups[0].trainers) if thread_invariant and not concurrent else 1
+    alone = thread_invariant and len(groups) == trainers == 1
+    tuner = ThreadTuner(torch.get_num_threads() if alone else 1)
     workers = min(trainers, threads)
     if workers > 1:
-        torch.set_num_threads(1)  # threads that wait would take the cores from those that work
-    with WorkerPool(workers) as spread:
-        walks = [_walk(group, schedule, pace, spread, forgiving) for group in groups]
+        torch.set_num_threads(
+            1
+        )  # threads that wait inside a product would take the cores from the other trainers
+    with WorkerPool(workers) as pool:
+        trainings = [_train_group(group, schedule, tuner, pool, skip_diverged) for group in groups]
         try:
-            if apart:
-                run_concurrently(walks, min(len(groups), threads), advance)
+            if concurrent:
+                run_concurrently(trainings, min(len(groups), threads), advance)
             else:
-                for progress in zip_longest(*walks):
+                for progress in zip_longest(*trainings):
                     advance(max(steps or 0 for steps in progress))
         except NonFiniteLoss:
             raise Diverged([trace for group in groups for trace in group.traces()]) from None
     return [trace for group in groups for trace in group.traces()]
 
 
-def _walk(
-    group: TrialGroup, schedule: Schedule, pace: ThreadTuner, spread: WorkerPool, forgiving: bool
+def _train_group(
+    group: TrialGroup, schedule: Schedule, tuner: ThreadTuner, pool: WorkerPool, skip_diverged: bool
 ) -> Iterator[int]:
-    """One lane through the schedule, a stretch at a time; yields the steps of each stretch."""
-    looks_often = group.state.selected.device.type == "cpu"  # an accelerator would be made to wait
+    """Train one group through the schedule; yields the steps of each chunk."""
+    check_every_chunk = group.state.selected.device.type == "cpu"  # a GPU would have to wait for each check
     for phase in schedule:
         started = time.perf_counter()
-        group.enter(phase)
+        group.start_phase(phase)
         done = 0
         while done < phase.steps:
-            steps = min(pace.max_steps or group.chunk_steps, phase.steps - done)
-            pace.run(partial(group.advance, steps, spread), steps)
+            steps = min(tuner.max_steps or group.chunk_steps, phase.steps - done)
+            with tuner.measure(steps):
+                if pool.threads > 1:
+                    pool.run([partial(trainer.train_chunk, steps) for trainer in group.trainers])
+                else:
+                    for trainer in group.trainers:
+                        trainer.train_chunk(steps)
             done += steps
-            if looks_often or done == phase.steps:
-                group.look()
-            if forgiving and not group.sound.any():
+            if check_every_chunk or done == phase.steps:
+                group.check_finite()
+            if skip_diverged and not group.finite.any():
                 return
-            if not forgiving and not group.sound.all():
+            if not skip_diverged and not group.finite.all():
                 raise NonFiniteLoss
             yield steps
-        group.leave(phase, time.perf_counter() - started, spread)
-
-
-def resolve_device(device: str | torch.device) -> torch.device:
-    """``"auto"`` is CUDA where there is one, else the CPU."""
-    if device == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        picked = torch.device(device)
-        torch.empty(1, device=picked)
-    except Exception as error:
-        raise ValueError(
-            f"device: {device!r} cannot be used here ({str(error).splitlines()[0]}); "
-            "use 'auto', 'cpu' or 'cuda'"
-        ) from None
-    return picked
+        group.end_phase(phase, time.perf_counter() - started, pool)

@@ -1,8 +1,8 @@
 """Masks: how attention logits become the weights of the unselected features (paper, section 4.2).
 
-A mask gives the weights and, given the gradient with respect to them, the gradient with respect to the
-logits. Shapes are (T, d); ``blocked`` is minus infinity for the features that have no share, the kept ones
-and those that may not be chosen, and 0 for the others, of which there is at least one.
+A mask computes the weights and, from the gradient with respect to the weights, the gradient with respect to
+the logits. All shapes are (T, d). ``blocked`` is minus infinity for features that get no weight, the selected
+ones and those that may not be selected, and 0 for the others, of which there is at least one.
 """
 
 from __future__ import annotations
@@ -13,44 +13,46 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from seqatt.training.backend import torch_private
+
 
 class Mask(ABC):
-    start: float  # what the logits are at the beginning of a phase
-    decay: float  # weight decay on the logits
+    initial: float  # value of every logit at the beginning of a phase
+    decay: float  # weight decay on the logits, as a fraction of the learning rate
 
     @abstractmethod
     def weights(self, logits: Tensor, blocked: Tensor, out: Tensor | None = None) -> Tensor:
-        """Weights of the open features, 0 for the closed; into ``out`` if given."""
+        """Weights of the features that are not blocked, 0 for blocked ones; written into ``out`` if given."""
 
     @abstractmethod
-    def pull(self, grad: Tensor, weights: Tensor, logits: Tensor) -> Tensor:
-        """Vector-Jacobian product: the gradient with respect to the logits."""
+    def backward(self, grad: Tensor, weights: Tensor, logits: Tensor) -> Tensor:
+        """Vector-Jacobian product: from the gradient with respect to the weights to that of the logits."""
 
     @abstractmethod
     def score(self, logits: Tensor) -> Tensor:
-        """What a choice is made by. Never the weights: they can underflow to a tie."""
+        """The score by which features are selected. Not the weights: these can underflow and then tie."""
 
 
-def additive_mask(barred: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
-    """What to add to the logits so that the barred features have no share."""
-    return torch.zeros(barred.shape, dtype=dtype, device=barred.device).masked_fill_(barred, -torch.inf)
+def additive_mask(excluded: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
+    """The ``blocked`` of a boolean tensor: minus infinity where ``excluded`` is True, else 0."""
+    return torch.zeros(excluded.shape, dtype=dtype, device=excluded.device).masked_fill_(excluded, -torch.inf)
 
 
 @dataclass(frozen=True)
 class SoftmaxMask(Mask):
-    """Equation (1): ``s_i = exp(w_i / t) / sum_j exp(w_j / t)`` over the free features."""
+    """Equation (1): ``s_i = exp(w_i / t) / sum_j exp(w_j / t)`` over the features that are not blocked."""
 
     temperature: float = 1.0
-    start: float = 0.0
+    initial: float = 0.0
     decay: float = 0.0
 
     def weights(self, logits: Tensor, blocked: Tensor, out: Tensor | None = None) -> Tensor:
         scaled = logits if self.temperature == 1 else logits / self.temperature
         return torch.softmax(scaled + blocked, -1, out=out)
 
-    def pull(self, grad: Tensor, weights: Tensor, logits: Tensor) -> Tensor:
-        flow = torch._softmax_backward_data(grad, weights, -1, grad.dtype)
-        return flow if self.temperature == 1 else flow / self.temperature
+    def backward(self, grad: Tensor, weights: Tensor, logits: Tensor) -> Tensor:
+        logits_grad = torch_private.softmax_backward(grad, weights, -1, grad.dtype)
+        return logits_grad if self.temperature == 1 else logits_grad / self.temperature
 
     def score(self, logits: Tensor) -> Tensor:
         return logits
@@ -58,16 +60,16 @@ class SoftmaxMask(Mask):
 
 @dataclass(frozen=True)
 class PowerMask(Mask):
-    """``s_i = |w_i|^p``, or that divided by its sum over the free features.
+    """``s_i = |w_i|^p``, or ``|w_i|^p / sum_j |w_j|^p`` over the features that are not blocked.
 
-    The unnormalised form is the one of Definition 3.1 and lives by its l2 penalty: without decay
-    nothing holds the weights of useless features back. It starts low, so that features that wait to be
-    chosen do not serve the model as if they were.
+    The unnormalised form is that of Definition 3.1 and depends on its l2 penalty: without weight decay,
+    nothing reduces the weights of useless features. Its logits start low, because at full weight the model
+    would use unselected features like selected ones.
     """
 
     power: int
     normalised: bool
-    start: float = 1.0
+    initial: float = 1.0
     decay: float = 0.0
 
     def weights(self, logits: Tensor, blocked: Tensor, out: Tensor | None = None) -> Tensor:
@@ -76,7 +78,7 @@ class PowerMask(Mask):
             value = value / self._total(value)
         return value if out is None else out.copy_(value)
 
-    def pull(self, grad: Tensor, weights: Tensor, logits: Tensor) -> Tensor:
+    def backward(self, grad: Tensor, weights: Tensor, logits: Tensor) -> Tensor:
         slope = torch.where(weights > 0, self.power * logits.sign() * logits.abs().pow(self.power - 1), 0.0)
         if not self.normalised:
             return grad * slope
@@ -91,12 +93,22 @@ class PowerMask(Mask):
         return value.sum(-1, keepdim=True).clamp_min(torch.finfo(value.dtype).tiny)
 
 
-START, DECAY = 0.1, 0.1  # of the unnormalised masks; the decay as a share of the learning rate
+UNNORMALISED_INITIAL = 0.1  # first logits of the unnormalised masks
+UNNORMALISED_DECAY = 0.1  # their weight decay, as a fraction of the learning rate
 
 MASKS: dict[str, Mask] = {
     "softmax": SoftmaxMask(),
-    "l1": PowerMask(1, normalised=False, start=START, decay=DECAY),
-    "l2": PowerMask(2, normalised=False, start=START, decay=DECAY),
+    "l1": PowerMask(1, normalised=False, initial=UNNORMALISED_INITIAL, decay=UNNORMALISED_DECAY),
+    "l2": PowerMask(2, normalised=False, initial=UNNORMALISED_INITIAL, decay=UNNORMALISED_DECAY),
     "l1_normalised": PowerMask(1, normalised=True),
     "l2_normalised": PowerMask(2, normalised=True),
 }
+
+
+def make_mask(name: str, temperature: float = 1.0) -> Mask:
+    """A mask by name; only the softmax mask has a temperature."""
+    if name == "softmax":
+        return SoftmaxMask(temperature)
+    if temperature != 1:
+        raise ValueError(f"temperature: only the softmax mask has one, not {name!r}")
+    return MASKS[name]

@@ -1,4 +1,4 @@
-"""Schedules: when the model trains on what, and when a choice is made. Data, not branches."""
+"""Schedules: the phases of a training, as data. Each phase says what the model sees and what is selected."""
 
 from __future__ import annotations
 
@@ -11,35 +11,35 @@ Sees = Literal["all", "attended", "selected"]
 
 @dataclass(frozen=True)
 class Phase:
-    """Train ``steps`` steps while the model ``sees`` some features; at the end take or drop some.
+    """Train for ``steps`` steps; at the end select ``take`` features and drop ``drop`` of the selected.
 
-    ``sees`` is "all" (every feature at full weight), "attended" (kept features at 1, the others at
-    their attention weights) or "selected" (kept features only). ``fresh`` starts from new model weights,
-    ``rate`` scales the model's learning rate.
+    ``sees`` is "all" (every feature at weight 1), "attended" (selected features at weight 1, the others at
+    their attention weights) or "selected" (selected features only). With ``reset_model`` the phase starts
+    from new model parameters. ``lr_factor`` scales the model's learning rate.
     """
 
     steps: int
     take: int = 0
     drop: int = 0
     sees: Sees = "attended"
-    fresh: bool = False
-    rate: float = 1.0
+    reset_model: bool = False
+    lr_factor: float = 1.0
 
 
 Schedule = tuple[Phase, ...]
-TURNOVER = 10  # one feature in so many is dropped and chosen again in a replacement round
-CUTS = 10  # steps in which a surplus of chosen features is dropped again
+REPLACED_ONE_IN = 10  # a replacement round replaces one selected feature in this many, at least one
+MAX_DROP_PHASES = 10  # phases, at most, over which a surplus of selected features is dropped
 
 
 def split_evenly(total: int, parts: int) -> list[int]:
-    """``total`` as ``parts`` whole numbers that differ by at most one: exact sums, always."""
+    """``total`` as a sum of ``parts`` whole numbers that differ by at most one."""
     return [total * (i + 1) // parts - total * i // parts for i in range(parts)]
 
 
 def takes_per_phase(k: int, features_per_phase: int) -> list[int]:
-    """How many features each phase takes: ``features_per_phase`` each, the last one the rest."""
-    full, rest = divmod(k, features_per_phase)
-    return [features_per_phase] * full + ([rest] if rest else [])
+    """How many features each phase selects: ``features_per_phase``, and the last phase the remainder."""
+    full, remainder = divmod(k, features_per_phase)
+    return [features_per_phase] * full + ([remainder] if remainder else [])
 
 
 def one_pass(
@@ -50,56 +50,61 @@ def one_pass(
     warmup: float = 0.1,
     surplus: int = 0,
     replacement: int = 0,
-    fresh: bool = False,
+    reset_model: bool = False,
 ) -> Schedule:
-    """One training, its steps divided among warm-up and choices (the paper's one-pass form).
+    """One training whose ``steps`` are divided among a warm-up and the phases (the paper's one-pass form).
 
-    A ``surplus`` of features is chosen beyond k, and dropped again in a few cuts with training on the
-    chosen features between them. Each of the ``replacement`` rounds after that drops a tenth of the k
-    features, at least one, and chooses as many again. All within the same budget.
+    First ``k + surplus`` features are selected. Then the surplus is dropped over a few phases, in each of
+    which the model trains on the selected features. Finally each of the ``replacement`` rounds drops a tenth
+    of the k features, at least one, and selects as many. All phases share the same number of steps.
     """
-    turnover = max(1, k // TURNOVER)
-    again = takes_per_phase(turnover, min(features_per_phase, turnover))
-    cuts = split_evenly(surplus, min(CUTS, surplus)) if surplus else []
-    choices = [Phase(0, take=take, fresh=fresh) for take in takes_per_phase(k + surplus, features_per_phase)]
-    choices += [Phase(0, drop=cut, sees="selected", fresh=fresh) for cut in cuts]
-    choices += [Phase(0, take=take, fresh=fresh) for take in again] * replacement
-    warm = round(warmup * steps)
-    phases = [Phase(warm, sees="all")] if warm else []
-    opening = len(choices) - len(again) * replacement
-    for i, (phase, share) in enumerate(zip(choices, split_evenly(steps - warm, len(choices)), strict=True)):
-        if i >= opening and (i - opening) % len(again) == 0:
-            phases.append(Phase(0, drop=turnover, sees="selected"))
+    replaced = max(1, k // REPLACED_ONE_IN)
+    replacement_takes = takes_per_phase(replaced, min(features_per_phase, replaced))
+    drops = split_evenly(surplus, min(MAX_DROP_PHASES, surplus)) if surplus else []
+    trained = [
+        Phase(0, take=take, reset_model=reset_model)
+        for take in takes_per_phase(k + surplus, features_per_phase)
+    ]
+    trained += [Phase(0, drop=drop, sees="selected", reset_model=reset_model) for drop in drops]
+    first_replacement = len(trained)
+    trained += [Phase(0, take=take, reset_model=reset_model) for take in replacement_takes] * replacement
+    warmup_steps = round(warmup * steps)
+    phases = [Phase(warmup_steps, sees="all")] if warmup_steps else []
+    shares = split_evenly(steps - warmup_steps, len(trained))
+    for i, (phase, share) in enumerate(zip(trained, shares, strict=True)):
+        if i >= first_replacement and (i - first_replacement) % len(replacement_takes) == 0:
+            phases.append(Phase(0, drop=replaced, sees="selected"))
         phases.append(replace(phase, steps=share))
     return tuple(phases)
 
 
 def algorithm_1(k: int, steps: int, *, features_per_phase: int = 1) -> Schedule:
-    """The paper's Algorithm 1 as printed: a fresh model, trained in full, for every choice."""
-    return tuple(Phase(steps, take=take, fresh=True) for take in takes_per_phase(k, features_per_phase))
+    """The paper's Algorithm 1 as printed: for every selection a new model is trained for ``steps`` steps."""
+    takes = takes_per_phase(k, features_per_phase)
+    return tuple(Phase(steps, take=take, reset_model=True) for take in takes)
 
 
 def at_once(k: int, steps: int, *, sees: Sees = "attended") -> Schedule:
-    """One training, at the end of which all k are chosen."""
+    """One training, at the end of which all k features are selected."""
     return (Phase(steps, take=k, sees=sees),)
 
 
 def one_by_one(k: int, steps: int, *, sees: Sees = "attended") -> Schedule:
-    """One training, its steps divided among k choices."""
+    """One training, its steps divided among k phases that select one feature each."""
     return tuple(Phase(share, take=1, sees=sees) for share in split_evenly(steps, k))
 
 
-def penalty_trial(steps: int) -> Schedule:
-    """A new network on the chosen features alone, cooled down: what the choice was worth."""
+def retraining(steps: int) -> Schedule:
+    """Train a new model on the selected features only, at a falling learning rate, to evaluate them."""
     return tuple(
-        Phase(share, sees="selected", fresh=i == 0, rate=rate)
-        for i, (share, rate) in enumerate(zip(split_evenly(steps, 3), (1.0, 0.3, 0.1), strict=True))
+        Phase(share, sees="selected", reset_model=i == 0, lr_factor=factor)
+        for i, (share, factor) in enumerate(zip(split_evenly(steps, 3), (1.0, 0.3, 0.1), strict=True))
     )
 
 
 def cosine_schedule(steps: int, parts: int = 20) -> Schedule:
-    """Train on every feature, choosing nothing, the learning rate falling along a cosine."""
+    """Train on all features and select none; the learning rate falls along a cosine, in ``parts`` phases."""
     return tuple(
-        Phase(share, sees="all", rate=(1 + math.cos(math.pi * i / parts)) / 2)
+        Phase(share, sees="all", lr_factor=(1 + math.cos(math.pi * i / parts)) / 2)
         for i, share in enumerate(split_evenly(steps, parts))
     )

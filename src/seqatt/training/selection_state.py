@@ -1,4 +1,4 @@
-"""What has been chosen so far. On the device as tensors, so that no phase changes a shape."""
+"""The features selected so far, on the device as tensors of fixed shape, so that no phase changes a shape."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-CONSTANT = -1e300  # a score below any that a feature can earn
+CONSTANT_SCORE = -1e300  # score of a constant feature, below that of any other feature
 
 
 class SelectionState:
-    """What each trial has chosen: ``order`` has the features as chosen.
+    """The features that each trial has selected; ``order[t]`` lists those of trial t in order of selection.
 
-    ``selected`` (1 or 0) and ``blocked`` (0 or -inf) say it to the models: a row for each, ``repeats`` models
-    a trial.
+    The models read them from ``selected`` (1 or 0) and ``blocked`` (0 or -inf), both (trials * repeats, d):
+    one row per model, ``repeats`` models per trial.
     """
 
     def __init__(
@@ -27,64 +27,72 @@ class SelectionState:
         self._dropped: list[list[int]] = [[] for _ in range(trials)]
         self.selected = torch.zeros(trials * repeats, len(constant), device=device)
         self.blocked = torch.zeros_like(self.selected)
-        self._write()
+        self._update_tensors()
 
     def take(self, scores: NDArray[np.float64], count: int) -> list[list[int]]:
-        """Choose the ``count`` best of each trial's free features, ties to the lowest index."""
-        key = np.where(self._constant, CONSTANT, scores)
+        """Select the ``count`` unselected features of each trial with the highest scores (trials, d).
+
+        Ties go to the lowest index. Returns the features that each trial took.
+        """
+        key = np.where(self._constant, CONSTANT_SCORE, scores)
         for row, order in zip(key, self.order, strict=True):
             row[order] = -np.inf
         ranked = key.argmax(1)[:, None] if count == 1 else np.argsort(-key, axis=1, kind="stable")
         taken: list[list[int]] = ranked[:, :count].tolist()
-        for order, some in zip(self.order, taken, strict=True):
-            order.extend(some)
-            order.sort(key=lambda f: bool(self._constant[f]))  # stable: a constant one goes last
-        self._write()
+        for order, features in zip(self.order, taken, strict=True):
+            order.extend(features)
+            order.sort(key=lambda f: bool(self._constant[f]))  # stable: moves constant features to the end
+        self._update_tensors()
         return taken
 
     def drop(self, harm: NDArray[np.float64], count: int) -> list[list[int]]:
-        """Let go of the ``count`` chosen features whose removal harms least; harm follows ``order``."""
+        """Remove the ``count`` selected features of each trial with the least harm.
+
+        ``harm[t, i]`` is the harm of removing ``order[t][i]``. Constant features are removed first. Returns
+        the features that each trial dropped.
+        """
         dropped = []
         for order, row in zip(self.order, harm, strict=True):
-            harmless = np.where(self._constant[order], -np.inf, row)
-            positions = np.argsort(harmless, kind="stable")[:count]
-            gone = [order[p] for p in positions]
-            order[:] = [f for f in order if f not in gone]
-            dropped.append(gone)
-        for once, gone in zip(self._dropped, dropped, strict=True):
-            once[:] = [f for f in once if f not in gone] + gone
-        self._write()
+            key = np.where(self._constant[order], -np.inf, row)
+            positions = np.argsort(key, kind="stable")[:count]
+            features = [order[p] for p in positions]
+            order[:] = [f for f in order if f not in features]
+            dropped.append(features)
+        for before, features in zip(self._dropped, dropped, strict=True):
+            before[:] = [f for f in before if f not in features] + features
+        self._update_tensors()
         return dropped
 
-    def rest(self, trial: int, scores: NDArray[np.float64]) -> list[int]:
-        """The features not chosen: those that once were, the last dropped first, then the others.
+    def rank_unselected(self, trial: int, scores: NDArray[np.float64]) -> list[int]:
+        """The unselected features of a trial, best first.
 
-        Of these informative before constant ones, then by score, then by index.
+        Features that were selected once and then dropped come first, the last dropped first. The others
+        follow by score (d,), ties by index; constant features come last.
         """
         selected = self.order[trial]
-        once = [f for f in reversed(self._dropped[trial]) if f not in selected and not self._constant[f]]
-        free = np.ones(len(scores), dtype=bool)
-        free[selected + once] = False
-        candidates = np.flatnonzero(free)
-        ranked = np.lexsort((-scores[candidates], self._constant[candidates]))  # stable: ties by index
-        return once + list(candidates[ranked].tolist())
+        dropped = [f for f in reversed(self._dropped[trial]) if f not in selected and not self._constant[f]]
+        is_other = np.ones(len(scores), dtype=bool)
+        is_other[selected + dropped] = False
+        others = np.flatnonzero(is_other)
+        ranked = np.lexsort((-scores[others], self._constant[others]))  # stable: ties by index
+        return dropped + list(others[ranked].tolist())
 
-    def free(self) -> NDArray[np.bool_]:
-        """Which features (trials, d) may still be chosen."""
-        free = np.tile(~self._constant, (len(self.order), 1))
-        for row, order in zip(free, self.order, strict=True):
+    def candidates(self) -> NDArray[np.bool_]:
+        """Which features (trials, d) can still be selected: neither selected nor constant."""
+        candidates = np.tile(~self._constant, (len(self.order), 1))
+        for row, order in zip(candidates, self.order, strict=True):
             row[order] = False
-        return free
+        return candidates
 
-    def _write(self) -> None:
+    def _update_tensors(self) -> None:
         selected = np.zeros((len(self.order), self.selected.shape[1]), dtype=bool)
         for row, order in zip(selected, self.order, strict=True):
             row[order] = True
-        barred = selected | self._constant
-        spent = barred.all(1)
-        barred[spent] = selected[spent]  # only constant features are left: let them in after all
-        self._tell(self.selected, selected)
-        self._tell(self.blocked, np.where(barred, -np.inf, 0.0))
+        blocked = selected | self._constant
+        none_left = blocked.all(1)
+        blocked[none_left] = selected[none_left]  # only constant features are left: unblock them
+        self._copy_per_model(self.selected, selected)
+        self._copy_per_model(self.blocked, np.where(blocked, -np.inf, 0.0))
 
-    def _tell(self, models: torch.Tensor, trials: NDArray[Any]) -> None:
+    def _copy_per_model(self, models: torch.Tensor, trials: NDArray[Any]) -> None:
         models.copy_(torch.from_numpy(np.repeat(trials, self._repeats, axis=0)))

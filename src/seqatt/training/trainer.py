@@ -1,4 +1,4 @@
-"""Some models that train in one step, and the steps they take."""
+"""Trainer: models that train in one step, and the steps they take."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from seqatt.training.models.model import Model
 from seqatt.training.schedule import Phase
 from seqatt.training.selection_state import SelectionState
 
-WATCH_EVERY = 8  # steps between batches whose loss is recorded
-SHRINK_EVERY = 8  # steps between pulls of unselected features' weights towards zero
-JUDGED_ROWS = 2048  # on which a committee measures the harm of dropping a feature
+LOSS_INTERVAL = 8  # steps between batches whose loss is recorded
+DECAY_INTERVAL = 8  # steps between two decays of the weights of unselected features
+VALIDATION_ROWS = 2048  # rows per trial on which the removal of a feature is evaluated
 
 
 class Trainer:
-    """Models side by side: a body, a gate and a feed. What they may see is in the state they are given."""
+    """T models in one tensor, with their gate and their loader. What they may see is in the selection state."""
 
     def __init__(
         self,
@@ -27,112 +27,119 @@ class Trainer:
         gate: Gate | None,
         loader: InMemoryLoader,
         state: SelectionState,
-        feature_of: FeatureColumns,
-        decay: float = 0.0,
+        columns: FeatureColumns,
+        weight_decay: float = 0.0,
         members: int = 1,
     ) -> None:
+        """``members`` is the size of a trial's ensemble, which shares the validation rows."""
         self.model = model
         self.chunk_steps = loader.chunk_steps
         self._state = state
         self._gate = gate
         self._loader = loader
-        self._feature_of = feature_of
-        self._validation_rows = max(1, JUDGED_ROWS // members)
-        self._shrinkage = 1 - (1 - decay) ** SHRINK_EVERY
+        self._columns = columns
+        self._validation_rows = max(1, VALIDATION_ROWS // members)
+        self._decay = 1 - (1 - weight_decay) ** DECAY_INTERVAL
         models, device = len(state.selected), state.selected.device
-        self._members = feature_of.members()
+        self._padded_columns = columns.padded_columns()
         self._sees: str = "all"
-        self._fixed = torch.ones(models, feature_of.columns, device=device)
-        self._factors = torch.ones_like(self._fixed)
+        self._fixed_weights = torch.ones(models, columns.columns, device=device)
+        self._decay_factors = torch.ones_like(self._fixed_weights)
         self._losses = torch.zeros(models, device=device)
-        self._watched = 0
-        graph_capturable = (
-            model.graph_capturable and loader.graph_capturable and (gate is None or gate.graph_capturable)
-        )
-        self._recorder = GraphRecorder(device, enabled=graph_capturable)
+        self._recorded_losses = 0
+        capturable = model.graph_capturable and loader.graph_capturable
+        capturable = capturable and (gate is None or gate.graph_capturable)
+        self._recorder = GraphRecorder(device, enabled=capturable)
 
     def is_thread_invariant(self) -> bool:
-        """Whether its models come out the same beside others and on any number of threads."""
+        """Whether its results are the same beside other trainers and on any number of threads."""
         gate = self._gate is None or self._gate.is_thread_invariant()
-        return gate and self.model.is_thread_invariant(self._loader.size)
+        return gate and self.model.is_thread_invariant(self._loader.batch_size)
 
-    def enter(self, phase: Phase) -> None:
+    def start_phase(self, phase: Phase) -> None:
         self._sees = phase.sees
         self._losses.zero_()
-        self._watched = 0
-        if phase.fresh:
-            self.model.restart()
-        self.model.set_rate(phase.rate)
+        self._recorded_losses = 0
+        if phase.reset_model:
+            self.model.reset_parameters()
+        self.model.scale_learning_rate(phase.lr_factor)
         if phase.sees == "all":
-            self._fixed.fill_(1)
+            self._fixed_weights.fill_(1)
         elif phase.sees == "selected":
-            self._fixed.copy_(self._feature_of.to_columns(self._state.selected))
+            self._fixed_weights.copy_(self._columns.to_columns(self._state.selected))
         else:
             assert self._gate is not None
             self._gate.refresh(self._state)
-            self._factors.copy_(self._feature_of.to_columns(1 - self._shrinkage * (1 - self._state.selected)))
+            decay = 1 - self._decay * (1 - self._state.selected)
+            self._decay_factors.copy_(self._columns.to_columns(decay))
 
-    def advance(self, steps: int) -> None:
-        """A stretch of steps."""
-        self._loader.load(steps)
-        if self._gate is not None:
-            self._gate.load(steps)
-        self._recorder.run(self._sees == "attended", steps, lambda: self._train(steps))
-        self._watched += -(-steps // WATCH_EVERY)
-
-    def _train(self, steps: int) -> None:
-        for i in range(steps):
-            batch = self._loader.at(i)
-            if self._sees == "attended":
-                assert self._gate is not None
-                self._gate.observe(batch, self._state)
-                grad = self._gate.train(self.model, batch, self._feature_of.to_columns(self._gate.weights))
-                self._gate.update(self._feature_of.to_features(grad), self._state)
-                if self._shrinkage and i % SHRINK_EVERY == 0:
-                    self.model.shrink(self._factors)
-            else:
-                self.model.train(batch, self._fixed)
-            if i % WATCH_EVERY == 0:
-                self._losses += self.model.last_loss(batch)
+    def train_chunk(self, steps: int) -> None:
+        """Train for ``steps`` steps, at most ``chunk_steps``; a GPU records them once and replays them."""
+        model, gate, state, loader = self.model, self._gate, self._state, self._loader
+        attended = self._sees == "attended"
+        loader.load(steps)
+        if gate is not None:
+            gate.load(steps)
+        self._recorded_losses += -(-steps // LOSS_INTERVAL)
+        if self._recorder.replay(attended, steps):
+            return
+        with self._recorder.capture(attended, steps):
+            for i in range(steps):
+                batch = loader.batch(i)
+                if attended:
+                    assert gate is not None
+                    gate.observe(batch, state)
+                    weights = self._columns.to_columns(gate.weights)
+                    if gate.gradient_penalty is None:
+                        grad = model.train_step(batch, weights)
+                        gate.update(self._columns.to_features(grad), state)
+                    else:
+                        model.train_step_with_penalty(batch, weights, gate.gradient_penalty)
+                    if self._decay and i % DECAY_INTERVAL == 0:
+                        model.scale_first_layer(self._decay_factors)
+                else:
+                    model.train_step(batch, self._fixed_weights)
+                if i % LOSS_INTERVAL == 0:
+                    self._losses += model.last_loss(batch)
 
     def mean_losses(self) -> Tensor:
-        """The mean loss (T,) of the batches looked at in this phase."""
-        return self._losses / max(self._watched, 1)
+        """The mean (T,) of the losses recorded in this phase."""
+        return self._losses / max(self._recorded_losses, 1)
 
     def finite(self) -> Tensor:
-        """Whose losses and scores (T,) are still numbers."""
-        sound = torch.isfinite(self._losses)
-        return sound if self._gate is None else sound & torch.isfinite(self._gate.scores().sum(1))
+        """Whether the losses and scores of each model (T,) are finite."""
+        finite = torch.isfinite(self._losses)
+        return finite if self._gate is None else finite & torch.isfinite(self._gate.scores().sum(1))
 
     def scores(self) -> Tensor:
-        """How much each feature deserves to be chosen next (T, d), after which the gate starts afresh."""
+        """The score (T, d) of each feature; resets the gate for the next phase."""
         assert self._gate is not None
         if self._gate.scoring_rows:
-            self._gate.score_rows(self._loader.sample(self._gate.scoring_rows), self._state)
+            self._gate.score_rows(self._loader.validation_batches(self._gate.scoring_rows), self._state)
         scores = self._gate.scores().double()
         self._gate.reset()
         return scores
 
-    def harm(self, chosen: Tensor) -> Tensor:
-        """The loss (T, m) without each of the features (T, m) that were chosen."""
-        selected = self._feature_of.to_columns(self._state.selected)
-        columns, live = self._members[0][chosen], self._members[1][chosen]
+    def losses_without_each(self, selected: Tensor) -> Tensor:
+        """The validation loss (T, m) without each of the selected features (T, m)."""
+        weights = self._columns.to_columns(self._state.selected)
+        columns, live = self._padded_columns[0][selected], self._padded_columns[1][selected]
         losses, rows = [], 0
-        for batch in self._loader.sample(self._validation_rows):
+        for batch in self._loader.validation_batches(self._validation_rows):
             count = batch.x.shape[1]
-            losses.append(self.model.losses_without(batch, selected, columns, live) * count)
+            losses.append(self.model.losses_without(batch, weights, columns, live) * count)
             rows += count
         return torch.stack(losses).sum(0) / rows
 
     def validation_loss(self) -> Tensor:
-        """The mean loss (T,) on the rows for judging, by the features the last phase saw."""
+        """The mean loss (T,) on the validation rows, with the features that the last phase saw."""
         losses, rows = torch.zeros_like(self._losses), 0
-        for batch in self._loader.sample(self._validation_rows):
+        for batch in self._loader.validation_batches(self._validation_rows):
             count = batch.x.shape[1]
-            losses += self.model.loss(batch, self._fixed) * count
+            losses += self.model.loss(batch, self._fixed_weights) * count
             rows += count
         return losses / rows
 
     def predict(self, x: Tensor) -> Tensor:
-        """Outputs (T, B, o) for rows (B, c), by the features the last phase saw."""
-        return self.model.predict(x.expand(len(self._fixed), *x.shape), self._fixed)
+        """Outputs (T, B, o) for rows (B, c), with the features that the last phase saw."""
+        return self.model.predict(x.expand(len(self._fixed_weights), *x.shape), self._fixed_weights)

@@ -18,7 +18,7 @@ from seqatt.algorithms.neural import gated_method as rival
 from seqatt.algorithms.neural.rivals import RIVALS
 from seqatt.data.tables.table_data import read_table_data
 from seqatt.training.defaults import default_steps
-from seqatt.training.options import StochasticGatesOptions
+from seqatt.algorithms.neural.stochastic_gates import StochasticGatesOptions
 
 QUICK = {"epochs": 5, "hidden": (8,)}
 PENALISED = [name for name, rival in RIVALS.items() if rival.strengths(5)]

@@ -12,7 +12,7 @@ import seqatt
 from seqatt.algorithms.neural.concrete_autoencoder import ConcreteAutoencoder, assign
 from seqatt.data.tables.table_data import read_table_data
 from seqatt.training.batch import DeviceTable
-from seqatt.training.options import AutoencoderOptions
+from seqatt.algorithms.neural.concrete_autoencoder import AutoencoderOptions
 
 CPU = torch.device("cpu")
 

@@ -60,7 +60,7 @@ def walk(model: MLP, gate: Gate, feature_of: FeatureColumns, chosen: SelectionSt
         for _ in range(steps):
             given = batch()
             gate.observe(given, chosen)
-            grad = gate.train(model, given, feature_of.to_columns(gate.weights))
+            grad = gate.train_step(model, given, feature_of.to_columns(gate.weights))
             gate.update(feature_of.to_features(grad), chosen)
 
 
@@ -68,7 +68,7 @@ def plainly_trained(steps: int = 30) -> MLP:
     model = make_model()
     with torch.no_grad():
         for _ in range(steps):
-            model.train(batch(), torch.ones(2, 5))
+            model.train_step(batch(), torch.ones(2, 5))
     return model
 
 
@@ -79,7 +79,7 @@ def insist_on_same_weights(one: MLP, other: MLP) -> None:
 
 def first_gradient_of(adam: object, place: int = 0) -> Tensor:
     """The gradient of the only step taken so far, from Adam's first moment."""
-    return adam.first[place] / 0.1
+    return adam.exp_avg[place] / 0.1
 
 
 def test_a_lasso_without_penalty_is_plain_training():
@@ -261,7 +261,7 @@ def test_deep_lasso_without_penalty_is_plain_training(activation):
     with torch.no_grad():
         for _ in range(10):
             one.train_step_with_penalty(batch(), torch.ones(2, 5), gate.penalise)
-            other.train(batch(), torch.ones(2, 5))
+            other.train_step(batch(), torch.ones(2, 5))
     for a, b in zip(one.weights, other.weights, strict=True):
         torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-4)
 

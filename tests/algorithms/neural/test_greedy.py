@@ -18,7 +18,7 @@ from seqatt.training.build import WEIGHTS, Member
 from seqatt.training.candidates import LOOKS, CandidateModels
 from seqatt.training.models.architecture import MLPShape
 from seqatt.training.models.torch_module import build_mlp
-from seqatt.training.options import GreedyOptions
+from seqatt.training.candidates import CandidateOptions
 
 CPU = torch.device("cpu")
 
@@ -52,7 +52,7 @@ def test_every_round_chooses_what_an_explicit_loop_of_trainings_chooses():
     options = {"epochs": 100, "hidden": (8,), "folds": 1}  # all rows in a batch: a step each pass
     selection = seqatt.select(X, y, 3, method="greedy", device="cpu", **options)
     source = read_table_data(X, y)
-    made = CandidateModels(source, DeviceTable(source, CPU), 0, GreedyOptions(**options), CPU)
+    made = CandidateModels(source, DeviceTable(source, CPU), 0, CandidateOptions(**options), CPU)
     learns, judged = made._learns[0], made._judged[0]
     assert made.steps == 100
     chosen: list[int] = []
@@ -73,7 +73,7 @@ def test_settings_have_the_batch_that_models_were_trained_on(rows, asked, batch)
     X, y = linear_problem("regression", rows=rows)
     told = {"epochs": 2, "hidden": (4,), "batch_size": asked}
     source = read_table_data(X, y)
-    made = CandidateModels(source, DeviceTable(source, CPU), 0, GreedyOptions(**told), CPU)
+    made = CandidateModels(source, DeviceTable(source, CPU), 0, CandidateOptions(**told), CPU)
     settings = seqatt.select(X, y, 1, method="greedy", device="cpu", **told).settings
     assert settings["batch_size"] == made._batch_size == batch
     assert settings["steps"] == made.steps

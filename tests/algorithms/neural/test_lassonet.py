@@ -13,7 +13,7 @@ from seqatt.algorithms.neural import lassonet
 from seqatt.algorithms.neural.lassonet import LassoNetPath
 from seqatt.data.tables.table_data import read_table_data
 from seqatt.training.batch import DeviceTable
-from seqatt.training.options import LassoNetOptions
+from seqatt.algorithms.neural.lassonet import LassoNetOptions
 
 CPU = torch.device("cpu")
 

@@ -1,4 +1,4 @@
-"""Files as a stream: found, described, read in parts, and refused with their name."""
+"""Files are found, described and read in row groups; an error names the file."""
 
 from __future__ import annotations
 
@@ -55,13 +55,15 @@ def read_all(where: object, names: list[str]) -> pa.Table:
     files = open_files(where)
     types = {name: files.types[name] for name in names}
     return pa.Table.from_batches(
-        [batch for part in files.parts for batch, _ in read_row_group(part, types, {})]
+        [batch for group in files.row_groups for batch, _ in read_row_group(group, types, {})]
     )
 
 
 @pytest.mark.parametrize("name", ["a.parquet", "a.csv", "a.csv.gz", "a.tsv", "a.feather", "a.arrow"])
-def test_every_format_gives_the_same_rows_of_the_columns_asked_for(table, tmp_path, monkeypatch, name):
-    monkeypatch.setattr(text, "BLOCK", 1 << 16)  # many blocks, cut between lines that hold line breaks
+def test_every_format_gives_the_same_rows_of_the_requested_columns(table, tmp_path, monkeypatch, name):
+    monkeypatch.setattr(
+        text, "BLOCK_BYTES", 1 << 16
+    )  # many blocks, cut between lines with line breaks inside quotes
     found = read_all(write(table, tmp_path / name), ["word", "id", "flag"])
     assert found.column_names == ["word", "id", "flag"]
     assert found["id"].to_numpy().tolist() == list(range(ROWS))
@@ -70,11 +72,11 @@ def test_every_format_gives_the_same_rows_of_the_columns_asked_for(table, tmp_pa
 
 
 @pytest.mark.parametrize("name", ["a.parquet", "a.csv", "a.csv.gz", "a.feather", "a.arrow"])
-def test_how_much_of_a_part_was_read_grows_to_all_of_it(table, tmp_path, monkeypatch, name):
-    monkeypatch.setattr(text, "BLOCK", 1 << 16)
+def test_the_share_of_a_row_group_that_was_read_grows_to_one(table, tmp_path, monkeypatch, name):
+    monkeypatch.setattr(text, "BLOCK_BYTES", 1 << 16)
     files = open_files(write(table, tmp_path / name))
-    for part in files.parts:
-        shares = [share for _, share in read_row_group(part, {"id": files.types["id"]}, {})]
+    for group in files.row_groups:
+        shares = [share for _, share in read_row_group(group, {"id": files.types["id"]}, {})]
         assert shares == sorted(shares)
         assert 0 < shares[0] <= shares[-1]
         assert shares[-1] == pytest.approx(1.0, abs=0.01)
@@ -92,13 +94,13 @@ def test_a_path_a_pattern_a_folder_and_a_list_find_each_file_once(table, tmp_pat
     assert find_files([paths[1], tmp_path / "part-*.parquet"]) == [paths[1], paths[0]]
     assert open_files(tmp_path).rows == 30
     (tmp_path / "link.parquet").symlink_to(paths[0])
-    twice = [
+    repeated = [
         paths[0],
         os.path.relpath(paths[0]),
         tmp_path / "deep/../part-1.parquet",
         tmp_path / "link.parquet",
     ]
-    assert find_files(twice) == [paths[0]]
+    assert find_files(repeated) == [paths[0]]
     for empty in ("", [paths[0], ""]):
         with pytest.raises(ValueError, match="X: an empty name is no file"):
             find_files(empty)
@@ -106,24 +108,24 @@ def test_a_path_a_pattern_a_folder_and_a_list_find_each_file_once(table, tmp_pat
     assert not any(map(are_files, [[], [[1.0]], np.zeros((2, 2)), table]))
 
 
-def test_row_counts_come_from_descriptions_alone(table, tmp_path):
+def test_row_counts_come_from_metadata(table, tmp_path):
     assert open_files(write(table, tmp_path / "a.parquet")).rows == ROWS
-    assert len(open_files(tmp_path / "a.parquet").parts) == 6
+    assert len(open_files(tmp_path / "a.parquet").row_groups) == 6
     assert open_files(write(table, tmp_path / "a.feather")).rows == ROWS
     assert open_files(write(table, tmp_path / "a.csv")).rows is None
 
 
-def refused(where: object, *words: str) -> None:
+def assert_refused(where: object, *messages: str) -> None:
     with pytest.raises(UnreadableFile) as error:
         read_all(where, ["id", "x"])
-    assert all(word in str(error.value) for word in words), str(error.value)
+    assert all(message in str(error.value) for message in messages), str(error.value)
 
 
 @pytest.mark.parametrize("ending", ["parquet", "csv", "feather"])
 def test_a_later_file_without_a_column_is_named(table, tmp_path, ending):
     write(table.slice(0, 9), tmp_path / f"a.{ending}")
     write(table.slice(0, 9).drop_columns(["x"]), tmp_path / f"b.{ending}")
-    refused(tmp_path, f"b.{ending}", "'x' is missing")
+    assert_refused(tmp_path, f"b.{ending}", "'x' is missing")
 
 
 @pytest.mark.parametrize("ending", ["parquet", "csv"])
@@ -131,7 +133,7 @@ def test_a_later_file_with_text_for_numbers_is_named(table, tmp_path, ending):
     write(table.slice(0, 9), tmp_path / f"a.{ending}")
     words = table.slice(0, 9).set_column(1, "x", pa.array(["word"] * 9))
     write(words, tmp_path / f"b.{ending}")
-    refused(tmp_path, f"b.{ending}", "x" if ending == "parquet" else "kinds")
+    assert_refused(tmp_path, f"b.{ending}", "x" if ending == "parquet" else "column_types")
 
 
 @pytest.mark.parametrize("ending", ["parquet", "csv", "feather"])
@@ -146,56 +148,56 @@ def test_a_column_that_is_empty_in_the_first_file_has_the_type_of_a_later_one(ta
         files = open_files(paths)
         assert column_kind(files.types["word"]) == "categorical"
         assert column_kind(files.types["x"]) == "numeric"
-        stream = read_file_data(paths, "flag", FileOptions(), 64)
-        [category] = stream.categories
+        data = read_file_data(paths, "flag", FileOptions(), 64)
+        [category] = data.categories
         assert len(category.known) == len(full["word"].drop_null().unique())
-        assert sum(rows.count for part in files.parts for rows, _ in stream.read(part)) >= 18
+        assert sum(rows.count for group in files.row_groups for rows, _ in data.read(group)) >= 18
 
 
 def test_a_corrupt_file_is_named(table, tmp_path):
     path = write(table, tmp_path / "bad.parquet")
     whole = path.read_bytes()
     path.write_bytes(whole[:-40])
-    refused(path, "bad.parquet", "cannot be read")
+    assert_refused(path, "bad.parquet", "cannot be read")
     path.write_bytes(whole[:100] + bytes(50_000) + whole[50_100:])
-    refused(path, "bad.parquet", "cannot be read")
+    assert_refused(path, "bad.parquet", "cannot be read")
     cut = write(table, tmp_path / "cut.csv.gz")
     cut.write_bytes(cut.read_bytes()[:-2_000])
-    refused(cut, "cut.csv.gz")
+    assert_refused(cut, "cut.csv.gz")
     empty = tmp_path / "empty.csv"
     empty.touch()
-    refused(empty, "empty.csv", "empty")
-    refused(tmp_path / "none-*.csv", "no file matches")
+    assert_refused(empty, "empty.csv", "empty")
+    assert_refused(tmp_path / "none-*.csv", "no file matches")
     (tmp_path / "folder").mkdir()
-    refused(tmp_path / "folder", "no file in")
+    assert_refused(tmp_path / "folder", "no file in")
 
 
 def test_a_quote_that_is_never_closed_does_not_fill_the_memory(tmp_path, monkeypatch):
-    monkeypatch.setattr(text, "BLOCK", 1 << 12)
-    monkeypatch.setattr(text, "LONGEST", 1 << 15)
+    monkeypatch.setattr(text, "BLOCK_BYTES", 1 << 12)
+    monkeypatch.setattr(text, "MAX_LINE_BYTES", 1 << 15)
     path = tmp_path / "open.csv"
     path.write_text('id,x\n1,"2\n' + "1,2\n" * 50_000)
-    refused(path, "open.csv", "quote")
+    assert_refused(path, "open.csv", "quote")
 
 
-def test_a_file_that_vanishes_or_changes_meanwhile_is_named(table, tmp_path):
+def test_a_file_that_vanishes_or_changes_while_it_is_read_is_named(table, tmp_path):
     path = write(table, tmp_path / "a.parquet")
     files = open_files(path)
     os.remove(path)
     with pytest.raises(UnreadableFile, match=r"a\.parquet: the file is no longer there"):
-        list(read_row_group(files.parts[0], {"id": files.types["id"]}, {}))
+        list(read_row_group(files.row_groups[0], {"id": files.types["id"]}, {}))
     write(table.slice(0, 20), path)
     with pytest.raises(UnreadableFile, match=r"a\.parquet: has changed since the start"):
-        list(read_row_group(files.parts[0], {"id": files.types["id"]}, {}))
+        list(read_row_group(files.row_groups[0], {"id": files.types["id"]}, {}))
 
 
 @pytest.mark.parametrize("name", ["a.parquet", "a.csv", "a.feather"])
-def test_a_file_that_is_replaced_is_noticed_before_a_row_of_it_is_read(table, tmp_path, name):
+def test_a_replaced_file_is_an_error_before_any_of_its_rows_is_read(table, tmp_path, name):
     path = write(table.slice(0, 1_000), tmp_path / name)
     files = open_files(path)
     times = path.stat()
-    for rows in (1_500, 1_000):  # more rows; and as many, at another time
+    for rows in (1_500, 1_000):  # more rows; and as many, with another modification time
         write(table.slice(0, rows), path)
         os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns + (rows == 1_000)))
         with pytest.raises(UnreadableFile, match=rf"{name}: has changed"):
-            next(read_row_group(files.parts[0], {"id": files.types["id"]}, {}))
+            next(read_row_group(files.row_groups[0], {"id": files.types["id"]}, {}))

@@ -1,4 +1,4 @@
-"""What people have in tables, and what the model sees of it."""
+"""Tables of every kind are encoded as documented: standardised, one-hot, grouped and weighted."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from seqatt.data.tables.table_data import read_table_data, resolve_k
 QUICK = {"epochs": 3, "hidden": (8,)}
 
 
-def mixed(rows: int = 400) -> tuple[pd.DataFrame, np.ndarray]:
+def mixed_table(rows: int = 400) -> tuple[pd.DataFrame, np.ndarray]:
     rng = np.random.default_rng(0)
     city = rng.choice(["Rome", "Oslo", "Lima"], rows)
     flag = rng.random(rows) < 0.5
@@ -28,23 +28,23 @@ def mixed(rows: int = 400) -> tuple[pd.DataFrame, np.ndarray]:
 
 
 def test_categories_and_booleans_are_one_feature_each():
-    frame, y = mixed()
-    source = read_table_data(frame, y)
-    assert source.features == 4
-    assert np.bincount(source.feature_of).tolist() == [3, 1, 1, 1]  # by name: city, flag, noise, size
+    frame, y = mixed_table()
+    data = read_table_data(frame, y)
+    assert data.features == 4
+    assert np.bincount(data.feature_of).tolist() == [3, 1, 1, 1]  # by name: city, flag, noise, size
     selection = seqatt.select(frame, y, 2)
     assert set(selection.features) == {"city", "flag"}
 
 
 @pytest.mark.parametrize("convert", [pd.DataFrame, pl.from_pandas, pa.Table.from_pandas])
-def test_every_frame_gives_the_same_answer(convert):
-    frame, y = mixed()
+def test_every_frame_gives_the_same_selection(convert):
+    frame, y = mixed_table()
     expected = seqatt.select(frame, y, 3, **QUICK)
     assert seqatt.select(convert(frame), y, 3, **QUICK).features == expected.features
 
 
 def test_pandas_categoricals_and_strings_are_the_same():
-    frame, y = mixed()
+    frame, y = mixed_table()
     as_category = frame.assign(city=frame["city"].astype("category"))
     a, b = (read_table_data(f, y).columns for f in (frame, as_category))
     np.testing.assert_array_equal(a, b)
@@ -52,34 +52,34 @@ def test_pandas_categoricals_and_strings_are_the_same():
 
 def test_columns_are_standardised_from_training_rows():
     X, y = linear_problem("binary")
-    X = X * 1e3 + 1e9  # far from zero: float32 alone would lose every digit
+    X = X * 1e3 + 1e9  # far from zero: float32 alone would lose all digits
     columns = read_table_data(X, y).columns
     np.testing.assert_allclose(columns.mean(0), 0, atol=1e-5)
     np.testing.assert_allclose(columns.std(0), 1, atol=1e-4)
 
 
-def test_every_features_columns_have_variance_one_together():
-    frame, y = mixed()
-    source = read_table_data(frame, y)
-    variance = np.bincount(source.feature_of, weights=source.columns.var(0))
+def test_the_columns_of_a_feature_have_variance_one_in_sum():
+    frame, y = mixed_table()
+    data = read_table_data(frame, y)
+    variance = np.bincount(data.feature_of, weights=data.columns.var(0))
     np.testing.assert_allclose(variance, 1, atol=1e-4)
 
 
 def test_missing_numbers_become_the_training_mean():
     X, y = linear_problem("binary")
     X[::3, 2] = np.nan
-    source = read_table_data(X, y)
-    assert (source.columns[::3, 2] == 0).all()
-    assert source.features == len(source.feature_of) == 8
+    data = read_table_data(X, y)
+    assert (data.columns[::3, 2] == 0).all()
+    assert data.features == len(data.feature_of) == 8
 
 
 def test_a_missing_indicator_belongs_to_its_feature():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 4))
     y = (rng.random(400) < 0.5).astype(int)
-    X[y == 1, 2] = np.nan  # only the gaps tell the classes apart
-    source = read_table_data(X, y, missing_indicator=True)
-    assert source.feature_of.tolist() == [0, 1, 2, 2, 3]
+    X[y == 1, 2] = np.nan  # only the missing values distinguish the classes
+    data = read_table_data(X, y, missing_indicator=True)
+    assert data.feature_of.tolist() == [0, 1, 2, 2, 3]
     assert seqatt.select(X, y, 1, missing_indicator=True).indices.tolist() == [2]
 
 
@@ -89,10 +89,10 @@ def test_missing_categories_are_a_category():
     assert seqatt.select(frame, y, 1).features == ["c"]
 
 
-def test_rare_categories_share_what_is_left():
+def test_rare_categories_have_no_column():
     frame = pd.DataFrame({"c": [f"v{i}" for i in range(90)] + ["v0"] * 10, "n": range(100)})
-    source = read_table_data(frame, frame["n"] % 2, max_categories=5)
-    assert np.bincount(source.feature_of).tolist() == [5, 1]
+    data = read_table_data(frame, frame["n"] % 2, max_categories=5)
+    assert np.bincount(data.feature_of).tolist() == [5, 1]
 
 
 def test_a_group_is_chosen_as_one_feature():
@@ -134,7 +134,7 @@ def test_string_labels():
     assert set(seqatt.select(X, pd.Series(words, dtype="category"), 2).indices) == {1, 4}
 
 
-def test_whole_numbers_are_classes_when_few_and_amounts_when_many():
+def test_few_distinct_whole_numbers_are_classes_and_many_are_a_regression():
     X = np.random.default_rng(0).normal(size=(300, 2))
     assert read_table_data(X, np.arange(300) % 5).target.task == "multiclass"
     assert read_table_data(X, np.arange(300) % 2).target.task == "binary"
@@ -152,7 +152,7 @@ def test_regression_targets_are_standardised():
     np.testing.assert_allclose(target.values.std(0), 1, atol=1e-5)
 
 
-def test_rows_of_weight_zero_are_not_there(problem):
+def test_rows_of_weight_zero_are_left_out(problem):
     X, y = problem
     weights = np.ones(300)
     weights[200:] = 0
@@ -161,7 +161,7 @@ def test_rows_of_weight_zero_are_not_there(problem):
     assert a.indices.tolist() == b.indices.tolist()
 
 
-def test_weights_steer_the_choice():
+def test_weights_change_the_selection():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 4))
     half = np.arange(400) < 200
@@ -171,12 +171,12 @@ def test_weights_steer_the_choice():
     assert seqatt.select(X, y, 1, sample_weight=1 / heavy).indices[0] == 3
 
 
-def test_balanced_classes_weigh_the_same(problem):
+def test_balanced_classes_have_the_same_total_weight(problem):
     X, y = problem
     rare = np.concatenate([np.flatnonzero(y == 0), np.flatnonzero(y == 1)[:15]])
-    source = read_table_data(X[rare], y[rare], class_weight="balanced")
-    label = source.target.values[:, 0] == 1
-    np.testing.assert_allclose(source.weights[label].sum(), source.weights[~label].sum(), rtol=1e-5)
+    data = read_table_data(X[rare], y[rare], class_weight="balanced")
+    label = data.target.values[:, 0] == 1
+    np.testing.assert_allclose(data.weights[label].sum(), data.weights[~label].sum(), rtol=1e-5)
     named = read_table_data(X[rare], y[rare], class_weight={1: 3.0})
     np.testing.assert_allclose(named.weights[label][0] / named.weights[~label][0], 3, rtol=1e-5)
 
@@ -187,11 +187,11 @@ def test_dates_are_numbers():
     assert seqatt.select(frame, np.arange(200) > 100, 1).features == ["when"]
 
 
-def test_dates_with_zones_and_durations_are_numbers_too():
+def test_dates_with_time_zones_and_durations_are_numbers():
     when = pd.date_range("2020", periods=60, tz="UTC")
     frame = pd.DataFrame({"when": when, "since": when - when[0], "noise": np.arange(60) % 7})
-    source = read_table_data(frame, np.arange(60) > 30)
-    assert source.columns.std(0).round(3).tolist() == [1, 1, 1]
+    data = read_table_data(frame, np.arange(60) > 30)
+    assert data.columns.std(0).round(3).tolist() == [1, 1, 1]
 
 
 def test_pandas_na_is_missing_everywhere():
@@ -215,8 +215,8 @@ def test_an_empty_column_is_a_constant_one(make):
         "a": [float(i % 2) for i in range(40)],
         "b": [float(i) for i in range(40)],
     }
-    source = read_table_data(make(columns), [i % 2 for i in range(40)])
-    assert dict(zip(source.names, source.constant.tolist(), strict=True)) == {
+    data = read_table_data(make(columns), [i % 2 for i in range(40)])
+    assert dict(zip(data.names, data.constant.tolist(), strict=True)) == {
         "void": True,
         "a": False,
         "b": False,
@@ -224,29 +224,29 @@ def test_an_empty_column_is_a_constant_one(make):
 
 
 @pytest.mark.parametrize("scale", [1e-200, 1e200])
-def test_very_large_and_very_small_numbers_keep_their_spread(scale):
+def test_very_large_and_very_small_numbers_are_standardised(scale):
     X, y = linear_problem("regression")
     plain = read_table_data(X, y)
-    odd = read_table_data(X * scale, y * scale, task="regression")
-    np.testing.assert_allclose(odd.columns, plain.columns, atol=1e-5)
-    np.testing.assert_allclose(odd.target.values, plain.target.values, atol=1e-5)
+    scaled = read_table_data(X * scale, y * scale, task="regression")
+    np.testing.assert_allclose(scaled.columns, plain.columns, atol=1e-5)
+    np.testing.assert_allclose(scaled.target.values, plain.target.values, atol=1e-5)
     sparse = read_table_data(sp.csr_matrix(X * scale), y)
     np.testing.assert_allclose(sparse.columns, plain.columns, atol=1e-5)
 
 
-def test_a_categorical_target_is_classes_whatever_its_levels():
+def test_a_categorical_target_is_a_classification_for_levels_of_any_type():
     X, y = linear_problem("binary")
     target = read_table_data(X, pd.Series(y * 1.5, dtype="category")).target
     assert target.task == "binary"
     assert target.classes.tolist() == ["0.0", "1.5"]
 
 
-def test_sparse_cells_given_twice_add_up():
+def test_repeated_sparse_cells_are_summed():
     data = sp.csr_matrix((np.ones(4), [0, 0, 1, 1], [0, 3, 4, 4, 4]), shape=(4, 2))
     assert not read_table_data(data, [0, 1, 0, 1]).constant.any()
 
 
-def test_groups_go_by_name_where_columns_have_names():
+def test_groups_refer_to_names_if_columns_have_names():
     X, y = linear_problem("regression")
     frame = pd.DataFrame(X, columns=[7, 6, 5, 4, 3, 2, 1, 0])
     assert seqatt.select(frame, y, 1, groups={"pair": [6, 3]}).columns.tolist() == [1, 4]
@@ -257,29 +257,29 @@ def test_k_may_be_a_fraction(k, expected):
     assert resolve_k(k, 10) == expected
 
 
-def test_missing_values_of_rows_that_weigh_nothing_change_no_scale():
+def test_missing_values_in_rows_of_weight_zero_do_not_change_the_scale():
     rng = np.random.default_rng(0)
     X = 1000 * rng.normal(size=(90, 3))
     y = np.repeat([0, 1, 2], 30)
     X[y == 2, 1] = np.nan
-    source = read_table_data(X, y, class_weight={0: 1, 1: 1, 2: 0})
-    np.testing.assert_allclose(source.columns.std(0), 1, rtol=0.05)
+    data = read_table_data(X, y, class_weight={0: 1, 1: 1, 2: 0})
+    np.testing.assert_allclose(data.columns.std(0), 1, rtol=0.05)
 
 
-def test_rows_of_a_class_that_weighs_nothing_are_not_there():
+def test_rows_of_a_class_of_weight_zero_are_left_out():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(90, 4))
     y = np.arange(90) % 3
-    X[y < 2, 3] = 0.1  # it varies only where nothing counts
-    source = read_table_data(X, y, class_weight={0: 1, 1: 1, 2: 0})
-    assert source.rows == len(source.target.values) == 60
-    assert source.constant.tolist() == [False, False, False, True]
+    X[y < 2, 3] = 0.1  # it varies only in rows of weight zero
+    data = read_table_data(X, y, class_weight={0: 1, 1: 1, 2: 0})
+    assert data.rows == len(data.target.values) == 60
+    assert data.constant.tolist() == [False, False, False, True]
     with pytest.raises(ValueError, match="class_weight: only one row"):
         read_table_data(X[:3], y[:3], class_weight={0: 1, 1: 0, 2: 0})
 
 
 @pytest.mark.parametrize(
-    ("told", "worth"),
+    ("weights", "effective_rows"),
     [
         ({}, 100),
         ({"sample_weight": np.full(100, 3)}, 300),
@@ -290,22 +290,23 @@ def test_rows_of_a_class_that_weighs_nothing_are_not_there():
         ({"class_weight": {0: 1, 1: 0}}, 50),
     ],
 )
-def test_rows_are_worth_less_the_less_evenly_they_weigh(told, worth):
+def test_the_effective_sample_size_is_smaller_for_uneven_weights(weights, effective_rows):
     X = np.random.default_rng(0).normal(size=(100, 3))
-    assert read_table_data(X, np.arange(100) % 2, **told).worth == pytest.approx(worth)
+    data = read_table_data(X, np.arange(100) % 2, **weights)
+    assert data.effective_rows == pytest.approx(effective_rows)
 
 
-def test_test_rows_with_huge_values_are_called_huge():
+def test_huge_values_in_test_rows_are_an_error():
     X = np.random.default_rng(0).normal(size=(50, 2))
-    source = read_table_data(X, X[:, 0] > 0)
-    for value, words in ((1e305, "too large"), (np.inf, "infinity")):
+    data = read_table_data(X, X[:, 0] > 0)
+    for value, message in ((1e305, "too large"), (np.inf, "infinity")):
         other = X.copy()
         other[3, 1] = value
-        with pytest.raises(ValueError, match=words):
-            source.encode(other)
+        with pytest.raises(ValueError, match=message):
+            data.encode(other)
 
 
-def test_a_wide_table_is_read_in_the_memory_of_a_few_copies():
+def test_a_wide_table_needs_the_memory_of_a_few_copies():
     import tracemalloc
 
     X = np.random.default_rng(0).normal(size=(64, 60_000)).astype(np.float32)

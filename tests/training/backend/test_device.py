@@ -1,28 +1,29 @@
-"""A device that failed to wake up is tried again."""
+"""Starting a device in the background."""
 
 import pytest
 import torch
 
-from seqatt.training.backend import device as room
+from seqatt.training.backend import device as device_module
+from seqatt.training.backend.device import start_device
 
 
-def test_a_failure_is_not_remembered(monkeypatch):
-    device, tries = torch.device("cuda", 7), []
+def test_a_failed_start_is_tried_again_and_a_successful_one_is_not(monkeypatch):
+    device, calls = torch.device("cuda", 7), []
 
-    def wake(_device):
-        tries.append(1)
-        if len(tries) == 1:
+    def start_cuda(_device):
+        calls.append(1)
+        if len(calls) == 1:
             raise RuntimeError("out of memory")
         return "kernels"
 
-    monkeypatch.setattr(room, "_wake", wake)
-    monkeypatch.setattr(room, "_started", {})
+    monkeypatch.setattr(device_module, "_start_cuda", start_cuda)
+    monkeypatch.setattr(device_module, "_started", {})
     with pytest.raises(RuntimeError, match="out of memory"):
-        room.start_device(device).result()
-    assert room.start_device(device).result() == "kernels"
-    assert room.start_device(device).result() == "kernels"
-    assert len(tries) == 2
+        start_device(device).result()
+    assert start_device(device).result() == "kernels"
+    assert start_device(device).result() == "kernels"
+    assert len(calls) == 2
 
 
-def test_a_cpu_needs_no_waking():
-    assert room.start_device(torch.device("cpu")).result() is None
+def test_a_cpu_has_no_kernels():
+    assert start_device(torch.device("cpu")).result() is None

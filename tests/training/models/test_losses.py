@@ -15,15 +15,15 @@ def targets(task: str, outputs: int) -> torch.Tensor:
 @pytest.mark.parametrize(
     ("task", "outputs"), [("binary", 1), ("multiclass", 4), ("multilabel", 3), ("regression", 2)]
 )
-def test_rows_and_gradients_agree_with_torch(task, outputs):
+def test_losses_per_row_and_gradients_agree_with_torch(task, outputs):
     y = targets(task, outputs)
     generator = torch.Generator().manual_seed(2)
     out = torch.randn(2, 9, outputs, generator=generator, dtype=torch.float64, requires_grad=True)
     expected = torch.stack([autograd_loss(task, out[t], y[t]) for t in range(2)])
-    (slope,) = torch.autograd.grad(expected.sum(), out)
+    (expected_grad,) = torch.autograd.grad(expected.sum(), out)
     with torch.no_grad():
-        torch.testing.assert_close(LOSSES[task].rows(out, y), expected)
-        torch.testing.assert_close(LOSSES[task].grad(out, y), slope)
+        torch.testing.assert_close(LOSSES[task].per_row(out, y), expected)
+        torch.testing.assert_close(LOSSES[task].grad(out, y), expected_grad)
 
 
 def test_a_binary_target_may_have_two_outputs():

@@ -1,11 +1,12 @@
-"""The written-out MLP against the same network through autograd."""
+"""The MLP written out in plain operations against the same network through autograd."""
 
 import pytest
 import torch
 
 from seqatt.training.batch import Batch
+from seqatt.training.models.activations import ACTIVATIONS
 from seqatt.training.models.architecture import MLPShape
-from seqatt.training.models.mlp import ACTIVATIONS, MLP
+from seqatt.training.models.mlp import MLP
 from seqatt.training.models.model import Model
 from seqatt.training.models.torch_module import TorchModule, build_mlp
 
@@ -13,24 +14,24 @@ CPU = torch.device("cpu")
 
 
 def pair(shape: MLPShape, task: str = "multiclass") -> tuple[MLP, TorchModule]:
-    """Both bodies with the same weights."""
+    """The MLP and its reference implementation, with the same weights."""
     generator = torch.Generator().manual_seed(0)
-    stacked = MLP(shape, task, [generator], 1e-2, CPU)
-    separate = TorchModule(
+    mlp = MLP(shape, task, [generator], 1e-2, CPU)
+    reference = TorchModule(
         lambda: build_mlp(shape),
         task,
         0,
         lambda p: torch.optim.Adam(p, lr=1e-2),
         CPU,
-        smoothing=shape.smoothing,
+        label_smoothing=shape.label_smoothing,
     )
-    linears = [m for m in separate.module if isinstance(m, torch.nn.Linear)]
+    linears = [m for m in reference.module if isinstance(m, torch.nn.Linear)]
     with torch.no_grad():
-        for linear, weight, bias in zip(linears, stacked.weights, stacked.biases, strict=True):
+        for linear, weight, bias in zip(linears, mlp.weights, mlp.biases, strict=True):
             outs, ins = linear.weight.shape
             linear.weight.copy_(weight[0, :outs, :ins])
             linear.bias.copy_(bias[0, :outs])
-    return stacked, separate
+    return mlp, reference
 
 
 def batch(columns: int = 6, rows: int = 11, *, weighted: bool = False) -> Batch:
@@ -45,91 +46,87 @@ def batch(columns: int = 6, rows: int = 11, *, weighted: bool = False) -> Batch:
 @pytest.mark.parametrize("hidden", [(), (5,), (17, 4)])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_training_agrees_with_autograd(activation, hidden, weighted):
-    stacked, separate = pair(MLPShape(6, hidden, 3, activation))
-    given = batch(weighted=weighted)
+    mlp, reference = pair(MLPShape(6, hidden, 3, activation))
+    data = batch(weighted=weighted)
     gate = torch.tensor([[1.0, 0.3, 0.0, 1.0, 0.2, 0.5]])
     with torch.no_grad():
         for _ in range(20):
             torch.testing.assert_close(
-                stacked.train(given, gate), separate.train(given, gate), rtol=1e-3, atol=1e-5
+                mlp.train_step(data, gate), reference.train_step(data, gate), rtol=1e-3, atol=1e-5
             )
-            torch.testing.assert_close(
-                stacked.last_loss(given), separate.last_loss(given), rtol=1e-3, atol=1e-5
-            )
+            torch.testing.assert_close(mlp.last_loss(data), reference.last_loss(data), rtol=1e-3, atol=1e-5)
         torch.testing.assert_close(
-            stacked.predict(given.x, gate), separate.predict(given.x, gate), rtol=1e-3, atol=1e-4
+            mlp.predict(data.x, gate), reference.predict(data.x, gate), rtol=1e-3, atol=1e-4
         )
 
 
 @pytest.mark.parametrize("task", ["binary", "multiclass", "multilabel"])
-def test_smoothed_labels_are_learnt_as_autograd_learns_them(task):
+def test_label_smoothing_agrees_with_autograd(task):
     outputs = {"binary": 1, "multiclass": 3, "multilabel": 2}[task]
-    stacked, separate = pair(MLPShape(6, (5,), outputs, smoothing=0.2), task)
-    given = batch()
+    mlp, reference = pair(MLPShape(6, (5,), outputs, label_smoothing=0.2), task)
+    data = batch()
     if task != "multiclass":
-        given = Batch(given.x, (torch.rand(1, 11, outputs) > 0.5).float(), None)
+        data = Batch(data.x, (torch.rand(1, 11, outputs) > 0.5).float(), None)
     gate = torch.ones(1, 6)
     with torch.no_grad():
         for _ in range(20):
             torch.testing.assert_close(
-                stacked.train(given, gate), separate.train(given, gate), rtol=1e-3, atol=1e-5
+                mlp.train_step(data, gate), reference.train_step(data, gate), rtol=1e-3, atol=1e-5
             )
-        # Judged by the labels as they are, both of them.
-        torch.testing.assert_close(
-            stacked.loss(given, gate), separate.loss(given, gate), rtol=1e-3, atol=1e-5
-        )
+        # Both evaluate without label smoothing.
+        torch.testing.assert_close(mlp.loss(data, gate), reference.loss(data, gate), rtol=1e-3, atol=1e-5)
         plain, _ = pair(MLPShape(6, (5,), outputs), task)
         for _ in range(20):
-            plain.train(given, gate)
-        assert not torch.allclose(plain.predict(given.x, gate), stacked.predict(given.x, gate), atol=1e-3)
+            plain.train_step(data, gate)
+        assert not torch.allclose(plain.predict(data.x, gate), mlp.predict(data.x, gate), atol=1e-3)
 
 
-def test_padded_units_stay_silent():
-    stacked, _ = pair(MLPShape(6, (5,), 3))
+def test_padded_units_stay_zero():
+    mlp, _ = pair(MLPShape(6, (5,), 3))
     for _ in range(10):
-        stacked.train(batch(), torch.ones(1, 6))
-    assert (stacked.weights[0][0, 5:] == 0).all()
-    assert (stacked.weights[1][0, :, 5:] == 0).all()
+        mlp.train_step(batch(), torch.ones(1, 6))
+    assert (mlp.weights[0][0, 5:] == 0).all()
+    assert (mlp.weights[1][0, :, 5:] == 0).all()
 
 
-def test_silencing_columns_is_setting_their_weights_to_zero():
-    stacked, _ = pair(MLPShape(6, (5,), 3))
-    given = batch()
+def test_the_loss_without_columns_is_the_loss_with_their_weights_at_zero():
+    mlp, _ = pair(MLPShape(6, (5,), 3))
+    data = batch()
     weights = torch.tensor([[1.0, 1.0, 0.0, 1.0, 1.0, 0.0]])
     columns = torch.tensor([[[0, 0], [3, 4]]])
-    live = torch.tensor([[[1.0, 0.0], [1.0, 1.0]]])
-    fast = stacked.losses_without(given, weights, columns, live)
-    plain = Model.losses_without(stacked, given, weights, columns, live)
-    without_0 = stacked.loss(given, torch.tensor([[0.0, 1, 0, 1, 1, 0]]))
+    valid = torch.tensor([[[1.0, 0.0], [1.0, 1.0]]])
+    fast = mlp.losses_without(data, weights, columns, valid)
+    plain = Model.losses_without(mlp, data, weights, columns, valid)
+    without_0 = mlp.loss(data, torch.tensor([[0.0, 1, 0, 1, 1, 0]]))
     torch.testing.assert_close(fast, plain)
     torch.testing.assert_close(fast[:, 0], without_0)
 
 
 def test_evaluation_changes_nothing():
-    stacked, separate = pair(MLPShape(6, (5,), 3, dropout=0.5))
-    given, ones = batch(), torch.ones(1, 6)
-    for body in (stacked, separate):
-        first = body.loss(given, ones)
-        torch.testing.assert_close(body.loss(given, ones), first)
+    mlp, reference = pair(MLPShape(6, (5,), 3, dropout=0.5))
+    data, ones = batch(), torch.ones(1, 6)
+    for model in (mlp, reference):
+        first = model.loss(data, ones)
+        torch.testing.assert_close(model.loss(data, ones), first)
 
 
-def test_dropout_is_drawn_trial_by_trial():
+def test_dropout_of_a_model_does_not_depend_on_the_other_models():
     shape = MLPShape(6, (5,), 3, dropout=0.5)
-    given = batch()
+    data = batch()
 
     def trained(seeds: list[int]) -> torch.Tensor:
         generators = [torch.Generator().manual_seed(s) for s in seeds]
-        body = MLP(shape, "multiclass", generators, 1e-2, CPU)
-        many = Batch(given.x.expand(len(seeds), -1, -1), given.y.expand(len(seeds), -1), None)
+        model = MLP(shape, "multiclass", generators, 1e-2, CPU)
+        batches = Batch(data.x.expand(len(seeds), -1, -1), data.y.expand(len(seeds), -1), None)
         for _ in range(5):
-            body.train(many, torch.ones(len(seeds), 6))
-        return body.weights[0]
+            model.train_step(batches, torch.ones(len(seeds), 6))
+        return model.weights[0]
 
     torch.testing.assert_close(trained([0, 1])[1], trained([1])[0])
 
 
-def test_restart_gives_fresh_weights():
-    stacked, _ = pair(MLPShape(6, (5,), 3))
-    before = stacked.weights[0].clone()
-    stacked.restart()
-    assert not torch.equal(before, stacked.weights[0])
+def test_resetting_the_parameters_draws_new_weights():
+    mlp, _ = pair(MLPShape(6, (5,), 3))
+    before = mlp.weights[0].clone()
+    mlp.reset_parameters()
+    assert not torch.equal(before, mlp.weights[0])

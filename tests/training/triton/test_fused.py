@@ -1,6 +1,6 @@
-"""The fused kernels say what the plain operations say.
+"""The fused kernels against the plain operations, their reference implementation.
 
-Where there is no GPU the kernels run in Triton's interpreter, if Triton is installed.
+Without a GPU the kernels run in Triton's interpreter, if Triton is installed.
 """
 
 import copy
@@ -13,13 +13,14 @@ import torch
 CUDA = torch.cuda.is_available()
 if not CUDA:
     os.environ.setdefault("TRITON_INTERPRET", "1")
-    # Triton 3.6's interpreter turns arrays of one number into numbers, which newer NumPy refuses.
+    # Triton 3.6's interpreter converts arrays of one element to scalars, which newer NumPy refuses.
     if np.lib.NumpyVersion(np.__version__) >= "2.4.0":
         pytest.skip("Triton's interpreter needs an older NumPy", allow_module_level=True)
 pytest.importorskip("triton", reason="Triton is not installed")
 
 import seqatt  # noqa: E402
-from seqatt.training import build as groups  # noqa: E402
+from seqatt.algorithms.neural import sequential_attention  # noqa: E402
+from seqatt.training import build  # noqa: E402
 from seqatt.training.backend.device import start_device  # noqa: E402
 from seqatt.training.batch import IndexedBatch  # noqa: E402
 from seqatt.training.gates.attention import AttentionGate  # noqa: E402
@@ -36,12 +37,12 @@ gpu = [pytest.mark.gpu, pytest.mark.skipif(not CUDA, reason="no CUDA device")]
 
 
 class Table:
-    """Rows enough to pick from."""
+    """The part of a ``DeviceTable`` that an ``IndexedBatch`` uses."""
 
     def __init__(self, columns: int) -> None:
         self.x = torch.randn(50, columns, device=DEVICE)
 
-    def open(self, index, room):
+    def gather(self, index, out):
         return self.x[index]
 
 
@@ -53,7 +54,7 @@ def targets(task, trials, size, outputs):
 
 
 @pytest.mark.parametrize(
-    ("task", "outputs", "activation", "hidden", "weighted", "noisy"),
+    ("task", "outputs", "activation", "hidden", "weighted", "with_dropout"),
     [
         ("multiclass", 7, "relu", 19, False, False),
         ("multiclass", 7, "relu", 19, False, True),
@@ -63,11 +64,11 @@ def targets(task, trials, size, outputs):
         ("regression", 2, "relu", 100, False, False),
     ],
 )
-def test_steps_agree_with_the_plain_ones(task, outputs, activation, hidden, weighted, noisy):
+def test_steps_agree_with_the_plain_operations(task, outputs, activation, hidden, weighted, with_dropout):
     torch.manual_seed(0)
     trials, size, columns = 2, 21, 37
-    smoothing = 0.1 if weighted and task != "regression" else 0.0
-    shape = MLPShape(columns, (hidden,), outputs, activation, smoothing=smoothing)
+    label_smoothing = 0.1 if weighted and task != "regression" else 0.0
+    shape = MLPShape(columns, (hidden,), outputs, activation, label_smoothing=label_smoothing)
 
     def make(kind):
         return kind(shape, task, [torch.Generator().manual_seed(t) for t in range(trials)], 1e-2, DEVICE)
@@ -80,15 +81,17 @@ def test_steps_agree_with_the_plain_ones(task, outputs, activation, hidden, weig
     state = SelectionState(trials, np.zeros(columns, dtype=bool), DEVICE)
     state.take(np.random.default_rng(0).random((trials, columns)), 3)
     table = Table(columns)
-    noise = InputDropout(0.4, size * columns, DEVICE) if noisy else None
+    dropout = InputDropout(0.4, size * columns, DEVICE) if with_dropout else None
     for gate in gates:
         gate.refresh(state)
     for _ in range(4):
         index = torch.randint(50, (trials, size), device=DEVICE)
         w = torch.rand(trials, size, device=DEVICE) if weighted else None
-        places = torch.randint(1000, (trials,), device=DEVICE)
-        batch = IndexedBatch(table, index, targets(task, trials, size, outputs), w, None, noise, places)
-        grads = [model.train(batch, gate.weights) for model, gate in zip((plain, fast), gates, strict=True)]
+        offsets = torch.randint(1000, (trials,), device=DEVICE)
+        batch = IndexedBatch(table, index, targets(task, trials, size, outputs), w, None, dropout, offsets)
+        grads = [
+            model.train_step(batch, gate.weights) for model, gate in zip((plain, fast), gates, strict=True)
+        ]
         torch.testing.assert_close(grads[1], grads[0], rtol=1e-3, atol=1e-6)
         torch.testing.assert_close(fast.last_loss(batch), plain.last_loss(batch), rtol=1e-4, atol=1e-6)
         for gate, grad in zip(gates, grads, strict=True):
@@ -98,20 +101,20 @@ def test_steps_agree_with_the_plain_ones(task, outputs, activation, hidden, weig
         torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-4)
 
 
-def test_forgetting_starts_the_bias_corrections_afresh():
+def test_a_reset_also_resets_the_bias_corrections():
     state = SelectionState(1, np.zeros(5, dtype=bool), DEVICE)
     gate = fused.FusedAttention(1, 5, SoftmaxMask(), 1e-2, DEVICE)
-    fresh = copy.deepcopy(gate)
+    new = copy.deepcopy(gate)
     grad = torch.tensor([[1.0, -1, 0.5, 0, 2]], device=DEVICE)
     for _ in range(5):
         gate.update(grad, state)
     gate.reset()
-    for one in (gate, fresh):
+    for one in (gate, new):
         one.update(grad, state)
-    assert torch.equal(gate.logits, fresh.logits)
+    assert torch.equal(gate.logits, new.logits)
 
 
-def test_what_the_kernels_cannot_do_is_left_to_the_plain_operations():
+def test_kernels_support_one_hidden_layer_and_the_softmax_mask_up_to_a_size():
     assert fused.supports_mlp(MLPShape(784, (67,), 10))
     assert not fused.supports_mlp(MLPShape(784, (67, 30), 10))
     assert not fused.supports_mlp(MLPShape(784, (67,), 10, dropout=0.1))
@@ -121,13 +124,13 @@ def test_what_the_kernels_cannot_do_is_left_to_the_plain_operations():
     assert not fused.supports_gate(MASKS["l1"], 784)
 
 
-def test_kernels_are_tried_out_and_done_without_where_they_fail(monkeypatch):
+def test_kernels_that_fail_are_replaced_by_plain_operations_with_a_warning(monkeypatch):
     shape = MLPShape(12, (9,), 3)
     assert fused.mlp_works(shape, "multiclass", DEVICE)
     assert fused.mlp_works(shape, "regression", DEVICE)
     assert fused.gate_works(DEVICE)
     fused.mlp_works.cache_clear()
-    monkeypatch.setattr(fused, "first_product", None)
+    monkeypatch.setattr(fused, "first_layer_sums", None)
     with pytest.warns(UserWarning, match="plain operations instead of GPU kernels"):
         assert not fused.mlp_works(shape, "multiclass", DEVICE)
     fused.mlp_works.cache_clear()
@@ -146,42 +149,41 @@ class TestOnAGPU:
     @pytest.mark.parametrize(
         "options", [{}, {"hidden": (20, 10)}, {"mask": "l2_normalised"}, {"dropout": 0.1}]
     )
-    def test_the_choices_are_those_of_a_cpu(self, options):
+    def test_the_selections_are_those_of_a_cpu(self, options):
         X, y = problem()
         on_gpu = seqatt.select_trials(X, y, 6, seeds=range(3), device="cuda", **options)
         on_cpu = seqatt.select_trials(X, y, 6, seeds=range(3), device="cpu", **options)
         assert [set(s.indices) for s in on_gpu] == [set(s.indices) for s in on_cpu]
 
-    def test_the_choices_are_those_of_the_plain_operations(self, monkeypatch):
+    def test_the_selections_are_those_of_the_plain_operations(self, monkeypatch):
         X, y = problem()
         fast = seqatt.select_trials(X, y, 6, seeds=range(3), device="cuda")
-        monkeypatch.setattr(
-            groups, "waking", lambda device: start_device(torch.device("cpu"))
-        )  # no kernels there
+        for module in (build, sequential_attention):  # which then get the kernels of a CPU: none
+            monkeypatch.setattr(module, "start_device", lambda device: start_device(torch.device("cpu")))
         plain = seqatt.select_trials(X, y, 6, seeds=range(3), device="cuda")
         assert [s.indices.tolist() for s in fast] == [s.indices.tolist() for s in plain]
 
-    def test_a_trial_is_bit_for_bit_the_same_alone_and_in_company(self):
+    def test_a_trial_is_bit_for_bit_the_same_alone_and_with_others(self):
         X, y = problem()
         together = seqatt.select_trials(X, y, 6, seeds=range(7), device="cuda")
         alone = seqatt.select(X, y, 6, seed=4, device="cuda")
         assert [e["scores"] for e in alone.history] == [e["scores"] for e in together[4].history]
 
-    def test_recorded_steps_are_the_steps_themselves(self, monkeypatch):
+    def test_steps_replayed_from_a_cuda_graph_are_the_same(self, monkeypatch):
         X, y = problem()
-        recorded = seqatt.select(X, y, 6, device="cuda")
-        monkeypatch.setattr(MLP, "captured", property(lambda s: False, lambda s, v: None), raising=False)
+        replayed = seqatt.select(X, y, 6, device="cuda")
+        monkeypatch.setattr(MLP, "graph_capturable", property(lambda s: False, lambda s, v: None))
         stepped = seqatt.select(X, y, 6, device="cuda")
-        assert [e["scores"] for e in recorded.history] == [e["scores"] for e in stepped.history]
+        assert [e["scores"] for e in replayed.history] == [e["scores"] for e in stepped.history]
 
     def test_weighted_rows_and_every_task(self):
         X, y = problem()
         two = np.stack([X[:, 0] > 0, X[:, 1] > 0], 1).astype(int)
         weights = np.linspace(0.5, 1.5, len(X))
         for target, k in ((y, 6), (y > 1, 6), (X[:, 0] + X[:, 1], 2), (two, 2)):
-            chosen = seqatt.select(X, target, k, device="cuda", sample_weight=weights)
+            on_gpu = seqatt.select(X, target, k, device="cuda", sample_weight=weights)
             on_cpu = seqatt.select(X, target, k, device="cpu", sample_weight=weights)
-            assert set(chosen.indices) == set(on_cpu.indices)
+            assert set(on_gpu.indices) == set(on_cpu.indices)
 
     def test_targets_of_several_columns_in_any_layout(self):
         X, _ = problem(rows=200)

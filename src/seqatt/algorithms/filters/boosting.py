@@ -1,13 +1,15 @@
-"""Gradient-boosted trees: how much of the loss the splits of each feature take away (total gain).
+"""Gradient-boosted trees: by how much the splits of each feature lower the loss (total gain).
 
-scikit-learn's histogram booster reports no importance. Its trees hold the gain of every split, in an
-attribute that is not documented but that programs which convert its models read too. Permuting
-columns instead would need predictions for every column, and on wide tables give most of them nothing.
+scikit-learn's histogram booster reports no importance. Its trees hold the gain of every split in an
+undocumented attribute, which programs that convert its models read too. Permutation importance instead would need
+predictions for every column, and on wide tables would be zero for most of them.
 """
 
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -15,18 +17,46 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from seqatt.algorithms.filters.discrete import varying_outputs
-from seqatt.algorithms.filters.options import BoostingOptions, worth_sharing
 from seqatt.algorithms.filters.ranking import Floats, rank_features, sum_over_columns
-from seqatt.data.tables.table_data import SparseColumns, TableData
+from seqatt.algorithms.filters.rows_and_cores import threads_for_table
+from seqatt.algorithms.registry import Plan, SelectionRequest, register
+from seqatt.data.tables.table_data import SparseColumns
+from seqatt.options import RUNNING, Options, option
+from seqatt.progress import Advance
 from seqatt.selection import Trace
+from seqatt.validation import choice, integer, n_jobs, number
+
+LIBRARIES = ("scikit-learn", "lightgbm", "xgboost")
 
 
-def choose_by_boosting(source: TableData, k: int, seed: int, options: BoostingOptions) -> Trace:
-    """The k features of greatest total gain: a feature's is the sum over its columns.
+@dataclass(frozen=True)
+class BoostingOptions(Options):
+    """Options of gradient-boosted trees."""
 
-    Each target has a booster of its own, whose gains are shares of 1; the mean of them decides.
+    library: str = option("scikit-learn", choice(LIBRARIES), f"Whose trees: {', '.join(LIBRARIES)}.")
+    max_iter: int = option(100, integer(1), "Boosting iterations.")
+    learning_rate: float = option(0.1, number(above=0), "Shrinkage of each iteration.")
+    n_jobs: int | None = option(None, n_jobs, "Threads; -1 for every core.", group=RUNNING)
+
+    def check_together(self) -> None:
+        super().check_together()
+        if self.library != LIBRARIES[0] and find_spec(self.library) is None:
+            raise ValueError(f"library: {self.library} is not installed; pip install 'seqatt[boosting]'")
+
+
+@register(
+    "boosting",
+    title="Boosted trees",
+    summary="how much loss a feature takes away in gradient-boosted trees",
+    options=BoostingOptions,
+)
+def boosting(request: SelectionRequest, plan: Plan, advance: Advance) -> list[Trace]:
+    """The k features of greatest total gain; that of a feature is the sum over its columns.
+
+    Each target has a booster of its own; the gains of each are divided by their sum, then averaged over the targets.
     """
-    columns: Any = source.columns
+    data, options = request.data, request.options
+    columns: Any = data.columns
     if isinstance(columns, SparseColumns):
         if options.library == "scikit-learn":
             raise ValueError(
@@ -34,20 +64,24 @@ def choose_by_boosting(source: TableData, k: int, seed: int, options: BoostingOp
                 "use library='lightgbm' or 'xgboost', or the method forest"
             )
         columns = columns.data
-    started = time.perf_counter()
-    gain = {"scikit-learn": _scikit_learn, "lightgbm": _lightgbm, "xgboost": _xgboost}[options.library]
-    numeric = source.target.task == "regression"
-    shares = [
-        _shares(gain(columns, y, numeric, source.weights, seed, options)) for y in varying_outputs(source)
-    ]
-    scores = sum_over_columns(source.feature_of, np.mean(shares, axis=0), source.features)
-    return rank_features(source, scores, k, time.perf_counter() - started)
+    gains_of = {"scikit-learn": _scikit_learn, "lightgbm": _lightgbm, "xgboost": _xgboost}[options.library]
+    numeric = data.target.task == "regression"
+    traces = []
+    for seed in request.seeds:
+        started = time.perf_counter()
+        shares = [
+            _shares(gains_of(columns, y, numeric, data.weights, seed, options)) for y in varying_outputs(data)
+        ]
+        scores = sum_over_columns(data.feature_of, np.mean(shares, axis=0), data.features)
+        traces.append(rank_features(data, scores, request.k, time.perf_counter() - started))
+        advance(1)
+    return traces
 
 
 def _shares(gains: Any) -> Floats:
-    """Of one total; where rows are too few for any split, nothing."""
-    found: Floats = np.asarray(gains, dtype=np.float64)
-    return found / max(float(found.sum()), np.finfo(np.float64).tiny)
+    """Gains divided by their sum; zeros where the rows are too few for any split."""
+    values: Floats = np.asarray(gains, dtype=np.float64)
+    return values / max(float(values.sum()), np.finfo(np.float64).tiny)
 
 
 def _scikit_learn(
@@ -55,9 +89,9 @@ def _scikit_learn(
 ) -> Floats:
     from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
-    kind = HistGradientBoostingRegressor if numeric else HistGradientBoostingClassifier
-    model = kind(max_iter=options.iterations, learning_rate=options.learning_rate, random_state=seed)
-    with threadpool_limits(worth_sharing(X.shape, options.n_jobs), user_api="openmp"):
+    model_class = HistGradientBoostingRegressor if numeric else HistGradientBoostingClassifier
+    model = model_class(max_iter=options.max_iter, learning_rate=options.learning_rate, random_state=seed)
+    with threadpool_limits(threads_for_table(X.shape, options.n_jobs), user_api="openmp"):
         model.fit(X, y, sample_weight=weights)
     gains = np.zeros(X.shape[1])
     for trees in _trees(model):
@@ -82,13 +116,13 @@ def _lightgbm(
 ) -> Any:
     import lightgbm
 
-    kind = lightgbm.LGBMRegressor if numeric else lightgbm.LGBMClassifier
-    model = kind(
-        n_estimators=options.iterations,
+    model_class = lightgbm.LGBMRegressor if numeric else lightgbm.LGBMClassifier
+    model = model_class(
+        n_estimators=options.max_iter,
         learning_rate=options.learning_rate,
         importance_type="gain",
         random_state=seed,
-        n_jobs=worth_sharing(X.shape, options.n_jobs),
+        n_jobs=threads_for_table(X.shape, options.n_jobs),
         deterministic=True,
         force_row_wise=True,
         verbose=-1,
@@ -101,12 +135,12 @@ def _xgboost(
 ) -> Any:
     import xgboost
 
-    kind = xgboost.XGBRegressor if numeric else xgboost.XGBClassifier
-    model = kind(
-        n_estimators=options.iterations,
+    model_class = xgboost.XGBRegressor if numeric else xgboost.XGBClassifier
+    model = model_class(
+        n_estimators=options.max_iter,
         learning_rate=options.learning_rate,
         importance_type="total_gain",
         random_state=seed,
-        n_jobs=worth_sharing(X.shape, options.n_jobs),
+        n_jobs=threads_for_table(X.shape, options.n_jobs),
     )
     return model.fit(X, y, sample_weight=weights).feature_importances_

@@ -12,6 +12,7 @@ from __future__ import annotations
 import heapq
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,29 +21,49 @@ from numpy.typing import NDArray
 from seqatt.algorithms.filters.binning import bin_values
 from seqatt.algorithms.filters.discrete import code_variables, inputs, varying_outputs
 from seqatt.algorithms.filters.joint_counts import InformationSource, JointCounts
-from seqatt.algorithms.filters.options import CMIMOptions
+from seqatt.algorithms.registry import Plan, SelectionRequest, register
 from seqatt.data.tables.table_data import TableData
+from seqatt.options import Options, option
+from seqatt.progress import Advance
 from seqatt.selection import PhaseRecord, Trace
+from seqatt.validation import boolean, integer
 
 MOST_BINS = 10
 ROWS_A_CELL = 5  # of the joint table of two variables and the target, on average, where bins are not given
 DIGITS = 12  # scores that agree so far are a tie, which no order of summation may decide
 
 
-def choose_by_cmim(
-    source: TableData, k: int, options: CMIMOptions, advance: Callable[[int], None]
-) -> tuple[Trace, dict[str, Any]]:
-    """``k`` features; nothing is drawn, so there is one answer for all seeds."""
-    outputs = varying_outputs(source)
-    numeric = source.target.task == "regression"
+@dataclass(frozen=True)
+class CMIMOptions(Options):
+    """Options of CMIM."""
+
+    bins: int | None = option(
+        None, integer(2, optional=True), "Bins of numbers; by default as many as the rows allow, at most 10."
+    )
+    lazy: bool = option(True, boolean(), "Skip candidates that an upper bound already rules out.")
+
+
+@register(
+    "cmim",
+    title="CMIM",
+    summary="information about the target that no single chosen feature has given already",
+    options=CMIMOptions,
+    plan=lambda request: Plan(request.options.to_settings(), request.k),
+)
+def cmim(request: SelectionRequest, plan: Plan, advance: Advance) -> list[Trace]:
+    """Select k features. There is no randomness: every seed has the same result."""
+    data, options = request.data, request.options
+    outputs = varying_outputs(data)
+    numeric = data.target.task == "regression"
     classes = max(2 if numeric else int(output.max()) + 1 for output in outputs)
-    bins = options.bins or default_bins(source.rows, None if numeric else classes)
+    bins = options.bins or default_bins(data.rows, None if numeric else classes)
     if numeric:
-        outputs = [bin_values(output, bins, source.weights) for output in outputs]
-    codes = _stack(source, bins)
-    weights = None if source.weights is None else source.weights.astype(np.float64)
-    search = CMIMSearch(JointCounts(codes, outputs, weights), inputs(source), source.constant, options.lazy)
-    return trace_of(search, source.constant, k, advance), {"bins": bins, "lazy": options.lazy}
+        outputs = [bin_values(output, bins, data.weights) for output in outputs]
+    codes = _stack(data, bins)
+    weights = None if data.weights is None else data.weights.astype(np.float64)
+    search = CMIMSearch(JointCounts(codes, outputs, weights), inputs(data), data.constant, options.lazy)
+    trace = replace(trace_of(search, data.constant, request.k, advance), settings={"bins": bins})
+    return [trace] * len(request.seeds)
 
 
 def trace_of(
@@ -129,10 +150,10 @@ def default_bins(rows: int, classes: int | None) -> int:
     return 2
 
 
-def _stack(source: TableData, bins: int) -> NDArray[Any]:
+def _stack(data: TableData, bins: int) -> NDArray[Any]:
     """Codes in as few bytes as hold them: there is one for every cell of the table."""
-    out = np.empty((len(inputs(source)), source.rows), dtype=np.uint8)
-    for v, codes in enumerate(code_variables(source, bins)):
+    out = np.empty((len(inputs(data)), data.rows), dtype=np.uint8)
+    for v, codes in enumerate(code_variables(data, bins)):
         if codes.max() > np.iinfo(out.dtype).max:
             out = out.astype(np.int32)
         out[v] = codes

@@ -1,4 +1,4 @@
-"""The F-test of each feature alone, as scikit-learn computes it: analysis of variance, or correlation."""
+"""The F-test of each feature alone, as scikit-learn computes it: analysis of variance for classes, else correlation."""
 
 from __future__ import annotations
 
@@ -10,32 +10,36 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqatt.algorithms.filters.discrete import each_block, varying_outputs
-from seqatt.algorithms.filters.options import insist_on_even_rows
 from seqatt.algorithms.filters.ranking import Floats, max_over_columns, rank_features
-from seqatt.data.tables.table_data import TableData
+from seqatt.algorithms.filters.rows_and_cores import check_equal_weights
+from seqatt.algorithms.registry import Plan, SelectionRequest, register
+from seqatt.progress import Advance
 from seqatt.selection import Trace
 
 LARGEST = np.finfo(np.float64).max
 
 
-def choose_by_f_test(source: TableData, k: int) -> Trace:
-    """The k features with the largest F; of several targets, the mean.
+@register("f_test", title="F-test", summary="analysis of variance or correlation, each feature alone")
+def f_test(request: SelectionRequest, plan: Plan, advance: Advance) -> list[Trace]:
+    """The k features with the largest F statistic, averaged over several targets.
 
-    A category or a group is worth what its best column is. Nothing is drawn.
+    A category or a group has the largest F of its columns. There is no randomness: every seed has the same result.
     """
-    insist_on_even_rows(source, "f_test")
+    data = request.data
+    check_equal_weights(data, "f_test")
     started = time.perf_counter()
-    outputs = varying_outputs(source)
-    found = [
-        np.sum([_statistics(block, y, source.target.task == "regression") / len(outputs) for y in outputs], 0)
-        for block in each_block(source)
+    outputs = varying_outputs(data)
+    statistics = [
+        np.sum([_statistics(block, y, data.target.task == "regression") / len(outputs) for y in outputs], 0)
+        for block in each_block(data)
     ]
-    scores = max_over_columns(source.feature_of, np.concatenate(found), source.features)
-    return rank_features(source, scores, k, time.perf_counter() - started)
+    scores = max_over_columns(data.feature_of, np.concatenate(statistics), data.features)
+    trace = rank_features(data, scores, request.k, time.perf_counter() - started)
+    return [trace] * len(request.seeds)
 
 
 def _statistics(block: NDArray[Any], y: NDArray[Any], numeric: bool) -> Floats:
-    """F of every row of ``block``: 0 where it is constant, the largest number where nothing is left over."""
+    """F of every row of ``block``: 0 for a constant row, the largest float64 where the residual is zero."""
     from sklearn.feature_selection import f_classif, f_regression
 
     found = np.zeros(len(block))
@@ -44,8 +48,8 @@ def _statistics(block: NDArray[Any], y: NDArray[Any], numeric: bool) -> Floats:
         return found
     columns = block[varying].T.astype(np.float64)
     with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore", UserWarning)  # of columns that are constant within each class
+        warnings.simplefilter("ignore", UserWarning)  # about columns that are constant within each class
         statistics = (f_regression if numeric else f_classif)(columns, y)[0]
-    # A rest of nothing can round to less than nothing.
+    # A residual of zero can be rounded to a negative number.
     found[varying] = np.nan_to_num(np.where(statistics < 0, np.inf, statistics), nan=0.0, posinf=LARGEST)
     return found

@@ -1,38 +1,60 @@
-"""Random forests: how much each feature lowers impurity, over many trees."""
+"""Random forests: by how much each feature lowers impurity, over many trees."""
 
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from seqatt.algorithms.filters.discrete import varying_outputs
-from seqatt.algorithms.filters.options import ForestOptions, cores
 from seqatt.algorithms.filters.ranking import rank_features, sum_over_columns
-from seqatt.data.tables.table_data import SparseColumns, TableData
+from seqatt.algorithms.filters.rows_and_cores import available_threads
+from seqatt.algorithms.registry import Plan, SelectionRequest, register
+from seqatt.data.tables.table_data import SparseColumns
+from seqatt.options import RUNNING, Options, option
+from seqatt.progress import Advance
 from seqatt.selection import Trace
+from seqatt.validation import integer, n_jobs
 
 
-def choose_by_forest(source: TableData, k: int, seed: int, options: ForestOptions) -> Trace:
-    """The k features of greatest importance: a feature's is the sum over its columns.
+@dataclass(frozen=True)
+class ForestOptions(Options):
+    """Options of random forests."""
+
+    n_estimators: int = option(500, integer(1), "Number of trees.")
+    n_jobs: int | None = option(None, n_jobs, "Threads; -1 for every core.", group=RUNNING)
+
+
+@register(
+    "forest",
+    title="Random forest",
+    summary="how much impurity a feature takes away in a random forest",
+    options=ForestOptions,
+)
+def random_forest(request: SelectionRequest, plan: Plan, advance: Advance) -> list[Trace]:
+    """The k features of greatest importance; that of a feature is the sum over its columns.
 
     With several targets a split lowers their mean impurity, so one forest serves them all.
     """
     from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
-    started = time.perf_counter()
-    outputs = varying_outputs(source)
+    data, options = request.data, request.options
+    outputs = varying_outputs(data)
     targets = outputs[0] if len(outputs) == 1 else np.stack(outputs, axis=1)
-    # A tree only compares values, so a sparse table is as good as its standardised columns.
-    columns: Any = source.columns
+    # Trees only compare values, so a sparse matrix need not be standardised.
+    columns: Any = data.columns
     columns = columns.data if isinstance(columns, SparseColumns) else columns
-    kind = RandomForestRegressor if source.target.task == "regression" else RandomForestClassifier
-    trees = kind(
-        options.trees,
-        random_state=seed,
-        n_jobs=cores(options.n_jobs),
-    )
-    trees.fit(columns, targets, sample_weight=source.weights)
-    scores = sum_over_columns(source.feature_of, trees.feature_importances_, source.features)
-    return rank_features(source, scores, k, time.perf_counter() - started)
+    forest_class = RandomForestRegressor if data.target.task == "regression" else RandomForestClassifier
+    traces = []
+    for seed in request.seeds:
+        started = time.perf_counter()
+        forest = forest_class(
+            options.n_estimators, random_state=seed, n_jobs=available_threads(options.n_jobs)
+        )
+        forest.fit(columns, targets, sample_weight=data.weights)
+        scores = sum_over_columns(data.feature_of, forest.feature_importances_, data.features)
+        traces.append(rank_features(data, scores, request.k, time.perf_counter() - started))
+        advance(1)
+    return traces

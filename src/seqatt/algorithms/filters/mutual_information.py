@@ -3,78 +3,106 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from seqatt.algorithms.filters.discrete import varying_outputs
-from seqatt.algorithms.filters.options import MutualInformationOptions, insist_on_even_rows, worth_sharing
 from seqatt.algorithms.filters.ranking import max_over_columns, rank_features
+from seqatt.algorithms.filters.rows_and_cores import check_equal_weights, threads_for_table
+from seqatt.algorithms.registry import Plan, SelectionRequest, register
 from seqatt.data.tables.table_data import SparseColumns, TableData
-from seqatt.data.tables.target import FEW, MANY
+from seqatt.data.tables.target import MAX_CLASSES, SURE_CLASSES
+from seqatt.options import RUNNING, Options, option
+from seqatt.progress import Advance
 from seqatt.selection import Trace
+from seqatt.validation import integer, n_jobs
 
 
-def choose_by_mutual_information(
-    source: TableData, k: int, seed: int, options: MutualInformationOptions
-) -> Trace:
-    """The k features that tell most, each alone; of several targets, the mean.
+@dataclass(frozen=True)
+class MutualInformationOptions(Options):
+    """Options of the nearest-neighbour estimate of mutual information."""
 
-    A group is worth what its best column is. The seed draws the tiny noise that parts equal numbers.
+    n_neighbors: int = option(
+        3, integer(1), "Neighbours of a row by which information in numbers is estimated."
+    )
+    n_jobs: int | None = option(None, n_jobs, "Threads; -1 for every core.", group=RUNNING)
+
+
+@register(
+    "mutual_information",
+    title="Mutual information",
+    summary="information about the target, each feature alone",
+    options=MutualInformationOptions,
+)
+def mutual_information(request: SelectionRequest, plan: Plan, advance: Advance) -> list[Trace]:
+    """The k features with the most information about the target, each alone, averaged over several targets.
+
+    A group has the most of its columns. The seed draws the small noise by which scikit-learn separates equal numbers.
     """
-    insist_on_even_rows(source, "mutual_information")
-    if isinstance(source.columns, SparseColumns):
+    data, options = request.data, request.options
+    check_equal_weights(data, "mutual_information")
+    if isinstance(data.columns, SparseColumns):
         raise ValueError("X: mutual_information cannot open a sparse table of this size; use cmim or f_test")
-    if source.rows <= options.neighbors:
+    if data.rows <= options.n_neighbors:
         raise ValueError(
-            f"neighbors: {options.neighbors} neighbours need more than the {source.rows} rows there are"
+            f"n_neighbors: {options.n_neighbors} neighbours need more than the {data.rows} rows there are"
         )
     from joblib import parallel_config
     from sklearn.feature_selection import mutual_info_classif, mutual_info_regression
 
-    started = time.perf_counter()
-    outputs = varying_outputs(source)
-    values, discrete, feature_of = _describe(source, source.columns)
-    estimate = mutual_info_regression if source.target.task == "regression" else mutual_info_classif
-    told = {"n_neighbors": options.neighbors, "n_jobs": worth_sharing(values.shape, options.n_jobs)}
-    with parallel_config(backend="threading"):  # most of the work is done without Python's lock
-        found = [estimate(values, y, discrete_features=discrete, random_state=seed, **told) for y in outputs]
-    scores = max_over_columns(feature_of, np.mean(found, axis=0), source.features)
-    return rank_features(source, scores, k, time.perf_counter() - started)
+    outputs = varying_outputs(data)
+    values, discrete, feature_of = _describe(data, data.columns)
+    estimate = mutual_info_regression if data.target.task == "regression" else mutual_info_classif
+    settings = {
+        "n_neighbors": options.n_neighbors,
+        "n_jobs": threads_for_table(values.shape, options.n_jobs),
+        "discrete_features": discrete,
+    }
+    traces = []
+    for seed in request.seeds:
+        started = time.perf_counter()
+        with parallel_config(backend="threading"):  # most of the work releases Python's lock
+            estimates = [estimate(values, y, random_state=seed, **settings) for y in outputs]
+        scores = max_over_columns(feature_of, np.mean(estimates, axis=0), data.features)
+        traces.append(rank_features(data, scores, request.k, time.perf_counter() - started))
+        advance(1)
+    return traces
 
 
-def _describe(source: TableData, columns: NDArray[np.float32]) -> tuple[Any, Any, NDArray[np.int64]]:
+def _describe(data: TableData, columns: NDArray[np.float32]) -> tuple[Any, Any, NDArray[np.int64]]:
     """A category as one column of codes, each other column as it is; which are discrete, and whose."""
-    positions = source.encoder.feature_of
+    positions = data.encoder.input_of
     kept: list[int] = []
     codes: dict[int, NDArray[Any]] = {}
     for c, position in enumerate(positions):
         first = c == 0 or positions[c - 1] != position
-        if position in source.encoder.levels:
+        if position in data.encoder.levels:
             if not first:
                 continue
             hot = columns[:, positions == position] > 0
             codes[len(kept)] = np.where(hot.any(1), 1 + hot.argmax(1), 0)
-        elif not first or _is_discrete(source, columns[:, c], int(position)):
+        elif not first or _is_discrete(data, columns[:, c], int(position)):
             codes[len(kept)] = np.unique(columns[:, c], return_inverse=True)[1]
         kept.append(c)
     values = columns[:, kept] if codes else columns
     for place, column in codes.items():
         values[:, place] = column
-    return values, np.isin(np.arange(len(kept)), list(codes)), source.feature_of[kept]
+    return values, np.isin(np.arange(len(kept)), list(codes)), data.feature_of[kept]
 
 
-def _is_discrete(source: TableData, column: NDArray[np.float32], position: int) -> bool:
+def _is_discrete(data: TableData, column: NDArray[np.float32], position: int) -> bool:
     """Whole numbers of few distinct values, by the rule that tells classes in a target.
 
     Gaps, which were filled with the mean, are a value of their own.
     """
     distinct = np.unique(column)
-    if len(distinct) > MANY or (len(distinct) > FEW and source.rows < 10 * len(distinct)):
+    if len(distinct) > MAX_CLASSES or (len(distinct) > SURE_CLASSES and data.rows < 10 * len(distinct)):
         return False
-    place = source.encoder.numeric.index(position)
-    scale, shift = source.encoder.scale[place], source.encoder.shift[place]
+    place = data.encoder.numeric.index(position)
+    scale, shift = data.encoder.scale[place], data.encoder.shift[place]
     original = distinct[distinct != 0].astype(np.float64) * scale + shift
     whole = np.round(original)
     # Columns are float32: what was whole comes back with an error of its seventh digit.

@@ -1,15 +1,22 @@
-"""Features drawn at random: the line every method must beat."""
+"""Random features: the line every method must beat."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from seqatt.data.tables.table_data import TableData
+from seqatt.algorithms.registry import Plan, SelectionRequest, register
+from seqatt.progress import Advance
 from seqatt.selection import Trace
 
 
-def random_features(source: TableData, seed: int) -> Trace:
-    """An order drawn from the seed, constant features last."""
-    draw = np.random.default_rng(seed).random(source.features)
-    ranked = np.lexsort((draw, source.constant))
-    return Trace([int(f) for f in ranked], [])
+@register("random", title="Random", summary="features drawn at random: the line every method must beat")
+def random_features(request: SelectionRequest, plan: Plan, advance: Advance) -> list[Trace]:
+    """A random order per seed, constant features last."""
+    data, k = request.data, request.k
+    traces = []
+    for seed in request.seeds:
+        draw = np.random.default_rng(seed).random(data.features)
+        ranked = [int(f) for f in np.lexsort((draw, data.constant))]
+        traces.append(Trace(ranked[:k], ranked[k:]))
+        advance(1)
+    return traces

@@ -11,9 +11,9 @@ from seqatt.selection import PhaseRecord, Trace
 Floats = NDArray[np.float64]
 
 
-def rank_features(source: TableData, scores: Floats, k: int, seconds: float) -> Trace:
+def rank_features(data: TableData, scores: Floats, k: int, seconds: float) -> Trace:
     """The k best; equals go by their place in the table, constant features last."""
-    ranked = np.lexsort((np.arange(source.features), -scores, source.constant)).tolist()
+    ranked = np.lexsort((np.arange(data.features), -scores, data.constant)).tolist()
     taken = ranked[:k]
     return Trace(taken, ranked[k:], [PhaseRecord(1, "all", None, seconds, taken, scores=scores)])
 

@@ -1,50 +1,55 @@
-"""Attention that a small network pays to a batch as a whole (Liao, Latty, Yang 2021)."""
+"""Batch-wise attention (Liao, Latty and Yang 2021): a second network computes attention weights from the batch."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from seqatt.algorithms.neural.gated_method import GateContext, register_gated
+from seqatt.options import option
 from seqatt.training.backend.matmul import PARALLEL_SIZE, matmul
 from seqatt.training.batch import Batch
 from seqatt.training.feature_columns import FeatureColumns
 from seqatt.training.gates.gate import Gate
 from seqatt.training.masks import SoftmaxMask
 from seqatt.training.models.adam import Adam
+from seqatt.training.options import TrainingOptions
 from seqatt.training.selection_state import SelectionState
+from seqatt.validation import integer
 
 
 class BatchAttentionGate(Gate):
-    """``softmax(mean over the batch of W2 tanh(W1 x + b1) + b2)``, averaged over rows to score.
+    """Weights ``softmax(mean over the batch of W2 tanh(W1 x + b1) + b2)``; scores are their mean over many rows.
 
-    The mean goes inside: ``W2`` meets the batch's mean activations, once.
+    The mean is taken before ``W2``, which is the same and cheaper.
     """
 
     scoring_rows = 2048
 
     def __init__(
         self,
-        feature_of: FeatureColumns,
+        columns: FeatureColumns,
         width: int,
-        rate: float,
+        learning_rate: float,
         generators: Sequence[torch.Generator],
         device: torch.device,
     ) -> None:
         models = len(generators)
-        sizes = [(width, feature_of.columns), (feature_of.features, width)]
+        sizes = [(width, columns.columns), (columns.features, width)]
         self._generators = list(generators)
         self.layers = [torch.zeros(models, *size, device=device) for size in sizes]
         self.biases = [torch.zeros(models, size[0], device=device) for size in sizes]
-        self.weights = torch.full((models, feature_of.features), 1 / feature_of.features, device=device)
+        self.weights = torch.full((models, columns.features), 1 / columns.features, device=device)
         self._params = self.layers + self.biases
         self._grads = [torch.zeros_like(p) for p in self._params]
-        self._adam = Adam(self._params, torch.tensor(rate, device=device))
+        self._adam = Adam(self._params, torch.tensor(learning_rate, device=device))
         self._mask = SoftmaxMask()
         self._mean = torch.zeros(models, width, device=device)
-        self._seen = torch.zeros_like(self.weights)
+        self._mean_weights = torch.zeros_like(self.weights)
         self._batch: tuple[Tensor, Tensor] | None = None
         self.reset()
 
@@ -59,7 +64,7 @@ class BatchAttentionGate(Gate):
         sums = x.new_empty(len(x), self._mean.shape[1], x.shape[1])
         active = matmul(self.layers[0], x.mT, out=sums).add_(self.biases[0].unsqueeze(2)).tanh_()
         torch.mean(active, 2, out=self._mean)
-        self._share([self._mean], x.shape[1])
+        self._average_over_ranks([self._mean], x.shape[1])
         logits = (self.layers[1] @ self._mean.unsqueeze(2)).squeeze(2).add_(self.biases[1])
         self._mask.weights(logits, state.blocked, out=self.weights)
         self._batch = x, active
@@ -67,7 +72,7 @@ class BatchAttentionGate(Gate):
     def update(self, grad: Tensor, state: SelectionState) -> None:
         assert self._batch is not None
         x, active = self._batch
-        flow = self._mask.pull(grad, self.weights, self.weights)
+        flow = self._mask.backward(grad, self.weights, self.weights)
         lower, upper, lower_bias, upper_bias = self._grads
         torch.mul(flow.unsqueeze(2), self._mean.unsqueeze(1), out=upper)
         upper_bias.copy_(flow)
@@ -75,28 +80,49 @@ class BatchAttentionGate(Gate):
         delta = active.square_().neg_().add_(1).mul_(back)
         matmul(delta, x, out=lower)
         torch.sum(delta, 2, out=lower_bias)
-        self._share([lower, lower_bias], x.shape[1])
+        self._average_over_ranks([lower, lower_bias], x.shape[1])
         self._adam.step(self._grads)
 
-    def _share(self, means: list[Tensor], rows: int) -> None:
-        """A place to make means over a batch's rows, in place, those over a larger batch's."""
+    def _average_over_ranks(self, means: list[Tensor], rows: int) -> None:
+        """Hook: average the means over a batch's rows over all ranks, in place."""
 
     def score_rows(self, batches: Iterable[Batch], state: SelectionState) -> None:
-        total, rows = torch.zeros_like(self._seen), 0
+        total, rows = torch.zeros_like(self._mean_weights), 0
         for batch in batches:
             self.observe(batch, state)
             total += self.weights * batch.x.shape[1]
             rows += batch.x.shape[1]
-        self._seen.copy_(total / rows)
+        self._mean_weights.copy_(total / rows)
 
     def scores(self) -> Tensor:
-        return self._seen
+        return self._mean_weights
 
     def reset(self) -> None:
-        """torch.nn.Linear's own initialisation."""
+        """Initialise as torch.nn.Linear does."""
         for layer, bias in zip(self.layers, self.biases, strict=True):
             bound = 1 / math.sqrt(layer.shape[2])
             for t, generator in enumerate(self._generators):
                 layer[t].copy_(torch.empty(layer.shape[1:]).uniform_(-bound, bound, generator=generator))
                 bias[t].copy_(torch.empty(bias.shape[1:]).uniform_(-bound, bound, generator=generator))
-        self._adam.forget()
+        self._adam.reset()
+
+
+@dataclass(frozen=True)
+class BatchAttentionOptions(TrainingOptions):
+    """Options of the network that computes the attention weights."""
+
+    attention_width: int = option(128, integer(1), "Hidden units of the attention network.")
+
+
+@register_gated(
+    "batch_attention",
+    title="Batch-wise attention",
+    summary="a second network attends to features, averaged over the batch",
+    options=BatchAttentionOptions,
+    weight_decay=True,
+)
+def make_gate(context: GateContext) -> Gate:
+    options, device = context.options, context.penalty.device
+    return BatchAttentionGate(
+        context.columns, options.attention_width, options.learning_rate, context.generators, device
+    )

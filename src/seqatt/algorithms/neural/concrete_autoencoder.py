@@ -10,50 +10,75 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from seqatt.algorithms.neural.custom_trainer import CustomTrainer, make_loader, register_custom
 from seqatt.data.tables.table_data import TableData
+from seqatt.options import option
 from seqatt.selection import PhaseRecord, Trace
 from seqatt.training.backend.cuda_graphs import GraphRecorder
 from seqatt.training.batch import Batch, DeviceTable
-from seqatt.training.build import NOISE, WEIGHTS, Member
-from seqatt.training.custom_step import make_loader
+from seqatt.training.ensemble import NOISE, WEIGHTS, Member
 from seqatt.training.loop import NonFiniteLoss
 from seqatt.training.models.adam import Adam
 from seqatt.training.models.architecture import MLPShape
 from seqatt.training.models.mlp_tail import MLPTail, init_linear
-from seqatt.training.options import AutoencoderOptions
+from seqatt.training.options import NetworkOptions
+from seqatt.validation import boolean
 
 PLACES = 1 << 20  # in the bank of draws, where a step's noise may start
 EACH = 8  # steps between batches whose loss is recorded
 SELECTOR_RATE = 3.0  # times the learning rate: logits have further to go than weights
 
 
-class ConcreteAutoencoder:
+def falling_temperatures(name: str, value: Any) -> tuple[float, float]:
+    """Check: two positive numbers, the second at most the first."""
+    try:
+        first, last = (float(temperature) for temperature in value)
+    except (TypeError, ValueError):
+        first = last = float("nan")
+    if not 0 < last <= first < float("inf"):
+        raise ValueError(f"{name}: must be two numbers above 0, falling, such as (10, 0.01), got {value!r}")
+    return first, last
+
+
+@dataclass(frozen=True)
+class AutoencoderOptions(NetworkOptions):
+    """Options of the concrete autoencoder."""
+
+    reconstruct: bool = option(False, boolean(), "Learn to reconstruct the table instead of the target.")
+    temperatures: tuple[float, float] = option(
+        (10.0, 0.01), falling_temperatures, "First and last temperature of the nodes."
+    )
+
+
+class ConcreteAutoencoder(CustomTrainer):
     """T networks behind k nodes each."""
 
     def __init__(
         self,
-        source: TableData,
-        rows: DeviceTable,
+        data: TableData,
+        table: DeviceTable,
         k: int,
         steps: int,
         seeds: Sequence[int],
         options: AutoencoderOptions,
         device: torch.device,
     ) -> None:
-        self._source, self._k, self._steps, self._options = source, k, steps, options
-        nodes = min(k, int((~source.constant).sum()))  # constant features make up the number afterwards
-        columns, features, trials = len(source.feature_of), source.features, len(seeds)
-        self._feature_of = torch.from_numpy(source.feature_of).to(device)
-        slots = _slots(source.feature_of, features)
+        self._data, self._k, self._steps, self._options = data, k, steps, options
+        nodes = min(k, int((~data.constant).sum()))  # constant features make up the number afterwards
+        columns, features, trials = len(data.feature_of), data.features, len(seeds)
+        self._feature_of = torch.from_numpy(data.feature_of).to(device)
+        slots = _slots(data.feature_of, features)
         self._channels = torch.from_numpy(np.eye(slots.max() + 1, dtype=np.float32)[slots].T).to(device)
         width = nodes * len(self._channels)
-        task, outputs = source.target.task, source.target.outputs
+        task, outputs = data.target.task, data.target.outputs
         if options.reconstruct:
             task, outputs = "regression", columns
         shape = MLPShape(width, options.hidden, outputs, options.activation)
@@ -68,8 +93,8 @@ class ConcreteAutoencoder:
         rate = torch.tensor(options.learning_rate, device=device)
         self._adam = Adam([self._matrix, *self.layers.params], rate)
         self._logit_adam = Adam([self.logits], rate * SELECTOR_RATE)
-        self._barred = torch.from_numpy(np.where(source.constant, -np.inf, 0.0).astype(np.float32)).to(device)
-        self._loader = make_loader(source, rows, seeds, options)
+        self._barred = torch.from_numpy(np.where(data.constant, -np.inf, 0.0).astype(np.float32)).to(device)
+        self._loader = make_loader(data, table, seeds, options)
         self._recorder = GraphRecorder(device, enabled=self._loader.graph_capturable)
         first, last = options.temperatures
         falling = first * (last / first) ** (np.arange(steps) / max(steps - 1, 1))
@@ -85,16 +110,18 @@ class ConcreteAutoencoder:
         self._started = time.perf_counter()
 
     def is_thread_invariant(self) -> bool:
-        return self.layers.is_thread_invariant(self._loader.size)
+        return self.layers.is_thread_invariant(self._loader.batch_size)
 
-    def steps(self) -> Iterator[int]:
+    def train(self) -> Iterator[int]:
         done = 0
         while done < self._steps:
             some = min(self._loader.chunk_steps, self._steps - done)
             self._loader.load(some)
             places = [torch.randint(PLACES, (some,), generator=draws) for draws in self._draws]
             self._places[:some] = torch.stack(places, 1)
-            self._recorder.run("step", some, lambda some=some: self._train(some))  # type: ignore[misc]
+            if not self._recorder.replay("step", some):
+                with self._recorder.capture("step", some):
+                    self._train(some)
             done += some
             self._looks += -(-some // EACH)
             if not (self._losses.is_cuda and done < self._steps) and not bool(self._losses.isfinite().all()):
@@ -103,7 +130,7 @@ class ConcreteAutoencoder:
 
     def _train(self, steps: int) -> None:
         for i in range(steps):
-            batch = self._loader.at(i)
+            batch = self._loader.batch(i)
             if self._options.reconstruct:
                 batch = Batch(batch.x, batch.x, batch.w)
             temperature = self._temperatures.index_select(0, self._done)
@@ -140,7 +167,7 @@ class ConcreteAutoencoder:
         for chances, loss in zip(sure, losses, strict=True):
             order = assign(chances)
             best = chances.max(0)
-            others = np.lexsort((-best, self._source.constant))
+            others = np.lexsort((-best, self._data.constant))
             ranked = order + [int(f) for f in others if int(f) not in set(order)]
             step = PhaseRecord(self._steps, "all", loss, seconds, ranked[: self._k], scores=np.exp(best))
             found.append(Trace(ranked[: self._k], ranked[self._k :], [step]))
@@ -171,3 +198,12 @@ def _slots(feature_of: NDArray[np.int64], features: int) -> NDArray[np.int64]:
     """Which of its feature's columns each column is."""
     counts = np.bincount(feature_of, minlength=features)
     return np.arange(len(feature_of)) - (counts.cumsum() - counts)[feature_of]
+
+
+register_custom(
+    "concrete_autoencoder",
+    ConcreteAutoencoder,
+    title="Concrete autoencoder",
+    summary="k nodes that each learn to pass one feature on to a network",
+    options=AutoencoderOptions,
+)

@@ -1,4 +1,4 @@
-"""Deep Lasso (Cherepanova et al. 2023): how far the loss feels each input."""
+"""Deep Lasso (Cherepanova et al. 2023): a penalty on the gradient of the loss with respect to each feature."""
 
 from __future__ import annotations
 
@@ -7,49 +7,57 @@ from collections.abc import Iterable
 import torch
 from torch import Tensor
 
+from seqatt.algorithms.neural.gated_method import GateContext, PenaltyOptions, register_gated
 from seqatt.training.batch import Batch
 from seqatt.training.feature_columns import FeatureColumns
-from seqatt.training.gates.gate import OpenGate
+from seqatt.training.gates.gate import Gate, OpenGate
 from seqatt.training.models.model import Model
 from seqatt.training.selection_state import SelectionState
 
-SMOOTH = 1e-8  # under the root, which has no gradient at zero
+EPSILON = 1e-8  # under the square root, which has no gradient at zero
 
 
 class DeepLassoGate(OpenGate):
-    """``sqrt(mean over rows of ||gradient of the row's loss by x_f||^2)``: of each feature f its score.
+    """Score of feature f: ``sqrt(mean over rows of ||gradient of the row's loss with respect to x_f||^2)``.
 
-    Their sum, ``penalty`` times, is added to the loss.
+    The sum of the scores, times ``penalty``, is added to the loss.
     """
 
     scoring_rows = 2048
-    graph_capturable = False  # autograd works on threads of its own
+    graph_capturable = False  # autograd runs on threads of its own
 
-    def __init__(self, model: Model, feature_of: FeatureColumns, penalty: Tensor) -> None:
-        """``penalty`` (T,) is each model's."""
+    def __init__(self, model: Model, columns: FeatureColumns, penalty: Tensor) -> None:
+        """``penalty`` (T,) has one strength per model."""
         self._model = model
-        self._feature_of = feature_of
+        self._columns = columns
         self._penalty = penalty
-        self.weights = torch.ones(len(penalty), feature_of.features, device=penalty.device)
-        self._still = torch.zeros(len(penalty), feature_of.columns, device=penalty.device)
-        self._felt = torch.zeros_like(self.weights)
+        self.weights = torch.ones(len(penalty), columns.features, device=penalty.device)
+        self.gradient_penalty = self._penalise
+        self._scores = torch.zeros_like(self.weights)
 
-    def train(self, model: Model, batch: Batch, weights: Tensor) -> Tensor:
-        model.train_step_with_penalty(batch, weights, self.penalise)
-        return self._still
-
-    def penalise(self, gradients: Tensor) -> Tensor:
-        squares = self._feature_of.to_features(gradients.square().mean(1))
-        return self._penalty * (squares + SMOOTH).sqrt().sum(1)
+    def _penalise(self, gradients: Tensor) -> Tensor:
+        squares = self._columns.to_features(gradients.square().mean(1))
+        return self._penalty * (squares + EPSILON).sqrt().sum(1)
 
     def score_rows(self, batches: Iterable[Batch], state: SelectionState) -> None:
-        total, rows = torch.zeros_like(self._still), 0
-        open_all = torch.ones_like(self._still)
+        all_columns = torch.ones(len(self.weights), self._columns.columns, device=self.weights.device)
+        total, rows = torch.zeros_like(all_columns), 0
         for batch in batches:
-            gradients = self._model.input_gradients(batch, open_all)
+            gradients = self._model.input_gradients(batch, all_columns)
             total += gradients.square().sum(1)
             rows += gradients.shape[1]
-        self._felt.copy_(self._feature_of.to_features(total / rows).sqrt())
+        self._scores.copy_(self._columns.to_features(total / rows).sqrt())
 
     def scores(self) -> Tensor:
-        return self._felt
+        return self._scores
+
+
+@register_gated(
+    "deep_lasso",
+    title="Deep Lasso",
+    summary="a penalty on the gradient of the loss with respect to each feature",
+    options=PenaltyOptions,
+    penalties=lambda k: (0.01, 0.03, 0.1, 0.3),
+)
+def make_gate(context: GateContext) -> Gate:
+    return DeepLassoGate(context.model, context.columns, context.penalty)

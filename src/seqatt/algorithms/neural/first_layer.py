@@ -1,4 +1,4 @@
-"""Contributions to the first layer's sums (Roy et al. 2015)."""
+"""Contributions to the first layer's activations (Roy et al. 2015)."""
 
 from __future__ import annotations
 
@@ -7,30 +7,43 @@ from collections.abc import Iterable
 import torch
 from torch import Tensor
 
+from seqatt.algorithms.neural.gated_method import GateContext, register_gated
 from seqatt.training.batch import Batch
 from seqatt.training.feature_columns import FeatureColumns
-from seqatt.training.gates.gate import OpenGate
+from seqatt.training.gates.gate import Gate, OpenGate
 from seqatt.training.models.model import Model
 from seqatt.training.selection_state import SelectionState
 
 
 class FirstLayerGate(OpenGate):
-    """A feature's share of what reaches a hidden unit, ``|x_f w_uf|`` on the average row; of all units."""
+    """Score of feature f: its share of ``sum_f |x_f w_uf|`` on an average row, summed over the hidden units u."""
 
     scoring_rows = 2048
 
-    def __init__(self, model: Model, feature_of: FeatureColumns) -> None:
+    def __init__(self, model: Model, columns: FeatureColumns) -> None:
         layer = model.first_layer()
         self._model = model
-        self._feature_of = feature_of
-        self.weights = torch.ones(len(layer), feature_of.features, device=layer.device)
+        self._columns = columns
+        self.weights = torch.ones(len(layer), columns.features, device=layer.device)
         self._shares = torch.zeros_like(self.weights)
 
     def score_rows(self, batches: Iterable[Batch], state: SelectionState) -> None:
         sums = [batch.x.abs().sum(1) for batch in batches]
-        reach = self._model.first_layer().abs() * torch.stack(sums).sum(0).unsqueeze(1)
-        shares = reach / reach.sum(2, keepdim=True).clamp_min(torch.finfo(reach.dtype).tiny)
-        self._shares.copy_(self._feature_of.to_features(shares.sum(1)))
+        contributions = self._model.first_layer().abs() * torch.stack(sums).sum(0).unsqueeze(1)
+        shares = contributions / contributions.sum(2, keepdim=True).clamp_min(
+            torch.finfo(contributions.dtype).tiny
+        )
+        self._shares.copy_(self._columns.to_features(shares.sum(1)))
 
     def scores(self) -> Tensor:
         return self._shares
+
+
+@register_gated(
+    "first_layer",
+    title="First-layer weights",
+    summary="what each feature gives to the first layer of a trained network",
+    weight_decay=True,
+)
+def make_gate(context: GateContext) -> Gate:
+    return FirstLayerGate(context.model, context.columns)

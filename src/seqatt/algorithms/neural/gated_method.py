@@ -1,165 +1,214 @@
-"""A rival of Sequential Attention as a method: a gate, a schedule and, for some, a penalty to choose.
+"""Methods that are a gate and a schedule, and for some a penalty whose strength is chosen.
 
-Several strengths of a penalty share the budget of one training. They are variants of a trial, side by side:
-each chooses its k features, then trains a new network on these alone, and the one whose network does best
-on rows that none of them learns from gives the answer. One that diverges loses.
+Several strengths of a penalty share the budget of one training. They are variants of a trial that train side by side:
+each selects its k features, then trains a new network on these alone, and the variant whose network has the lowest loss
+on rows that none of them trains on gives the result. A variant that diverges cannot win.
+
+A method of this kind is one function that makes its gate::
+
+    @register_gated("cancel_out", title="CancelOut", summary="...", options=PenaltyOptions, penalties=...)
+    def make_gate(context: GateContext) -> Gate:
+        return CancelOutGate(context.columns.features, context.penalty, context.options.learning_rate)
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from seqatt.data.tables.table_data import TableData
+from seqatt.algorithms.registry import Plan, SelectionRequest, register
+from seqatt.options import option
+from seqatt.progress import Advance
 from seqatt.selection import Trace
 from seqatt.training.backend.threads import training_threads
-from seqatt.training.build import GATE, Member, largest_product, make_trial_groups
+from seqatt.training.build import largest_product, make_trial_groups
 from seqatt.training.defaults import (
-    batch_size_for,
-    default_decay,
+    default_ensemble_size,
     default_input_dropout,
-    default_members,
-    steps_for,
+    default_weight_decay,
+    resolve_batch_size,
+    resolve_steps,
 )
+from seqatt.training.ensemble import GATE, Member
 from seqatt.training.feature_columns import FeatureColumns
 from seqatt.training.gates.gate import Gate
 from seqatt.training.loop import Diverged, TrialGroup, train
 from seqatt.training.models.model import Model
 from seqatt.training.options import TrainingOptions
-from seqatt.training.schedule import Schedule, at_once, penalty_trial
+from seqatt.training.schedule import Schedule, at_once, retraining
+from seqatt.validation import number
 
-JUDGING = 0.25  # share of the steps that a strength's trial takes
+VALIDATION_SHARE = (
+    0.25  # of the steps: training on the selected features alone, to compare strengths of a penalty
+)
+
+
+@dataclass(frozen=True)
+class PenaltyOptions(TrainingOptions):
+    """A method with a penalty."""
+
+    penalty: float | None = option(
+        None,
+        number(minimum=0, optional=True),
+        "Strength of the penalty; by default chosen from several on held-out rows.",
+    )
 
 
 class GateContext(NamedTuple):
-    """What a gate is made of: the models it serves, their penalties (T,) and what they draw from."""
+    """What a gate is made from: T models, their penalties (T,) and their random generators.
+
+    ``scale`` (d,) is the square root of the number of input columns of each feature.
+    """
 
     model: Model
-    feature_of: FeatureColumns
-    scale: Tensor  # (d,): the root of the number of table columns a feature has
+    columns: FeatureColumns
+    scale: Tensor
     penalty: Tensor
     generators: list[torch.Generator]
     options: Any
 
 
 @dataclass(frozen=True)
-class GatedMethod:
-    """``strengths`` are those of the penalty to choose from, for k features; none where there is no penalty.
-
-    One that ``decays`` has the weight decay that Sequential Attention has on the features not chosen: what
-    keeps its network from knowing a small table by heart.
-    """
-
-    title: str
-    make_gate: Callable[[GateContext], Gate]
-    schedule: Callable[[int, int], Schedule] = at_once
-    strengths: Callable[[int], Sequence[float]] = lambda k: ()
-    decays: bool = False
-
-
-@dataclass(frozen=True)
-class GatedPlan:
-    """What each model will do."""
+class GatedPlan(Plan):
+    """``penalties`` are the strengths to compare; none where the method has no penalty."""
 
     schedule: Schedule
     penalties: list[float]
     batch_size: int
+    input_dropout: float
+    weight_decay: float
 
     @property
     def variants(self) -> int:
         return max(1, len(self.penalties))
 
 
-def plan(rival: GatedMethod, source: TableData, k: int, options: TrainingOptions) -> GatedPlan:
+def register_gated(
+    name: str,
+    *,
+    title: str,
+    summary: str,
+    options: type[TrainingOptions] = TrainingOptions,
+    schedule: Callable[[int, int], Schedule] = at_once,
+    penalties: Callable[[int], Sequence[float]] = lambda k: (),
+    weight_decay: bool = False,
+) -> Callable[[Callable[[GateContext], Gate]], Callable[[GateContext], Gate]]:
+    """Register a method by the function that makes its gate.
+
+    Parameters
+    ----------
+    schedule : function of k and the number of steps.
+    penalties : function of k, the strengths of the penalty to choose from.
+    weight_decay : whether the first-layer weights of unselected features decay as in Sequential Attention, which keeps
+        a network from memorising a small table.
+    """
+
+    def decorate(make_gate: Callable[[GateContext], Gate]) -> Callable[[GateContext], Gate]:
+        plan = partial(make_plan, schedule=schedule, penalties=penalties, weight_decay=weight_decay)
+        select = partial(select_gated, make_gate=make_gate)
+        register(name, title=title, summary=summary, options=options, plan=plan)(select)
+        return make_gate
+
+    return decorate
+
+
+def make_plan(
+    request: SelectionRequest,
+    *,
+    schedule: Callable[[int, int], Schedule],
+    penalties: Callable[[int], Sequence[float]],
+    weight_decay: bool,
+) -> GatedPlan:
     """The steps of a trial's variants add up to the budget of a selection by Sequential Attention."""
-    asked = getattr(options, "penalty", None)
-    penalties = list(rival.strengths(k)) if asked is None else [asked]
-    several = len(penalties) > 1
-    batch = batch_size_for(source.rows, options.batch_size, default_members(source.rows) if several else 1)
-    steps = steps_for(source.rows, batch, options.epochs, k) // max(1, len(penalties))
-    judging = max(3, round(JUDGING * steps)) if several else 0
-    schedule = rival.schedule(k, max(k, steps - judging))  # a choice needs a step, however short the training
-    return GatedPlan(schedule + (penalty_trial(judging) if several else ()), penalties, batch)
-
-
-def settings(source: TableData, options: TrainingOptions, plan: GatedPlan) -> dict[str, Any]:
-    """The options as they were resolved for this table; each trial adds the penalty it chose."""
-    steps = sum(phase.steps for phase in plan.schedule)
-    tried = {"penalties": plan.penalties} if plan.penalties else {}
-    return (
-        options.record()
-        | tried
-        | {
-            "batch_size": plan.batch_size,
-            "input_dropout": _input_dropout(source, options),
-            "steps": steps,
-            "epochs": plan.variants * steps * plan.batch_size / source.rows,
-        }
+    data, k, options = request.data, request.k, request.options
+    requested = getattr(options, "penalty", None)
+    strengths = list(penalties(k)) if requested is None else [requested]
+    compared = len(strengths) > 1
+    parts = default_ensemble_size(data.rows) if compared else 1
+    batch_size = resolve_batch_size(data.rows, options.batch_size, parts)
+    steps = resolve_steps(data.rows, batch_size, options.epochs, k) // max(1, len(strengths))
+    validation = max(3, round(VALIDATION_SHARE * steps)) if compared else 0
+    phases = schedule(k, max(k, steps - validation))  # every phase needs a step
+    phases += retraining(validation) if compared else ()
+    total = sum(phase.steps for phase in phases)
+    input_dropout = options.input_dropout
+    if input_dropout is None:
+        input_dropout = default_input_dropout(data.rows, len(data.feature_of))
+    settings = options.to_settings() | ({"penalties": strengths} if strengths else {})
+    settings |= {
+        "batch_size": batch_size,
+        "input_dropout": input_dropout,
+        "steps": total,
+        "epochs": max(1, len(strengths)) * total * batch_size / data.rows,
+    }
+    return GatedPlan(
+        settings=settings,
+        steps=total,
+        schedule=phases,
+        penalties=strengths,
+        batch_size=batch_size,
+        input_dropout=input_dropout,
+        weight_decay=default_weight_decay(data.rows) if weight_decay else 0.0,
     )
 
 
-def choose(
-    rival: GatedMethod,
-    source: TableData,
-    seeds: Sequence[int],
-    options: TrainingOptions,
-    device: torch.device,
+def select_gated(
+    request: SelectionRequest,
     plan: GatedPlan,
-    advance: Callable[[int], None],
+    advance: Advance,
+    *,
+    make_gate: Callable[[GateContext], Gate],
 ) -> list[Trace]:
-    feature_of = FeatureColumns(torch.from_numpy(source.feature_of).to(device), source.features)
-    scale = torch.tensor([len(columns) for columns in source.members], device=device).sqrt()
+    data, options, device = request.data, request.options, request.device
+    columns = FeatureColumns(torch.from_numpy(data.feature_of).to(device), data.features)
+    scale = torch.tensor([len(inputs) for inputs in data.input_columns], device=device).sqrt()
 
-    def make_gate(model: Model, members: Sequence[Member]) -> Gate:
-        penalty = [plan.penalties[m.variant] if plan.penalties else 0.0 for m in members]
+    def make_gate_of(model: Model, members: Sequence[Member]) -> Gate:
+        strengths = [plan.penalties[m.variant] if plan.penalties else 0.0 for m in members]
+        penalty = torch.tensor(strengths, device=device)
         generators = [m.generator(GATE) for m in members]
-        told = torch.tensor(penalty, device=device)
-        return rival.make_gate(GateContext(model, feature_of, scale, told, generators, options))
+        return make_gate(GateContext(model, columns, scale, penalty, generators, options))
 
-    with training_threads(largest_product(source, options), device) as threads:
+    with training_threads(largest_product(data, options, plan.batch_size), device) as threads:
         groups = make_trial_groups(
-            source,
-            seeds,
+            data,
+            request.seeds,
             options,
             device,
-            make_gate,
-            decay=default_decay(source.rows) if rival.decays else 0.0,
+            plan.batch_size,
+            make_gate_of,
+            weight_decay=plan.weight_decay,
             variants=plan.variants,
-            dropout=_input_dropout(source, options),
+            input_dropout=plan.input_dropout,
         )
-        traces = train(groups, plan.schedule, advance, threads, forgiving=plan.variants > 1)
-        return _best(traces, groups, plan) if plan.penalties else traces
+        traces = train(groups, plan.schedule, advance, threads, skip_diverged=plan.variants > 1)
+        return _best_variants(traces, groups, plan) if plan.penalties else traces
 
 
 @torch.no_grad()
-def _best(traces: list[Trace], groups: Sequence[TrialGroup], plan: GatedPlan) -> list[Trace]:
-    """Of each trial's variants the one whose features served best on rows kept aside."""
+def _best_variants(traces: list[Trace], groups: Sequence[TrialGroup], plan: GatedPlan) -> list[Trace]:
+    """Of each trial's variants, the one with the lowest validation loss; its penalty goes into the settings."""
     if plan.variants == 1:
         return [replace(trace, settings={"penalty": plan.penalties[0]}) for trace in traces]
     losses = torch.cat([trainer.validation_loss() for group in groups for trainer in group.trainers])
-    sound = np.concatenate([group.sound for group in groups]) & np.isfinite(losses.cpu().numpy())
-    table = np.where(sound, losses.double().cpu().numpy(), np.inf).reshape(-1, plan.variants)
-    chosen = []
+    finite = np.concatenate([group.finite for group in groups]) & np.isfinite(losses.cpu().numpy())
+    table = np.where(finite, losses.double().cpu().numpy(), np.inf).reshape(-1, plan.variants)
+    best = []
     for trial, row in enumerate(table):
         winner = int(row.argmin())
         trace = traces[trial * plan.variants + winner]
         if np.isfinite(row[winner]):
-            tried = [loss if np.isfinite(loss) else None for loss in row.tolist()]
-            told = {"penalty": plan.penalties[winner], "penalty_losses": tried}
-            chosen.append(replace(trace, settings=told))
+            finite_losses = [loss if np.isfinite(loss) else None for loss in row.tolist()]
+            settings = {"penalty": plan.penalties[winner], "penalty_losses": finite_losses}
+            best.append(replace(trace, settings=settings))
         else:
-            chosen.append(Trace([], trace.order + trace.rest))  # no strength was the best
+            best.append(Trace([], trace.order + trace.rest))  # every strength diverged
     if not np.isfinite(table).any(1).all():
-        raise Diverged(chosen)
-    return chosen
-
-
-def _input_dropout(source: TableData, options: TrainingOptions) -> float:
-    if options.input_dropout is not None:
-        return options.input_dropout
-    return default_input_dropout(source.rows, len(source.feature_of))
+        raise Diverged(best)
+    return best

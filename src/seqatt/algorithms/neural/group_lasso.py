@@ -1,4 +1,7 @@
-"""The group LASSO on the first layer: all weights of a feature shrink together, and the longest stay."""
+"""The group LASSO on the first layer, as one selection at the end and as Sequential LASSO.
+
+The first-layer weights of a feature shrink together; the features with the largest norms are selected.
+"""
 
 from __future__ import annotations
 
@@ -8,58 +11,89 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from seqatt.algorithms.neural.gated_method import GateContext, PenaltyOptions, register_gated
 from seqatt.training.backend.matmul import matmul
 from seqatt.training.feature_columns import FeatureColumns
-from seqatt.training.gates.gate import OpenGate
+from seqatt.training.gates.gate import Gate, OpenGate
+from seqatt.training.schedule import one_by_one
 from seqatt.training.selection_state import SelectionState
 
-SMALLEST = 1e-30  # length that a group is divided by: an empty one stays empty
-AVERAGE_RATE = 1 / 32  # weight of a step in the lengths that are compared: near zero they come and go
+MIN_NORM = 1e-30  # norms are divided by at least this: a group of zeros stays zero
+AVERAGE_RATE = 1 / 32  # of the moving average of norms by which features are compared: single norms fluctuate
 
 
 class HasFirstLayer(Protocol):
-    """What a LASSO asks of a model: its first layer, as ``Body`` has it."""
+    """What the gate needs of a model: its first layer."""
 
     def first_layer(self) -> Tensor: ...
 
-    def shrink(self, factors: Tensor) -> None: ...
+    def scale_first_layer(self, factors: Tensor) -> None: ...
 
 
 class GroupLassoGate(OpenGate):
-    """``penalty * sum_f sqrt(size_f) * ||W_f||`` over the features not chosen, W_f f's first-layer weights.
+    """Penalty ``penalty * sum_f sqrt(size_f) * ||W_f||`` over the unselected features, W_f the first-layer weights of f.
 
-    Each step of the optimizer is followed by the penalty's proximal step of the same size, which takes
-    ``rate * penalty * sqrt(size_f)`` off the length of every W_f and leaves it at zero if that is all there
-    is. A step of Adam moves a weight by the rate at most, so a penalty of 1 undoes a whole one.
+    Each step of the optimizer is followed by a proximal step of the penalty, which shortens every W_f by
+    ``learning_rate * penalty * sqrt(size_f)``, at most to zero. A step of Adam moves a weight by at most the learning
+    rate, so a penalty of 1 undoes a whole step.
     """
 
     def __init__(
-        self, model: HasFirstLayer, feature_of: FeatureColumns, penalty: Tensor, scale: Tensor, rate: float
+        self,
+        model: HasFirstLayer,
+        columns: FeatureColumns,
+        penalty: Tensor,
+        scale: Tensor,
+        learning_rate: float,
     ) -> None:
-        """``penalty`` (T,) is each model's, ``scale`` (d,) the root of a feature's table columns."""
+        """``penalty`` (T,) has one strength per model; ``scale`` (d,) is the root of a feature's number of input columns."""
         layer = model.first_layer()
         self._model = model
-        self._feature_of = feature_of
-        self._bite = rate * math.sqrt(layer.shape[1]) * penalty[:, None] * scale
-        self.weights = torch.ones(len(layer), feature_of.features, device=layer.device)
-        self._lately = torch.zeros_like(self.weights)
+        self._columns = columns
+        self._shrinkage = learning_rate * math.sqrt(layer.shape[1]) * penalty[:, None] * scale
+        self.weights = torch.ones(len(layer), columns.features, device=layer.device)
+        self._mean_norms = torch.zeros_like(self.weights)
         self._ones = torch.ones(len(layer), 1, layer.shape[1], device=layer.device)
         self._sums = torch.empty(len(layer), 1, layer.shape[2], device=layer.device)
 
     def is_thread_invariant(self) -> bool:
-        return True  # squares, and sums by products that no number of threads changes
+        return True  # squares, and sums by matmul, which does not depend on the number of threads
 
     def update(self, grad: Tensor, state: SelectionState) -> None:
-        bite = self._bite * (1 - state.selected)
-        lengths = self.lengths()
-        left = (1 - bite / lengths.clamp_min(SMALLEST)).clamp_min_(0)
-        self._model.shrink(self._feature_of.to_columns(left))
-        self._lately.lerp_(lengths.mul_(left), AVERAGE_RATE)
+        shrinkage = self._shrinkage * (1 - state.selected)
+        norms = self.norms()
+        factors = (1 - shrinkage / norms.clamp_min(MIN_NORM)).clamp_min_(0)
+        self._model.scale_first_layer(self._columns.to_columns(factors))
+        self._mean_norms.lerp_(norms.mul_(factors), AVERAGE_RATE)
 
     def scores(self) -> Tensor:
-        return self._lately
+        return self._mean_norms
 
-    def lengths(self) -> Tensor:
-        """The length of each feature's weights (T, d)."""
+    def norms(self) -> Tensor:
+        """The norm (T, d) of each feature's first-layer weights."""
         matmul(self._ones, self._model.first_layer().square(), out=self._sums)
-        return self._feature_of.to_features(self._sums[:, 0].clone()).sqrt_()
+        return self._columns.to_features(self._sums[:, 0].clone()).sqrt_()
+
+
+def _strengths(k: int) -> tuple[float, ...]:
+    return (0.25, 0.5, 1.0, 2.0)
+
+
+@register_gated(
+    "sequential_lasso",
+    title="Sequential LASSO",
+    summary="a group LASSO on the first layer, a feature let off at the end of each phase",
+    options=PenaltyOptions,
+    schedule=one_by_one,
+    penalties=_strengths,
+)
+@register_gated(
+    "group_lasso",
+    title="Group LASSO",
+    summary="a group LASSO on the first layer; the longest weights at the end",
+    options=PenaltyOptions,
+    penalties=_strengths,
+)
+def make_gate(context: GateContext) -> Gate:
+    learning_rate = context.options.learning_rate
+    return GroupLassoGate(context.model, context.columns, context.penalty, context.scale, learning_rate)

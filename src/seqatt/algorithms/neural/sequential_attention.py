@@ -1,67 +1,137 @@
-"""Sequential Attention (paper, Algorithm 1 and its one-pass form) as a method."""
+"""Sequential Attention (paper, Algorithm 1 and its one-pass form)."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
 
+from seqatt.algorithms.neural.attention_options import AttentionOptions
+from seqatt.algorithms.registry import Plan, SelectionRequest, register
 from seqatt.data.tables.table_data import TableData
+from seqatt.progress import Advance
 from seqatt.selection import Trace
+from seqatt.training.backend.device import start_device
 from seqatt.training.backend.threads import training_threads
-from seqatt.training.build import Member, largest_product, make_attention, make_trial_groups
+from seqatt.training.build import largest_product, make_trial_groups
 from seqatt.training.defaults import (
-    batch_size_for,
-    default_decay,
-    default_evidence,
+    default_asinh_inputs,
+    default_ensemble_size,
     default_input_dropout,
-    default_members,
     default_replacement,
-    default_squash,
-    steps_for,
+    default_univariate_test,
+    default_weight_decay,
+    resolve_batch_size,
+    resolve_steps,
 )
+from seqatt.training.ensemble import Member
 from seqatt.training.gates.attention import AttentionGate
-from seqatt.training.loop import TrialGroup, train
+from seqatt.training.loop import train
+from seqatt.training.masks import Mask, make_mask
 from seqatt.training.models.model import Model
-from seqatt.training.options import AttentionOptions
 from seqatt.training.schedule import Schedule, algorithm_1, one_pass, takes_per_phase
 from seqatt.training.screening.asinh import asinh_columns
 from seqatt.training.screening.row_sample import draw_sample
 from seqatt.training.screening.score_penalty import ScorePenalty
 from seqatt.training.screening.univariate_test import univariate_test
 
-CHOICES = 50  # phases, at most, in which a surplus is chosen: in more, a phase would be a handful of steps
+MAX_PHASES = (
+    50  # in which k features and a surplus are selected: with more, a phase would be a handful of steps
+)
 
 
-def plan(source: TableData, k: int, options: AttentionOptions) -> Schedule:
-    """The schedule each model will follow; the steps of a trial's models add up to the budget."""
-    batch = _batch_size(source, options)
-    steps = max(1, steps_for(source.rows, batch, options.epochs, k) // members_of(source, options))
-    each = options.features_per_phase
-    informative = int((~source.constant).sum())
+@dataclass(frozen=True)
+class AttentionPlan(Plan):
+    """Everything that ``AttentionOptions`` left open, resolved for one table."""
+
+    schedule: Schedule
+    batch_size: int
+    members: int
+    input_dropout: float
+    weight_decay: float
+    univariate_test: float
+    asinh_inputs: bool
+
+
+def make_plan(request: SelectionRequest) -> AttentionPlan:
+    data, k, options = request.data, request.k, request.options
+    rows, columns, one_pass = data.rows, len(data.feature_of), options.one_pass
+    own_model = options.model is not None
+
+    def resolve(requested: float | None, default: float, *, applies: bool = True) -> float:
+        return requested if requested is not None else default * applies
+
+    members = int(resolve(options.ensemble, default_ensemble_size(rows) if one_pass and not own_model else 1))
+    batch_size = resolve_batch_size(rows, options.batch_size, members)
+    schedule = make_schedule(data, k, options, batch_size, members)
+    steps = sum(phase.steps for phase in schedule)
+    input_dropout = resolve(options.input_dropout, default_input_dropout(rows, columns), applies=one_pass)
+    threshold = resolve(options.univariate_test, default_univariate_test(rows, columns), applies=one_pass)
+    weight_decay = resolve(options.weight_decay, default_weight_decay(rows))
+    # A user's own model gets the numbers as they are, and so does a model that is to be linear in them.
+    nonlinear = one_pass and not own_model and bool(options.hidden)
+    asinh_inputs = bool(resolve(options.asinh_inputs, default_asinh_inputs(rows, columns), applies=nonlinear))
+    settings = options.to_settings() | {
+        "batch_size": batch_size,
+        "ensemble": members,
+        "features_per_phase": max(phase.take for phase in schedule),
+        "univariate_test": threshold,
+        "input_dropout": input_dropout,
+        "asinh_inputs": asinh_inputs,
+        "surplus": sum(phase.drop for phase in schedule if phase.steps) / k + 1,
+        "replacement": sum(phase.drop > 0 and phase.steps == 0 for phase in schedule),
+        "weight_decay": weight_decay,
+        "steps": steps,
+        "epochs": members * steps * batch_size / rows,
+    }
+    return AttentionPlan(
+        settings=settings,
+        steps=steps,
+        schedule=schedule,
+        batch_size=batch_size,
+        members=members,
+        input_dropout=input_dropout,
+        weight_decay=weight_decay,
+        univariate_test=threshold,
+        asinh_inputs=asinh_inputs,
+    )
+
+
+def make_schedule(
+    data: TableData, k: int, options: AttentionOptions, batch_size: int, members: int
+) -> Schedule:
+    """The schedule of each model; the steps of a trial's models add up to the budget.
+
+    A phase needs at least one step. Where the budget is too small for that, first replacement rounds are left out,
+    then the surplus.
+    """
+    steps = max(1, resolve_steps(data.rows, batch_size, options.epochs, k) // members)
+    per_phase = options.features_per_phase
+    informative = int((~data.constant).sum())
     surplus = max(0, round(min(options.surplus * k, informative)) - k) if options.one_pass else 0
-    if each is not None and each > k + surplus:
+    if per_phase is not None and per_phase > k + surplus:
         raise ValueError(
-            f"features_per_phase: {each} is more than the {k + surplus} features to choose "
+            f"features_per_phase: {per_phase} is more than the {k + surplus} features to choose "
             f"(k={k} and a surplus of {surplus})"
         )
     if not options.one_pass:
-        return algorithm_1(k, steps, features_per_phase=each or 1)
-    rounds = _replacement(source, k, options)
-    # A choice comes from trained logits, so it needs a step however short the training is.
-    steps = max(steps, math.ceil(len(takes_per_phase(k, each or 1)) / (1 - options.warmup)) + 1)
+        return algorithm_1(k, steps, features_per_phase=per_phase or 1)
+    rounds = default_replacement(k) if options.replacement is None else options.replacement
+    if k == data.features:
+        rounds = 0  # no feature is left to replace another
+    steps = max(steps, math.ceil(len(takes_per_phase(k, per_phase or 1)) / (1 - options.warmup)) + 1)
     while True:
         schedule = one_pass(
             k,
             steps,
-            features_per_phase=each or (-(-(k + surplus) // min(k, CHOICES)) if surplus else 1),
+            features_per_phase=per_phase or (-(-(k + surplus) // min(k, MAX_PHASES)) if surplus else 1),
             warmup=options.warmup,
             surplus=surplus,
             replacement=rounds,
-            fresh=options.reset_model,
+            reset_model=options.reset_model,
         )
         if not (rounds or surplus) or all(phase.steps for phase in schedule if phase.take):
             return schedule
@@ -71,111 +141,55 @@ def plan(source: TableData, k: int, options: AttentionOptions) -> Schedule:
             surplus = 0
 
 
-def _batch_size(source: TableData, options: AttentionOptions) -> int:
-    return batch_size_for(source.rows, options.batch_size, members_of(source, options))
-
-
-def members_of(source: TableData, options: AttentionOptions) -> int:
-    """Models in a trial's committee: one where the user brought the model, or for Algorithm 1 as printed."""
-    if options.ensemble is not None:
-        return options.ensemble
-    return default_members(source.rows) if options.one_pass and options.model is None else 1
-
-
-def _replacement(source: TableData, k: int, options: AttentionOptions) -> int:
-    if k == source.features:
-        return 0  # nothing to replace them with
-    return default_replacement(k) if options.replacement is None else options.replacement
-
-
-def _decay(source: TableData, options: AttentionOptions) -> float:
-    return default_decay(source.rows) if options.weight_decay is None else options.weight_decay
-
-
-def _input_dropout(source: TableData, options: AttentionOptions) -> float:
-    if options.input_dropout is not None:
-        return options.input_dropout
-    return default_input_dropout(source.rows, len(source.feature_of)) if options.one_pass else 0.0
-
-
-def _evidence(source: TableData, options: AttentionOptions) -> float:
-    if options.univariate_test is not None:
-        return options.univariate_test
-    return default_evidence(source.rows, len(source.feature_of)) if options.one_pass else 0.0
-
-
-def _squash(source: TableData, options: AttentionOptions) -> bool:
-    """Your own model is shown numbers as they are, and so is one that is to be linear in them."""
-    if options.asinh_inputs is not None:
-        return options.asinh_inputs
-    built_in = options.one_pass and options.model is None and bool(options.hidden)
-    return built_in and default_squash(source.rows, len(source.feature_of))
-
-
-def _doubt(source: TableData, options: AttentionOptions) -> ScorePenalty | None:
-    """What speaks against each feature before any training, if that is heard and makes a difference.
-
-    It is nothing for those beyond doubt, so that their scores are those of attention alone.
-    """
-    most = _evidence(source, options)
-    if not most:
-        return None
-    sample = draw_sample(source)
-    short = np.minimum(univariate_test(sample), most) - most
-    return ScorePenalty(sample, short) if len(np.unique(short[~source.constant])) > 1 else None
-
-
-def prepare(
-    source: TableData, seeds: Sequence[int], options: AttentionOptions, device: torch.device
-) -> list[TrialGroup]:
-    """Everything a run needs, on the device and ready to walk through a schedule."""
-    mask = options.make_mask()
-    source = asinh_columns(source) if _squash(source, options) else source
+@register(
+    "sequential_attention",
+    title="Sequential Attention",
+    summary="trains a network whose attention chooses one feature after another",
+    options=AttentionOptions,
+    plan=make_plan,
+)
+def sequential_attention(request: SelectionRequest, plan: AttentionPlan, advance: Advance) -> list[Trace]:
+    data, options, device = request.data, request.options, request.device
+    data = asinh_columns(data) if plan.asinh_inputs else data
+    mask = make_mask(options.mask, options.temperature)
 
     def make_gate(model: Model, members: Sequence[Member]) -> AttentionGate:
-        return make_attention(len(members), source.features, mask, options.learning_rate, device)
+        return make_attention_gate(len(members), data.features, mask, options.learning_rate, device)
 
-    return make_trial_groups(
-        source,
-        seeds,
-        options,
-        device,
-        make_gate,
-        decay=_decay(source, options),
-        members=members_of(source, options),
-        dropout=_input_dropout(source, options),
-        score_penalty=_doubt(source, options),
-    )
-
-
-def sequential_attention(
-    source: TableData,
-    k: int,
-    seeds: Sequence[int],
-    options: AttentionOptions,
-    device: torch.device,
-    schedule: Schedule,
-    advance: Callable[[int], None],
-) -> list[Trace]:
-    with training_threads(largest_product(source, options), device) as threads:
-        return train(prepare(source, seeds, options, device), schedule, advance, threads)
+    with training_threads(largest_product(data, options, plan.batch_size), device) as threads:
+        groups = make_trial_groups(
+            data,
+            request.seeds,
+            options,
+            device,
+            plan.batch_size,
+            make_gate,
+            weight_decay=plan.weight_decay,
+            members=plan.members,
+            input_dropout=plan.input_dropout,
+            score_penalty=_make_score_penalty(data, plan.univariate_test),
+        )
+        return train(groups, plan.schedule, advance, threads)
 
 
-def settings(source: TableData, k: int, options: AttentionOptions, schedule: Schedule) -> dict[str, Any]:
-    """The options as they were resolved for this table."""
-    batch = _batch_size(source, options)
-    members = members_of(source, options)
-    steps = sum(phase.steps for phase in schedule)
-    return options.record() | {
-        "batch_size": batch,
-        "ensemble": members,
-        "features_per_phase": max(phase.take for phase in schedule),
-        "univariate_test": _evidence(source, options),
-        "input_dropout": _input_dropout(source, options),
-        "asinh_inputs": _squash(source, options),
-        "surplus": sum(phase.drop for phase in schedule if phase.steps) / k + 1,
-        "replacement": sum(phase.drop > 0 and phase.steps == 0 for phase in schedule),
-        "weight_decay": _decay(source, options),
-        "steps": steps,
-        "epochs": members * steps * batch / source.rows,
-    }
+def make_attention_gate(
+    models: int, features: int, mask: Mask, learning_rate: float, device: torch.device
+) -> AttentionGate:
+    """The gate in one Triton kernel where that works, else in plain operations."""
+    kernels = start_device(device).result()
+    supported = kernels and kernels.supports_gate(mask, features) and kernels.gate_works(device)
+    make_gate = kernels.FusedAttention if kernels and supported else AttentionGate
+    gate: AttentionGate = make_gate(models, features, mask, learning_rate, device)
+    return gate
+
+
+def _make_score_penalty(data: TableData, threshold: float) -> ScorePenalty | None:
+    """The penalty of features that fall short in the univariate test; None where it is the same for all features.
+
+    Features beyond the threshold have a penalty of zero, so that their scores come from attention alone.
+    """
+    if not threshold:
+        return None
+    sample = draw_sample(data)
+    shortfall = np.minimum(univariate_test(sample), threshold) - threshold
+    return ScorePenalty(sample, shortfall) if len(np.unique(shortfall[~data.constant])) > 1 else None

@@ -1,21 +1,25 @@
-"""Stochastic gates (Yamada et al. 2020)."""
+"""Stochastic gates (Yamada et al. 2020): noisy gates between open and closed, with a penalty on open ones."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from seqatt.algorithms.neural.gated_method import GateContext, PenaltyOptions, register_gated
+from seqatt.options import option
 from seqatt.training.backend.matmul import PARALLEL_SIZE
 from seqatt.training.batch import Batch
 from seqatt.training.gates.gate import Gate
 from seqatt.training.models.adam import Adam
 from seqatt.training.selection_state import SelectionState
+from seqatt.validation import number
 
-OPEN_HALF = 0.5  # where every gate starts
-AHEAD = 64  # steps whose noise is drawn at a time, at most
+INITIAL_MEAN = 0.5  # every gate is half open
+DRAWN_STEPS = 64  # steps whose noise is drawn at a time
 
 
 class StochasticGate(Gate):
@@ -29,21 +33,21 @@ class StochasticGate(Gate):
         features: int,
         penalty: Tensor,
         sigma: float,
-        rate: float,
+        learning_rate: float,
         generators: Sequence[torch.Generator],
     ) -> None:
-        """``penalty`` (T,) is each model's."""
+        """``penalty`` (T,) has one strength per model."""
         device = penalty.device
-        self.means = torch.full((len(generators), features), OPEN_HALF, device=device)
+        self.means = torch.full((len(generators), features), INITIAL_MEAN, device=device)
         self.weights = self.means.clone()
         self._sigma = sigma
         self._penalty = penalty[:, None] / (sigma * math.sqrt(2 * math.pi))
         self._generators = list(generators)
-        self._noise = torch.zeros(AHEAD, *self.means.shape, device=device)
+        self._noise = torch.zeros(DRAWN_STEPS, *self.means.shape, device=device)
         self._drawn = torch.empty(self._noise.shape)
-        self._used = AHEAD
+        self._used = DRAWN_STEPS
         self._step = 0
-        self._adam = Adam([self.means], torch.tensor(rate, device=device))
+        self._adam = Adam([self.means], torch.tensor(learning_rate, device=device))
 
     def is_thread_invariant(self) -> bool:
         return self.means.numel() <= PARALLEL_SIZE
@@ -54,17 +58,17 @@ class StochasticGate(Gate):
     def load(self, steps: int) -> None:
         done = self._step = 0
         while done < steps:
-            if self._used == AHEAD:
+            if self._used == DRAWN_STEPS:
                 self._draw()
-            some = min(steps - done, AHEAD - self._used)
-            self._noise[done : done + some].copy_(self._drawn[self._used : self._used + some])
-            self._used += some
-            done += some
+            count = min(steps - done, DRAWN_STEPS - self._used)
+            self._noise[done : done + count].copy_(self._drawn[self._used : self._used + count])
+            self._used += count
+            done += count
 
     def _draw(self) -> None:
-        """A block of steps at a time, whatever is asked for: the same noise in whatever portions."""
+        """Draw a fixed number of steps at a time, so that the noise does not depend on the size of chunks."""
         for t, generator in enumerate(self._generators):
-            self._drawn[:, t] = torch.randn(AHEAD, self.means.shape[1], generator=generator)
+            self._drawn[:, t] = torch.randn(DRAWN_STEPS, self.means.shape[1], generator=generator)
         self._used = 0
 
     def observe(self, batch: Batch, state: SelectionState) -> None:
@@ -81,5 +85,24 @@ class StochasticGate(Gate):
         return self.means
 
     def reset(self) -> None:
-        self.means.fill_(OPEN_HALF)
-        self._adam.forget()
+        self.means.fill_(INITIAL_MEAN)
+        self._adam.reset()
+
+
+@dataclass(frozen=True)
+class StochasticGatesOptions(PenaltyOptions):
+    """Options of stochastic gates."""
+
+    sigma: float = option(0.5, number(above=0), "Standard deviation of the gates' noise.")
+
+
+@register_gated(
+    "stochastic_gates",
+    title="Stochastic gates",
+    summary="noisy gates between open and shut, with a penalty on open ones",
+    options=StochasticGatesOptions,
+    penalties=lambda k: tuple(strength / k for strength in (0.1, 0.3, 1.0, 3.0)),
+)
+def make_gate(context: GateContext) -> Gate:
+    options, features = context.options, context.columns.features
+    return StochasticGate(features, context.penalty, options.sigma, options.learning_rate, context.generators)

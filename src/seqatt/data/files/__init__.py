@@ -1,1 +1,1 @@
-"""Files, read a batch at a time."""
+"""Files too large for memory: row groups, schema sample, shards, shuffling and batches."""

@@ -1,4 +1,4 @@
-"""Arrow and Feather files, a record batch at a time."""
+"""Reads Arrow and Feather files one record batch at a time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from seqatt.data.files.remote import FilePath, RemoteFile
 
 
 def describe(path: FilePath) -> tuple[Any, int | None]:
-    """Schema, and rows where the file has a list of its batches."""
+    """Schema and number of rows; None for the stream format, which does not store the number."""
     with closing(_open(path)) as data:
         try:
             schema = pa.ipc.open_file(data).schema
@@ -30,21 +30,22 @@ def _open(path: FilePath) -> Any:
 
 
 def read(path: FilePath, names: list[str], rows: int) -> Iterator[tuple[Any, float]]:
+    """Batches of at most ``rows`` rows of some columns, each with the share of the file read so far (0 to 1)."""
     for batch, share in _batches(path):
-        chosen = batch.select(names)
+        columns = batch.select(names)
         for start in range(0, batch.num_rows, rows):
-            yield chosen.slice(start, rows), share
+            yield columns.slice(start, rows), share
 
 
 def _batches(path: FilePath) -> Iterator[tuple[Any, float]]:
     with closing(_open(path)) as data:
         try:
-            listed = pa.ipc.open_file(data)
+            file = pa.ipc.open_file(data)
         except pa.ArrowInvalid:
             data.seek(0)
             size = data.size()
             for batch in pa.ipc.open_stream(data):
                 yield batch, data.tell() / size
             return
-        for i in range(listed.num_record_batches):
-            yield listed.get_batch(i), (i + 1) / listed.num_record_batches
+        for i in range(file.num_record_batches):
+            yield file.get_batch(i), (i + 1) / file.num_record_batches

@@ -1,4 +1,4 @@
-"""What a column of a file is: a number, a boolean or a category."""
+"""The kind of each column of a file: numeric, boolean or categorical."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ KINDS = ("numeric", "boolean", "categorical")
 
 
 def column_kind(type_: Any) -> Kind | None:
-    """By the type in the file; None for what cannot be a feature."""
+    """The kind of a column of this Arrow type; None if it cannot be a feature."""
     if of.is_boolean(type_):
         return "boolean"
     if of.is_integer(type_) or of.is_floating(type_) or of.is_decimal(type_):
@@ -27,7 +27,7 @@ def column_kind(type_: Any) -> Kind | None:
 
 
 def describe_type(type_: Any) -> str:
-    """What a column holds, for errors. Times are numbers to a model, but never the same as other numbers."""
+    """What a column holds, for error messages. Times and durations are not mixed with other numbers."""
     if of.is_timestamp(type_) or of.is_date(type_):
         return "times"
     if of.is_duration(type_):
@@ -39,36 +39,40 @@ def describe_type(type_: Any) -> str:
 
 
 def compatible(one: Any, other: Any) -> bool:
-    """Whether two files can hold one column so. An empty column goes with anything."""
+    """Whether one column may have these two types in two files. An empty column (null) fits any type."""
     if of.is_null(one) or of.is_null(other):
         return True
     kind = column_kind(one)
     return kind == column_kind(other) and (kind is None or describe_type(one) == describe_type(other))
 
 
-def decide_kinds(types: Mapping[str, Any], names: list[str], told: Mapping[str, str]) -> dict[str, Kind]:
-    """What the user says, else what the type says."""
-    for name, kind in told.items():
+def decide_kinds(types: Mapping[str, Any], names: list[str], requested: Mapping[str, str]) -> dict[str, Kind]:
+    """The kind of each column in ``names``: the one the user requested, else the one of its type."""
+    for name, kind in requested.items():
         if name not in types:
-            raise ValueError(f"kinds: no column {name!r}; the columns are {', '.join(list(types)[:8])}")
+            raise ValueError(
+                f"column_types: no column {name!r}; the columns are {', '.join(list(types)[:8])}"
+            )
         if kind not in KINDS:
-            raise ValueError(f"kinds: {kind!r} for {name!r} is unknown; use one of {', '.join(KINDS)}")
+            raise ValueError(f"column_types: {kind!r} for {name!r} is unknown; use one of {', '.join(KINDS)}")
     decided: dict[str, Kind] = {}
     for name in names:
-        decision = told[name] if name in told else column_kind(types[name])
+        decision = requested[name] if name in requested else column_kind(types[name])
         if decision is None:
             raise ValueError(
                 f"X: column {name!r} has type {types[name]}, which cannot be a feature; "
-                "turn it into numbers or text, or leave it out with ignore"
+                "convert it to numbers or text, or leave it out with ignore"
             )
         if decision != "categorical" and column_kind(types[name]) == "categorical":
-            raise ValueError(f"kinds: column {name!r} holds text, so it cannot be {decision}")
+            raise ValueError(
+                f"column_types: column {name!r} holds text, so it cannot be {decision}; use 'categorical'"
+            )
         decided[name] = cast(Kind, decision)
     return decided
 
 
 def reading_type(type_: Any, kind: Kind | None) -> Any:
-    """What text is read as: whole numbers may turn out to be others, and categories are words."""
+    """The type a text column is parsed as: later values may not be whole numbers, and categories stay text."""
     if kind == "categorical":
         return pa.string()
     if of.is_integer(type_) or of.is_null(type_):

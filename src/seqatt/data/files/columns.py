@@ -1,6 +1,7 @@
-"""From columns of files to what a model takes: numbers, standardised, and categories as places in a table.
+"""Encodes columns of files: numbers are standardised, categories become integer codes.
 
-All that is fitted is fitted in a bounded first look and stays as it is; later rows change nothing.
+A code is a row of the category's embedding table. Everything is fitted on the schema sample, a bounded number
+of rows, and does not change with later rows.
 """
 
 from __future__ import annotations
@@ -15,15 +16,18 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyarrow import types as of
 
-FARTHEST = 10.0  # spreads from the mean, beyond which a later value is held
-BASIS, PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)  # of FNV-1a
-TICKS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}  # in a second
-SPARE = 4  # places kept free for each category that was seen but once, a sign of more to come
+MAX_DEVIATION = 10.0  # standard deviations from the mean; values beyond are clipped
+FNV_BASIS, FNV_PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)  # of the hash FNV-1a
+TICKS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}  # ticks per second
+UNSEEN_PER_SINGLETON = 4  # codes reserved for unseen values, per value that occurs once in the schema sample
 
 
 @dataclass(frozen=True)
 class NumericColumn:
-    """One numeric feature: ``log1p`` first, then less ``shift``, over ``scale``; missing is the mean."""
+    """One numeric feature: ``(x - shift) / scale``, after ``sign(x) log(1 + |x|)`` if ``log1p``.
+
+    A missing value becomes 0, the mean. With ``indicator`` a second column is 1 where the value is missing.
+    """
 
     name: str
     log1p: bool
@@ -37,12 +41,12 @@ class NumericColumn:
         return 1 + self.indicator
 
     def write(self, column: Any, out: NDArray[np.float32]) -> None:
-        """Into ``out`` (width, n): a line for each of its columns."""
-        values = _scaled(read_numbers(column, self.name), self.log1p)
+        """Encode a column of n values into ``out`` (width, n)."""
+        values = _log1p(read_numbers(column, self.name), self.log1p)
         gap = np.isnan(values)
         values -= self.shift
         values /= self.scale
-        np.clip(values, -FARTHEST, FARTHEST, out=values)
+        np.clip(values, -MAX_DEVIATION, MAX_DEVIATION, out=values)
         values[gap] = 0.0
         out[0] = values
         if self.indicator:
@@ -51,43 +55,44 @@ class NumericColumn:
 
 @dataclass(frozen=True)
 class CategoricalColumn:
-    """One categorical feature, as places in a table.
+    """One categorical feature, as integer codes below ``size``.
 
-    Place 0 is for missing values. Then come the ``known`` ones, a place each, by their sorted hashes; all
-    others share the last ``shared`` places, by their hash.
+    Code 0 is a missing value. ``known`` are the sorted hashes of values with a code of their own, 1 to
+    ``len(known)``; all other values share the last ``shared`` codes, chosen by their hash.
     """
 
     name: str
     known: NDArray[np.uint64]
     shared: int
-    counts: NDArray[np.int64]  # of missing and known ones, in the first look
+    counts: NDArray[np.int64]  # rows of the schema sample per code 0 to len(known)
     constant: bool
 
     @property
     def size(self) -> int:
         return 1 + len(self.known) + self.shared
 
-    def places(self, column: Any) -> NDArray[np.int32]:
-        hashes, which = _hashes(column)
+    def codes(self, column: Any) -> NDArray[np.int32]:
+        """The code of each value of a column."""
+        hashes, value_of = _hashes(column)
         at = self._find(hashes)
-        known = self._edged[at] == hashes
-        known &= at < len(self.known)
-        other = (hashes % np.uint64(self.shared)).astype(np.int32) + np.int32(1 + len(self.known))
-        places = np.append(np.where(known, at + np.int32(1), other), np.int32(0))  # the last one is missing
-        return places.take(which)
+        is_known = self._padded[at] == hashes
+        is_known &= at < len(self.known)
+        shared = (hashes % np.uint64(self.shared)).astype(np.int32) + np.int32(1 + len(self.known))
+        codes = np.append(np.where(is_known, at + np.int32(1), shared), np.int32(0))  # the last is "missing"
+        return codes.take(value_of)
 
     def _find(self, hashes: NDArray[np.uint64]) -> NDArray[np.int32]:
-        """As ``np.searchsorted``, but faster: hashes are even, so their first bits lead close."""
+        """``np.searchsorted(known, hashes)``, but faster: hashes are uniform, so their first bits come close."""
         at: NDArray[np.int32] = self._first[hashes >> self._shift]
-        behind = np.flatnonzero(self._edged[at] < hashes)
-        while len(behind):
-            at[behind] += 1
-            behind = behind[self._edged[at[behind]] < hashes[behind]]
+        too_low = np.flatnonzero(self._padded[at] < hashes)
+        while len(too_low):
+            at[too_low] += 1
+            too_low = too_low[self._padded[at[too_low]] < hashes[too_low]]
         return at
 
     @cached_property
-    def _edged(self) -> NDArray[np.uint64]:
-        """``known`` with an end that no hash is above."""
+    def _padded(self) -> NDArray[np.uint64]:
+        """``known`` followed by the largest possible hash."""
         return np.append(self.known, np.uint64(0xFFFFFFFFFFFFFFFF))
 
     @cached_property
@@ -96,25 +101,29 @@ class CategoricalColumn:
 
     @cached_property
     def _first(self) -> NDArray[np.int32]:
-        """For every beginning of a hash, the first of ``known`` that has it or comes after."""
+        """For each value of a hash's first bits, the position of the first known hash with these bits or more."""
         starts = np.arange(1 << (64 - int(self._shift)), dtype=np.uint64) << self._shift
         return np.searchsorted(self.known, starts).astype(np.int32)
 
-    def frequent(self, most: int) -> NDArray[np.int64]:
-        """For every place its number among the ``most`` frequent, or -1; one of two values is enough."""
-        numbers = np.full(self.size, -1)
+    def frequent(self, max_categories: int) -> NDArray[np.int64]:
+        """The rank of each code among the most frequent ones (0 is the most frequent), -1 for all others.
+
+        Of two values only one is ranked: a single one-hot column distinguishes them.
+        """
+        ranks = np.full(self.size, -1)
         seen = np.flatnonzero(self.counts)
         ranked = seen[np.lexsort((seen, -self.counts[seen]))]
-        kept = ranked[len(ranked) == 2 :][:most]
-        numbers[kept] = np.arange(len(kept))
-        return numbers
+        frequent = ranked[len(ranked) == 2 :][:max_categories]
+        ranks[frequent] = np.arange(len(frequent))
+        return ranks
 
 
 def fit_number(name: str, column: Any, *, log1p: bool, indicator: bool) -> NumericColumn:
-    values = _scaled(read_numbers(column, name), log1p)
+    """Fit the encoding of a numeric column of the schema sample."""
+    values = _log1p(read_numbers(column, name), log1p)
     present = values[~np.isnan(values)]
     missing = len(present) < len(values)
-    with np.errstate(over="ignore", invalid="ignore"):  # what comes of it is looked at below
+    with np.errstate(over="ignore", invalid="ignore"):  # the result is checked below
         spread = float(present.std()) if len(present) else 0.0
     constant = not len(present) or bool((present == present[0]).all())
     if not np.isfinite(spread):
@@ -129,40 +138,41 @@ def fit_number(name: str, column: Any, *, log1p: bool, indicator: bool) -> Numer
     )
 
 
-def fit_category(name: str, column: Any, most: int) -> CategoricalColumn:
-    """A place for each value seen, the most frequent first, and places to share for those to come.
+def fit_category(name: str, column: Any, max_codes: int) -> CategoricalColumn:
+    """Fit the codes of a categorical column of the schema sample, at most ``max_codes``.
 
-    ``most`` bounds the table. How many values are still unseen shows in how many were seen only once
-    (Good and Turing), so a feature of a few values shares a single place.
+    The most frequent values get a code of their own; values not seen in the sample share codes. The number of
+    unseen values is estimated from the values that occur once (Good-Turing), so that a feature of a few
+    values reserves a single shared code.
     """
-    hashes, which = _hashes(column)
-    seen, back = np.unique(hashes, return_inverse=True)
-    present = which[which < len(hashes)]
-    counts = np.bincount(back[present], minlength=len(seen))
-    missing = len(which) - len(present)
-    once = int((counts == 1).sum())
-    room = most - 1
-    shared = 1 if not once else 1 << (SPARE * once - 1).bit_length()
-    shared = max(1, min(shared, room // 2))
-    kept = np.sort(np.lexsort((seen, -counts))[: max(0, room - shared)])
+    hashes, value_of = _hashes(column)
+    seen, unique_of = np.unique(hashes, return_inverse=True)
+    present = value_of[value_of < len(hashes)]
+    counts = np.bincount(unique_of[present], minlength=len(seen))
+    missing = len(value_of) - len(present)
+    singletons = int((counts == 1).sum())
+    available = max_codes - 1
+    shared = 1 if not singletons else 1 << (UNSEEN_PER_SINGLETON * singletons - 1).bit_length()
+    shared = max(1, min(shared, available // 2))
+    known = np.sort(np.lexsort((seen, -counts))[: max(0, available - shared)])
     return CategoricalColumn(
         name,
-        seen[kept],
+        seen[known],
         shared,
-        np.concatenate([[missing], counts[kept]]),
+        np.concatenate([[missing], counts[known]]),
         int((counts > 0).sum()) + (missing > 0) <= 1,
     )
 
 
 def comparable(column: Any) -> Any:
-    """As categories: what is not a number is missing, and a time is the same word whatever a file's unit."""
+    """A column as categories: NaN counts as missing, and a time has the same text in every unit."""
     if of.is_timestamp(column.type) or of.is_date(column.type):
         return column.cast(pa.timestamp("us"), safe=False)
     return pc.if_else(pc.is_nan(column), None, column) if of.is_floating(column.type) else column
 
 
 def read_numbers(column: Any, name: str) -> NDArray[np.float64]:
-    """A fresh array; missing values are NaN, and times are seconds, since files differ in their units."""
+    """A column as a new array; missing values are NaN, times are in seconds because units differ between files."""
     ticks = 1.0
     if of.is_date(column.type):
         column = column.cast(pa.timestamp("ms"))
@@ -171,7 +181,7 @@ def read_numbers(column: Any, name: str) -> NDArray[np.float64]:
         column = column.cast(pa.int64())
     elif of.is_boolean(column.type):
         column = column.cast(pa.int8())
-    # Not safe: a whole number beyond 2^53 is rounded, as everywhere else, and not refused.
+    # Not safe: a whole number beyond 2^53 is rounded, not refused, as for tables in memory.
     values = np.array(column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), dtype=np.float64)
     values /= ticks
     if np.isinf(values).any():
@@ -182,44 +192,45 @@ def read_numbers(column: Any, name: str) -> NDArray[np.float64]:
     return values
 
 
-def _scaled(values: NDArray[np.float64], log1p: bool) -> NDArray[np.float64]:
+def _log1p(values: NDArray[np.float64], log1p: bool) -> NDArray[np.float64]:
     return np.sign(values) * np.log1p(np.abs(values)) if log1p else values
 
 
 def _hashes(column: Any) -> tuple[NDArray[np.uint64], NDArray[np.int32]]:
-    """Hashes of the values that occur, and for each row which of them it has; one more is missing."""
+    """Hashes of the distinct values, and the index of the value of each row; ``len(hashes)`` means missing."""
     coded = column if of.is_dictionary(column.type) else comparable(column).dictionary_encode()
-    names = coded.dictionary
-    which = coded.indices.cast(pa.int32()).fill_null(len(names)).to_numpy(zero_copy_only=False)
-    if names.null_count:
-        gaps = np.append(names.is_null().to_numpy(zero_copy_only=False), True)
-        which = np.where(gaps[which], np.int32(len(names)), which)
-    return hash_texts(names), which
+    values = coded.dictionary
+    value_of = coded.indices.cast(pa.int32()).fill_null(len(values)).to_numpy(zero_copy_only=False)
+    if values.null_count:
+        is_null = np.append(values.is_null().to_numpy(zero_copy_only=False), True)
+        value_of = np.where(is_null[value_of], np.int32(len(values)), value_of)
+    return hash_texts(values), value_of
 
 
 def hash_texts(texts: Any) -> NDArray[np.uint64]:
-    """Of a pyarrow array of any type that can be said in words; missing ones hash like an empty text."""
+    """FNV-1a hashes of a pyarrow array that can be cast to text; missing values hash like an empty text."""
     array = texts.cast(pa.large_string())
     if not len(array):
         return np.empty(0, dtype=np.uint64)
-    _, places, letters = array.buffers()
-    ends = np.frombuffer(places, dtype=np.int64)[array.offset : array.offset + len(array) + 1]
-    data = np.frombuffer(letters, dtype=np.uint8) if letters else np.empty(0, dtype=np.uint8)
-    starts, lengths = ends[:-1], np.diff(ends)
-    state = np.full(len(array), BASIS)
-    letter = int(lengths.min())
-    for i in range(letter):  # as far as all texts go, nothing has to be picked out
+    _, offset_buffer, byte_buffer = array.buffers()
+    offsets = np.frombuffer(offset_buffer, dtype=np.int64)[array.offset : array.offset + len(array) + 1]
+    data = np.frombuffer(byte_buffer, dtype=np.uint8) if byte_buffer else np.empty(0, dtype=np.uint8)
+    starts, lengths = offsets[:-1], np.diff(offsets)
+    state = np.full(len(array), FNV_BASIS)
+    position = int(lengths.min())
+    for i in range(position):  # up to the shortest length every text has a byte: no selection is needed
         state ^= data[starts + i]
-        state *= PRIME
-    going = np.flatnonzero(lengths > letter)
-    while len(going):
-        state[going] = (state[going] ^ data[starts[going] + letter]) * PRIME
-        letter += 1
-        going = going[lengths[going] > letter]
-    return _stir(state)
+        state *= FNV_PRIME
+    longer = np.flatnonzero(lengths > position)
+    while len(longer):
+        state[longer] = (state[longer] ^ data[starts[longer] + position]) * FNV_PRIME
+        position += 1
+        longer = longer[lengths[longer] > position]
+    return _finalize(state)
 
 
-def _stir(state: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def _finalize(state: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """MurmurHash3's 64-bit finalizer: spreads the hashes evenly over all 64 bits."""
     half = np.uint64(33)
     state = (state ^ (state >> half)) * np.uint64(0xFF51AFD7ED558CCD)
     state = (state ^ (state >> half)) * np.uint64(0xC4CEB9FE1A85EC53)

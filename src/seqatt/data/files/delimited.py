@@ -1,4 +1,7 @@
-"""CSV and TSV, compressed or not, in blocks of whole lines: how far we are is then always known."""
+"""Reads CSV and TSV files, compressed or not, in blocks of whole lines.
+
+Each block comes with the share of the file that has been read, from which the number of rows is estimated.
+"""
 
 from __future__ import annotations
 
@@ -15,39 +18,41 @@ from seqatt.data.files.column_types import reading_type
 from seqatt.data.files.remote import FilePath, RemoteFile
 from seqatt.data.tables.whole_file import UnreadableFile
 
-BLOCK = 1 << 22  # bytes of text parsed at a time
-LONGEST = 1 << 26  # of a single line: beyond it a quote was not closed
+BLOCK_BYTES = 1 << 22  # bytes of text per block
+MAX_LINE_BYTES = 1 << 26  # bytes per line; a longer line means that a quote was not closed
 
 
 def describe(
-    path: FilePath, delimiter: str, compression: str | None, first: dict[str, Any]
+    path: FilePath, delimiter: str, compression: str | None, known_types: dict[str, Any]
 ) -> dict[str, Any]:
-    """Columns and types, guessed from the first block; later files need the same names, and are asked for the
-    types of columns that were empty so far."""
+    """Column names and types, inferred from the first block.
+
+    ``known_types`` are the types of earlier files. They are kept, except for columns that were empty so far.
+    """
     block = next(_blocks(path, compression), (b"", 0.0))[0]
     names = _header(block, delimiter)
-    twice = [name for name in names if names.count(name) > 1]
-    if twice:
-        raise UnreadableFile(f"{path}: column {twice[0]!r} stands twice; rename one")
+    repeated = [name for name in names if names.count(name) > 1]
+    if repeated:
+        raise UnreadableFile(f"{path}: column {repeated[0]!r} appears twice; rename one")
     if len(names) < 2:
         raise UnreadableFile(
             f"{path}: only one column was found; is the delimiter {delimiter!r} right for this file?"
         )
-    known = {name: first.get(name, pa.null()) for name in names} if first else {}
-    if known and not any(of.is_null(type_) and name in first for name, type_ in known.items()):
-        return known
+    types = {name: known_types.get(name, pa.null()) for name in names} if known_types else {}
+    if types and not any(of.is_null(type_) and name in known_types for name, type_ in types.items()):
+        return types
     schema = _parse(block, delimiter, None, {}).schema
-    guessed = dict(zip(schema.names, schema.types, strict=True))
+    inferred = dict(zip(schema.names, schema.types, strict=True))
     return {
         name: type_ if of.is_null(type_) else reading_type(type_, None)
-        for name, type_ in (guessed | {n: t for n, t in known.items() if not of.is_null(t)}).items()
+        for name, type_ in (inferred | {n: t for n, t in types.items() if not of.is_null(t)}).items()
     }
 
 
 def read(
     path: FilePath, delimiter: str, compression: str | None, types: dict[str, Any], rows: int
 ) -> Iterator[tuple[Any, float]]:
-    """The columns in ``types``, as those types."""
+    """Batches of at most ``rows`` rows of the columns in ``types``, each with the share of the file read so far."""
     names: list[str] | None = None
     before = 0.0
     for block, share in _blocks(path, compression):
@@ -77,29 +82,29 @@ def _parse(block: bytes, delimiter: str, names: list[str] | None, types: dict[st
 
 
 def _blocks(path: FilePath, compression: str | None) -> Iterator[tuple[bytes, float]]:
-    """Whole lines, and the share of the file that has been read by then."""
-    left = b""
+    """Blocks of whole lines, each with the share of the file read so far (0 to 1)."""
+    rest = b""
     with path.open() if isinstance(path, RemoteFile) else pa.OSFile(str(path)) as raw:
         size = raw.size()
         with pa.CompressedInputStream(raw, compression) if compression else raw as stream:
-            while more := stream.read(BLOCK):
-                left += more
-                cut = _last_end(left)
-                if cut:
-                    yield left[:cut], raw.tell() / size
-                    left = left[cut:]
-                elif len(left) > LONGEST:
+            while more := stream.read(BLOCK_BYTES):
+                rest += more
+                end = _end_of_lines(rest)
+                if end:
+                    yield rest[:end], raw.tell() / size
+                    rest = rest[end:]
+                elif len(rest) > MAX_LINE_BYTES:
                     raise UnreadableFile(f"{path}: a line does not end; is a quote not closed?")
-    if left.strip():
-        yield left, 1.0
+    if rest.strip():
+        yield rest, 1.0
 
 
-def _last_end(text: bytes) -> int:
-    """Behind the last line break that does not lie between quotes."""
+def _end_of_lines(text: bytes) -> int:
+    """The position after the last line break that is not inside quotes; 0 if there is none."""
     end = text.rfind(b"\n") + 1
-    odd = text.count(b'"', 0, end) % 2
-    while end and odd:
+    open_quote = text.count(b'"', 0, end) % 2
+    while end and open_quote:
         before = text.rfind(b"\n", 0, end - 1) + 1
-        odd = (odd - text.count(b'"', before, end)) % 2
+        open_quote = (open_quote - text.count(b'"', before, end)) % 2
         end = before
     return end

@@ -1,4 +1,4 @@
-"""Whatever goes wrong with a file is said with its name, in one sentence."""
+"""Turns errors of a file reader into errors of one sentence that name the file."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from seqatt.data.tables.whole_file import UnreadableFile
 
 
 class SkippedData(UserWarning):
-    """A part of the data could not be read, and the run went on without it."""
+    """Warning: some rows could not be read, and the run continued without them."""
 
 
 @contextmanager
 def read_errors(path: FilePath) -> Iterator[None]:
-    """Errors of the reader, as ours."""
+    """Raise every reading error inside the block as ``UnreadableFile``."""
     try:
         yield
     except UnreadableFile:
@@ -32,4 +32,4 @@ def read_errors(path: FilePath) -> Iterator[None]:
 def _remedy(reason: str) -> str:
     if "conversion error" not in reason:
         return ""
-    return "; if that column is text, say so with kinds={name: 'categorical'}"
+    return "; if that column is text, pass column_types={name: 'categorical'}"

@@ -1,4 +1,4 @@
-"""Files and a target, checked in a bounded first look and ready to be read."""
+"""Files and a target, checked and fitted on a schema sample, ready to be read batch by batch."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ from seqatt.data.files.rows import EncodedRows
 from seqatt.data.files.shards import ShardSlice
 from seqatt.data.files.target_column import TargetColumn, check_target_values, fit_target, read_weights
 from seqatt.data.tables.containers import Kind
-from seqatt.data.tables.table_data import class_weights
 from seqatt.data.tables.target import Target
 from seqatt.data.tables.whole_file import UnreadableFile
 
-LOOKED_AT = 8  # parts, spread over all of them: files are often sorted by time
+SAMPLED_GROUPS = 8  # row groups of the schema sample, spread over all of them: files are often sorted by time
 
 
 @dataclass(frozen=True)
 class FileData:
-    """What is known of files before they are read, in the words of ``Source``.
+    """Encoding of the columns of files; for files what ``TableData`` is for a table in memory.
 
-    Features are laid out by name; ``user_position`` leads back to the order in the files. ``expected`` is the
-    number of rows, or an estimate where no file says.
+    Features are sorted by name; ``user_position`` maps them back to the order of the columns in the files.
+    ``types`` are the Arrow types of all columns that are read, ``kinds`` the kinds of the features.
+    ``expected_rows`` is the number of rows, estimated if some file does not store it.
     """
 
     files: FileSet
@@ -45,13 +45,13 @@ class FileData:
     kinds: dict[str, Kind]
     names: tuple[str, ...]
     user_position: NDArray[np.int64]
-    members: tuple[tuple[int, ...], ...]
-    inputs: tuple[str, ...]
+    input_columns: tuple[tuple[int, ...], ...]
+    input_names: tuple[str, ...]
     constant: NDArray[np.bool_]
     numbers: tuple[NumericColumn, ...]
     categories: tuple[CategoricalColumn, ...]
-    labels: TargetColumn
-    expected: float
+    target_column: TargetColumn
+    expected_rows: float
 
     @property
     def features(self) -> int:
@@ -59,79 +59,83 @@ class FileData:
 
     @property
     def target(self) -> Target:
-        return self.labels.target
+        return self.target_column.target
 
     @property
     def numeric_feature(self) -> NDArray[np.int64]:
         """The feature of each column of ``EncodedRows.numbers``."""
-        owners = [self.names.index(number.name) for number in self.numbers]
-        return np.repeat(np.array(owners, dtype=np.int64), [number.width for number in self.numbers])
+        features = [self.names.index(number.name) for number in self.numbers]
+        return np.repeat(np.array(features, dtype=np.int64), [number.width for number in self.numbers])
 
     @property
     def categorical_feature(self) -> NDArray[np.int64]:
-        """The feature of each column of ``EncodedRows.places``."""
+        """The feature of each column of ``EncodedRows.codes``."""
         return np.array([self.names.index(c.name) for c in self.categories], dtype=np.int64)
 
-    def read(self, part: RowGroup) -> Iterator[tuple[EncodedRows, float]]:
-        """A part, decoded, and how much of it has been read by then."""
-        return self.read_piece(ShardSlice(part), 0)
+    def read(self, row_group: RowGroup) -> Iterator[tuple[EncodedRows, float]]:
+        """Encoded rows of a row group, in blocks, each with the share of it read so far (0 to 1)."""
+        return self.read_slice(ShardSlice(row_group), 0)
 
-    def read_piece(self, piece: ShardSlice, skip: int) -> Iterator[tuple[EncodedRows, float]]:
-        """The same for some of its rows, without the first ``skip``; wrong values are told with the file."""
+    def read_slice(self, shard_slice: ShardSlice, skip: int) -> Iterator[tuple[EncodedRows, float]]:
+        """The same for a slice without its first ``skip`` rows; an error about a value names the file."""
         first = 0
-        for batch, share in read_row_group(piece.part, self.types, self.kinds):
-            own = piece.cut(batch, first)
+        for batch, share in read_row_group(shard_slice.row_group, self.types, self.kinds):
+            own = shard_slice.cut(batch, first)
             first += batch.num_rows
-            passed = min(skip, own.num_rows)
-            skip -= passed
-            if own.num_rows > passed:
+            skipped = min(skip, own.num_rows)
+            skip -= skipped
+            if own.num_rows > skipped:
                 try:
-                    yield self.decode(own.slice(passed)), share
+                    yield self.decode(own.slice(skipped)), share
                 except ValueError as error:
-                    raise ValueError(f"{piece.part.path}: {error}") from None
-            if piece.ends_before(first):
+                    raise ValueError(f"{shard_slice.row_group.path}: {error}") from None
+            if shard_slice.ends_before(first):
                 return
 
-    def no_rows(self) -> EncodedRows:
-        """A batch of none, in the shapes of all others."""
-        kind = np.int64 if self.target.task == "multiclass" else np.float32
+    def empty_rows(self) -> EncodedRows:
+        """A batch of zero rows."""
+        dtype = np.int64 if self.target.task == "multiclass" else np.float32
         return EncodedRows(
             np.empty((0, sum(n.width for n in self.numbers)), dtype=np.float32),
             np.empty((0, len(self.categories)), dtype=np.int32),
-            np.empty(0, dtype=kind),
+            np.empty(0, dtype=dtype),
             np.empty(0, dtype=np.float32),
         )
 
     def decode(self, batch: Any) -> EncodedRows:
-        # A line for each column, written whole, then turned: single cells of rows are far apart.
+        """Encode an Arrow record batch."""
+        # Columns are written contiguously and transposed at the end: writing cells of rows would be slower.
         numbers = np.empty((sum(n.width for n in self.numbers), batch.num_rows), dtype=np.float32)
         start = 0
         for number in self.numbers:
             number.write(batch.column(number.name), numbers[start : start + number.width])
             start += number.width
-        places = np.empty((len(self.categories), batch.num_rows), dtype=np.int32)
+        codes = np.empty((len(self.categories), batch.num_rows), dtype=np.int32)
         for j, category in enumerate(self.categories):
-            places[j] = category.places(batch.column(category.name))
+            codes[j] = category.codes(batch.column(category.name))
         return EncodedRows(
-            np.ascontiguousarray(numbers.T), np.ascontiguousarray(places.T), *self.labels.decode(batch)
+            np.ascontiguousarray(numbers.T), np.ascontiguousarray(codes.T), *self.target_column.decode(batch)
         )
 
 
-def read_file_data(where: Any, target: Any, options: FileOptions, most_places: int) -> FileData:
-    """Check all that can be checked before any work: names, types, and what the first look shows."""
+def read_file_data(where: Any, target: Any, options: FileOptions, max_codes: int) -> FileData:
+    """Check names, types and values as far as the schema sample shows them, and fit the encoding on it.
+
+    ``max_codes`` bounds the codes per categorical feature.
+    """
     skip = options.on_bad_file == "skip"
     files = where if isinstance(where, FileSet) else open_files(where, skip=skip)
-    inputs = _features(files, target, options)
-    kinds = decide_kinds(files.types, inputs, options.kinds)
+    inputs = _input_names(files, target, options)
+    kinds = decide_kinds(files.types, inputs, options.column_types)
     options.check_kinds(kinds)
-    apart = [target, *([options.sample_weight] if options.sample_weight else [])]
-    types = {name: files.types[name] for name in [*inputs, *apart]}
-    table, expected = _look(files, types, kinds, apart, options.look, skip)
+    others = [target, *([options.sample_weight] if options.sample_weight else [])]
+    types = {name: files.types[name] for name in [*inputs, *others]}
+    sample, expected_rows = _read_sample(files, types, kinds, others, options.schema_rows, skip)
     names = sorted(inputs)
     numbers = tuple(
         fit_number(
             name,
-            table[name],
+            sample[name],
             log1p=kinds[name] == "numeric" and (options.log1p is True or name in (options.log1p or ())),
             indicator=options.missing_indicator,
         )
@@ -139,13 +143,13 @@ def read_file_data(where: Any, target: Any, options: FileOptions, most_places: i
         if kinds[name] != "categorical"
     )
     categories = tuple(
-        fit_category(name, table[name], most_places) for name in names if kinds[name] == "categorical"
+        fit_category(name, sample[name], max_codes) for name in names if kinds[name] == "categorical"
     )
     constant = {n.name: n.constant for n in numbers} | {c.name: c.constant for c in categories}
     if all(constant.values()):
-        raise ValueError("X: every feature is constant in the first look; there is nothing to choose from")
+        raise ValueError("X: every feature is constant in the schema sample; there is nothing to choose from")
     weights = (
-        read_weights(table[options.sample_weight], options.sample_weight) if options.sample_weight else None
+        read_weights(sample[options.sample_weight], options.sample_weight) if options.sample_weight else None
     )
     user_position = np.array([inputs.index(name) for name in names])
     return FileData(
@@ -154,93 +158,94 @@ def read_file_data(where: Any, target: Any, options: FileOptions, most_places: i
         kinds=kinds,
         names=tuple(names),
         user_position=user_position,
-        members=tuple((int(p),) for p in user_position),
-        inputs=tuple(inputs),
+        input_columns=tuple((int(p),) for p in user_position),
+        input_names=tuple(inputs),
         constant=np.array([constant[name] for name in names]),
         numbers=numbers,
         categories=categories,
-        labels=fit_target(target, table[target], weights, options, class_weights),
-        expected=expected,
+        target_column=fit_target(target, sample[target], weights, options),
+        expected_rows=expected_rows,
     )
 
 
-def read_schema_sample(stream: FileData, options: FileOptions) -> EncodedRows:
-    """The rows of the first look, decoded."""
-    apart = [name for name in stream.types if name not in stream.kinds]
+def read_schema_sample(data: FileData, options: FileOptions) -> EncodedRows:
+    """The encoded rows of the schema sample, read again."""
+    others = [name for name in data.types if name not in data.kinds]
     skip = options.on_bad_file == "skip"
-    table, _ = _look(stream.files, stream.types, stream.kinds, apart, options.look, skip)
-    return stream.decode(pa.RecordBatch.from_pydict(table))
+    sample, _ = _read_sample(data.files, data.types, data.kinds, others, options.schema_rows, skip)
+    return data.decode(pa.RecordBatch.from_pydict(sample))
 
 
-def _features(files: FileSet, target: Any, options: FileOptions) -> list[str]:
+def _input_names(files: FileSet, target: Any, options: FileOptions) -> list[str]:
+    """The columns that are features, in the order of the files."""
     if not isinstance(target, str):
         raise TypeError(f"target: must name the column of the files to predict, got {target!r}")
-    told = {"target": [target], "ignore": options.ignore, "sample_weight": [options.sample_weight or target]}
-    for argument, wanted in told.items():
-        for name in wanted:
+    named = {"target": [target], "ignore": options.ignore, "sample_weight": [options.sample_weight or target]}
+    for argument, columns in named.items():
+        for name in columns:
             if name not in files.types:
-                some = ", ".join(list(files.types)[:8])
+                known = ", ".join(list(files.types)[:8])
                 several = argument == "target" and "," in name
                 hint = "; files have one target, several are for tables in memory" if several else ""
-                raise ValueError(f"{argument}: no column {name!r}; the columns are {some}{hint}")
+                raise ValueError(f"{argument}: no column {name!r}; the columns are {known}{hint}")
     if target in options.ignore:
-        raise ValueError(f"ignore: {target!r} is the target, which is no feature anyway; leave it out")
+        raise ValueError(f"ignore: {target!r} is the target, which is never a feature; leave it out")
     if target == options.sample_weight:
         raise ValueError(f"sample_weight: {target!r} is the target; name a column of weights")
     inputs = [n for n in files.types if n not in (target, options.sample_weight, *options.ignore)]
     if not inputs:
-        raise ValueError("X: no columns are left to choose from")
+        raise ValueError("X: no columns are left to choose from; ignore fewer columns")
     return inputs
 
 
-def _look(
+def _read_sample(
     files: FileSet,
     types: dict[str, Any],
     kinds: dict[str, Kind],
-    apart: list[str],
+    others: list[str],
     rows: int,
     skip: bool = False,
-) -> tuple[Any, float]:
-    """A table of the first rows of some parts, and how many rows there seem to be in all.
+) -> tuple[dict[str, Any], float]:
+    """The columns of the schema sample, the first rows of some row groups, and the number of rows of all files.
 
-    ``apart`` are the target and perhaps a weight. What cannot be used is told with its file; with ``skip`` it
-    is told of when its turn comes.
+    ``others`` are the columns of the target and, if any, the weight. An error about a value names the file;
+    with ``skip`` it is not raised here but when that row group is read in a pass.
     """
-    parts = files.parts
-    spread = dict.fromkeys(parts[i * len(parts) // LOOKED_AT] for i in range(LOOKED_AT))
-    each = -(-rows // len(spread))
-    tables, taken, seen, size = [], 0, 0, 0.0
-    bad: list[ValueError] = []
-    for part in dict.fromkeys([*spread, *parts]):
-        wanted, share = min(each, rows - taken), 1.0
+    groups = files.row_groups
+    spread = dict.fromkeys(groups[i * len(groups) // SAMPLED_GROUPS] for i in range(SAMPLED_GROUPS))
+    rows_per_group = -(-rows // len(spread))
+    tables, sampled, seen, size = [], 0, 0, 0.0
+    errors: list[ValueError] = []
+    for group in dict.fromkeys([*spread, *groups]):
+        wanted, share = min(rows_per_group, rows - sampled), 1.0
         if wanted <= 0:
             break
         try:
-            for batch, share in read_row_group(part, types, kinds):  # noqa: B007
-                some = batch.slice(0, wanted)
-                tables.append(_plain(some, kinds, *apart))
-                wanted -= some.num_rows
-                taken += some.num_rows
+            for batch, share in read_row_group(group, types, kinds):  # noqa: B007
+                head = batch.slice(0, wanted)
+                tables.append(_plain_columns(head, kinds, *others))
+                wanted -= head.num_rows
+                sampled += head.num_rows
                 seen += batch.num_rows
                 if wanted <= 0:
                     break
         except ValueError as error:
-            named = isinstance(error, UnreadableFile)
-            bad.append(error if named else ValueError(f"{part.path}: {error}"))
+            names_file = isinstance(error, UnreadableFile)
+            errors.append(error if names_file else ValueError(f"{group.path}: {error}"))
             if not skip:
-                raise bad[0] from None
-        size += share * part.size
+                raise errors[0] from None
+        size += share * group.size
     if not seen:
-        if bad:
-            raise bad[0]
-        raise UnreadableFile(f"{parts[0].path}: there are no rows")
+        if errors:
+            raise errors[0]
+        raise UnreadableFile(f"{groups[0].path}: there are no rows")
     table = pa.concat_tables(tables, promote_options="permissive").combine_chunks()
-    looked = {name: table[name].combine_chunks() for name in table.column_names}
-    return looked, float(files.rows or seen * files.size / max(size, 1.0))
+    sample = {name: table[name].combine_chunks() for name in table.column_names}
+    return sample, float(files.rows or seen * files.size / max(size, 1.0))
 
 
-def _plain(batch: Any, kinds: dict[str, Kind], target: str, weight: str | None = None) -> Any:
-    """Categories as texts, numbers as floats: dictionaries, dates and times of several files do not join."""
+def _plain_columns(batch: Any, kinds: dict[str, Kind], target: str, weight: str | None = None) -> Any:
+    """Categories as text and numbers as floats: types of several files, such as dates, do not concatenate."""
     check_target_values(batch.column(target), target)
     if weight is not None:
         read_weights(batch.column(weight), weight)

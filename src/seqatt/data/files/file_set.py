@@ -1,4 +1,4 @@
-"""Which files: a path, a pattern, a folder, a URL or a list of them, and the parts they are read in."""
+"""Finds files by path, pattern, folder, URL or list of these, and divides them into row groups."""
 
 from __future__ import annotations
 
@@ -21,15 +21,16 @@ from seqatt.data.files.remote import FilePath, RemoteFile, find_urls, is_url, lo
 from seqatt.data.tables.containers import Kind
 from seqatt.data.tables.whole_file import ARROW, COMPRESSED, PARQUET, TEXT, UnreadableFile
 
-CELLS, FEWEST, MOST = 1 << 22, 1 << 12, 1 << 16  # values, and rows at least and at most, read at a time
+BATCH_CELLS = 1 << 22  # cells per batch that is read, within these limits:
+MIN_BATCH_ROWS, MAX_BATCH_ROWS = 1 << 12, 1 << 16  # rows per batch
 
 
 @dataclass(frozen=True)
 class RowGroup:
-    """What is read in one go and in order: a row group of a Parquet file, or a whole other file.
+    """The unit of reading: row group number ``group`` of a Parquet file, or a whole file of another format.
 
-    ``rows`` is None where the file does not say; ``size`` is in bytes, as they lie on the disk. ``stamp`` is
-    the size and the time of the whole file, by which one that was replaced is noticed.
+    ``rows`` is None if the file does not store it (text); ``size`` is in bytes. ``stamp`` is the size in bytes
+    and the modification time in nanoseconds of the whole file; a file that has changed has another stamp.
     """
 
     path: FilePath
@@ -41,63 +42,63 @@ class RowGroup:
 
 @dataclass(frozen=True)
 class FileSet:
-    """Files of one make: the types of their columns, by name, and the parts."""
+    """Files with the same columns: Arrow type per column name, and all row groups."""
 
     types: dict[str, Any]
-    parts: tuple[RowGroup, ...]
-    bad: tuple[tuple[str, str], ...] = ()  # files left out, and why
+    row_groups: tuple[RowGroup, ...]
+    skipped: tuple[tuple[str, str], ...] = ()  # path and error of each unreadable file
 
     @property
     def rows(self) -> int | None:
-        """All of them, where every file says how many it has."""
-        counts = [part.rows for part in self.parts]
+        """Rows of all files; None if some file does not store its number of rows."""
+        counts = [group.rows for group in self.row_groups]
         return None if None in counts else sum(count for count in counts if count is not None)
 
     @property
     def size(self) -> int:
-        return sum(part.size for part in self.parts)
+        return sum(group.size for group in self.row_groups)
 
 
 def find_files(where: Any, argument: str = "X") -> list[FilePath]:
-    """Every file that is meant, once, sorted within each thing that was named."""
+    """Every file that ``where`` names, once; files of one folder or pattern are sorted."""
     return _find(where, argument, None)
 
 
-def _find(where: Any, argument: str, bad: list[tuple[str, str]] | None) -> list[FilePath]:
-    """What cannot be found is an error, or is noted in ``bad``."""
+def _find(where: Any, argument: str, skipped: list[tuple[str, str]] | None) -> list[FilePath]:
+    """What cannot be found is an error if ``skipped`` is None; otherwise it is appended there."""
     found: list[FilePath] = []
     for each in where if isinstance(where, list | tuple) else [where]:
         try:
             found += _expand(os.fspath(each), argument)
         except UnreadableFile as error:
-            if bad is None:
+            if skipped is None:
                 raise
-            _leave_out(bad, each, error)
-    return _once(found)
+            _skip(skipped, each, error)
+    return _unique(found)
 
 
-def _leave_out(bad: list[tuple[str, str]], path: Any, error: UnreadableFile) -> None:
-    bad.append((str(path), str(error)))
+def _skip(skipped: list[tuple[str, str]], path: Any, error: UnreadableFile) -> None:
+    skipped.append((str(path), str(error)))
     warnings.warn(f"{error}; the whole file was skipped", SkippedData, stacklevel=3)
 
 
-def _once(paths: Iterable[FilePath]) -> list[FilePath]:
-    """One file may have been named by several paths; the first of them stays."""
+def _unique(paths: Iterable[FilePath]) -> list[FilePath]:
+    """Each file once, by the first of the paths that lead to it."""
     found: dict[FilePath, FilePath] = {}
     for path in paths:
         found.setdefault(path if isinstance(path, RemoteFile) else path.resolve(), path)
     return list(found.values())
 
 
-def _expand(named: str, argument: str) -> Sequence[FilePath]:
-    if not named:
+def _expand(name: str, argument: str) -> Sequence[FilePath]:
+    if not name:
         raise ValueError(f"{argument}: an empty name is no file; name a file, a folder, a pattern or a URL")
-    if is_url(named):
-        here = local_path(named)
-        if here is None:
-            return find_urls(named, _is_table, argument)
-        named = here
-    path = Path(named)
+    if is_url(name):
+        local = local_path(name)
+        if local is None:
+            return find_urls(name, _is_table, argument)
+        name = local
+    path = Path(name)
     if path.is_dir():
         inside = sorted(p for p in path.rglob("*") if p.is_file() and _is_table(p, p.relative_to(path).parts))
         if not inside:
@@ -106,55 +107,62 @@ def _expand(named: str, argument: str) -> Sequence[FilePath]:
         return inside
     if path.exists():
         return [path]
-    matched = sorted(Path(p) for p in glob.glob(named, recursive=True) if Path(p).is_file())
+    matched = sorted(Path(p) for p in glob.glob(name, recursive=True) if Path(p).is_file())
     if not matched:
-        what = "no file matches the pattern" if glob.has_magic(named) else "no such file or folder"
-        raise UnreadableFile(f"{named}: {what}")
+        problem = "no file matches the pattern" if glob.has_magic(name) else "no such file or folder"
+        raise UnreadableFile(f"{name}: {problem}")
     return matched
 
 
 def _is_table(path: FilePath, names: tuple[str, ...]) -> bool:
-    """By its ending, and not hidden: engines leave ``_SUCCESS``, ``.crc`` and the like beside tables."""
+    """Whether the ending is that of a table and no name starts with ``.`` or ``_``, as ``_SUCCESS`` files do."""
     hidden = any(name.startswith((".", "_")) for name in names)
     return not hidden and _ending(path)[0] in (*PARQUET, *TEXT, *ARROW)
 
 
 def _ending(path: FilePath) -> tuple[str, str | None]:
+    """The ending that decides the format, and the compression."""
     suffixes = [s.lower() for s in path.suffixes]
     compression = COMPRESSED.get(suffixes[-1]) if suffixes else None
     return ([""] + (suffixes[:-1] if compression else suffixes))[-1], compression
 
 
 def open_files(where: Any, argument: str = "X", *, skip: bool = False) -> FileSet:
-    """Look at every file's own description; a file of another make is named and refused, or left out."""
+    """Read the schema of every file, without its rows.
+
+    A file whose columns differ from those of the first file is an error, or is skipped with ``skip``.
+    """
     first: dict[str, Any] = {}
-    parts: list[RowGroup] = []
-    bad: list[tuple[str, str]] = []
-    paths = _find(where, argument, bad if skip else None)
+    row_groups: list[RowGroup] = []
+    skipped: list[tuple[str, str]] = []
+    paths = _find(where, argument, skipped if skip else None)
     for path in paths:
         try:
             with read_errors(path):
-                types, its = _describe(path, first)
-            _insist_on_same(path, types, parts[0].path if parts else path, first or types)
+                types, groups = _describe(path, first)
+            _check_same_columns(path, types, row_groups[0].path if row_groups else path, first or types)
         except UnreadableFile as error:
             if not skip:
                 raise
-            _leave_out(bad, path, error)
+            _skip(skipped, path, error)
             continue
-        unknown = [name for name, kind in first.items() if of.is_null(kind)]  # until a file has values there
-        first = first | {name: types[name] for name in unknown} if first else types
-        parts += its
-    if bad and not parts:
-        raise UnreadableFile(bad[0][1])
-    if not parts or all(part.rows == 0 for part in parts):
+        empty = [
+            name for name, type_ in first.items() if of.is_null(type_)
+        ]  # typed by the first file with values
+        first = first | {name: types[name] for name in empty} if first else types
+        row_groups += groups
+    if skipped and not row_groups:
+        raise UnreadableFile(skipped[0][1])
+    if not row_groups or all(group.rows == 0 for group in row_groups):
         raise UnreadableFile(f"{paths[0]}: there are no rows")
-    return FileSet(first, tuple(part for part in parts if part.rows != 0), tuple(bad))
+    return FileSet(first, tuple(group for group in row_groups if group.rows != 0), tuple(skipped))
 
 
 def _describe(path: FilePath, first: dict[str, Any]) -> tuple[dict[str, Any], list[RowGroup]]:
+    """Column types and row groups of one file."""
     ending, compression = _ending(path)
-    now = path.stat()
-    size, stamp = now.st_size, (now.st_size, now.st_mtime_ns)
+    stat = path.stat()
+    size, stamp = stat.st_size, (stat.st_size, stat.st_mtime_ns)
     if size == 0:
         raise UnreadableFile(f"{path}: the file is empty")
     if ending in TEXT:
@@ -164,89 +172,91 @@ def _describe(path: FilePath, first: dict[str, Any]) -> tuple[dict[str, Any], li
     if ending not in (*PARQUET, *ARROW) or compression:
         known = ", ".join([*PARQUET, *ARROW, *TEXT])
         raise UnreadableFile(
-            f"{path}: cannot be read a part at a time; use one of {known} (text may be compressed)"
+            f"{path}: cannot be read in batches; use one of {known} (text may be compressed)"
         )
     if ending in ARROW:
         schema, rows = ipc.describe(path)
         return _types(path, schema), [RowGroup(path, None, rows, size, stamp)]
     with _parquet(path) as file:
         groups = [file.metadata.row_group(g) for g in range(file.metadata.num_row_groups)]
-        sizes = [group.total_byte_size for group in groups]
         return _types(path, file.schema_arrow), [
-            RowGroup(path, g, group.num_rows, sizes[g], stamp) for g, group in enumerate(groups)
+            RowGroup(path, g, group.num_rows, group.total_byte_size, stamp) for g, group in enumerate(groups)
         ]
 
 
-def _parquet(path: FilePath, **how: Any) -> Any:
-    """What lies elsewhere is fetched in few large reads."""
+def _parquet(path: FilePath, **options: Any) -> Any:
+    """Open a Parquet file; a remote one is fetched in few large reads."""
     if isinstance(path, RemoteFile):
-        return pq.ParquetFile(path.path, filesystem=path.filesystem, pre_buffer=True, **how)
-    return pq.ParquetFile(path, **how)
+        return pq.ParquetFile(path.path, filesystem=path.filesystem, pre_buffer=True, **options)
+    return pq.ParquetFile(path, **options)
 
 
 def _types(path: FilePath, schema: Any) -> dict[str, Any]:
-    twice = [name for name in schema.names if schema.names.count(name) > 1]
-    if twice:
-        raise UnreadableFile(f"{path}: column {twice[0]!r} stands twice; rename one")
+    repeated = [name for name in schema.names if schema.names.count(name) > 1]
+    if repeated:
+        raise UnreadableFile(f"{path}: column {repeated[0]!r} appears twice; rename one")
     return dict(zip(schema.names, schema.types, strict=True))
 
 
-def _insist_on_same(path: FilePath, types: dict[str, Any], other: FilePath, first: dict[str, Any]) -> None:
-    for name, kind in first.items():
+def _check_same_columns(
+    path: FilePath, types: dict[str, Any], other: FilePath, first: dict[str, Any]
+) -> None:
+    for name, type_ in first.items():
         if name not in types:
             raise UnreadableFile(f"{path}: column {name!r} is missing, which {other} has")
-        if not compatible(types[name], kind):
+        if not compatible(types[name], type_):
             raise UnreadableFile(
-                f"{path}: column {name!r} holds {describe_type(types[name])}, but {describe_type(kind)} in {other}"
+                f"{path}: column {name!r} holds {describe_type(types[name])}, but {describe_type(type_)} in {other}"
             )
 
 
 def read_row_group(
-    part: RowGroup, types: dict[str, Any], kinds: dict[str, Kind]
+    row_group: RowGroup, types: dict[str, Any], kinds: dict[str, Kind]
 ) -> Iterator[tuple[Any, float]]:
-    """Some columns, a few rows at a time, and how much of the part has been read by then (0 to 1)."""
-    ending, compression = _ending(part.path)
-    rows = min(max(CELLS // len(types), FEWEST), MOST)
-    with read_errors(part.path):
-        _insist_on_unchanged(part)
+    """Batches of the columns in ``types``, each with the share of the row group read so far (0 to 1)."""
+    path = row_group.path
+    ending, compression = _ending(path)
+    rows = min(max(BATCH_CELLS // len(types), MIN_BATCH_ROWS), MAX_BATCH_ROWS)
+    with read_errors(path):
+        _check_unchanged(row_group)
         if ending in TEXT:
             types = {name: reading_type(type_, kinds.get(name)) for name, type_ in types.items()}
-            batches = text.read(part.path, TEXT[ending], compression, types, rows)
+            batches = text.read(path, TEXT[ending], compression, types, rows)
         elif ending in ARROW:
-            batches = ipc.read(part.path, list(types), rows)
+            batches = ipc.read(path, list(types), rows)
         else:
-            batches = _row_group(part, types, rows)
+            batches = _read_parquet(row_group, types, rows)
         for batch, share in batches:
             for name in types:
                 if not compatible(batch.schema.field(name).type, types[name]):
-                    raise UnreadableFile(f"{part.path}: column {name!r} is of another type than at the start")
+                    raise UnreadableFile(f"{path}: column {name!r} is of another type than at the start")
             yield batch, share
 
 
-def _insist_on_unchanged(part: RowGroup) -> None:
-    """Where the system says so at once; of a file elsewhere that would be one more request a part."""
-    if isinstance(part.path, RemoteFile):
+def _check_unchanged(row_group: RowGroup) -> None:
+    """Check the stamp of a local file; for a remote file this would be one more request per row group."""
+    if isinstance(row_group.path, RemoteFile):
         return
-    now = part.path.stat()
-    if (now.st_size, now.st_mtime_ns) != part.stamp:
+    stat = row_group.path.stat()
+    if (stat.st_size, stat.st_mtime_ns) != row_group.stamp:
         raise UnreadableFile(
-            f"{part.path}: has changed since the start; leave files alone while they are read"
+            f"{row_group.path}: has changed since the start; do not change files while they are read"
         )
 
 
-def _row_group(part: RowGroup, types: dict[str, Any], at_once: int) -> Iterator[tuple[Any, float]]:
-    rows, group = 0, part.group or 0
-    # Text comes as the file has it, codes and a list of the words: each word is then looked at once.
-    describe_type = [
-        name for name, type_ in types.items() if of.is_string(type_) or of.is_large_string(type_)
-    ]
-    with _parquet(part.path, read_dictionary=describe_type, page_checksum_verification=True) as file:
-        about = file.metadata
-        now = about.row_group(group).num_rows if group < about.num_row_groups else 0
-        if now != part.rows:
-            raise UnreadableFile(f"{part.path}: has {now:,} rows where it had {part.rows:,}: it has changed")
+def _read_parquet(row_group: RowGroup, types: dict[str, Any], batch_size: int) -> Iterator[tuple[Any, float]]:
+    path, group, rows = row_group.path, row_group.group or 0, 0
+    # Text is read dictionary-encoded, as it is stored: each distinct value is then hashed only once.
+    texts = [name for name, type_ in types.items() if of.is_string(type_) or of.is_large_string(type_)]
+    with _parquet(path, read_dictionary=texts, page_checksum_verification=True) as file:
+        metadata = file.metadata
+        count = metadata.row_group(group).num_rows if group < metadata.num_row_groups else 0
+        if count != row_group.rows:
+            raise UnreadableFile(
+                f"{path}: has {count:,} rows where it had {row_group.rows:,}: it has changed"
+            )
         for batch in file.iter_batches(
-            batch_size=at_once, row_groups=[group], columns=list(types), use_threads=False
+            batch_size=batch_size, row_groups=[group], columns=list(types), use_threads=False
         ):
             rows += batch.num_rows
-            yield batch, rows / max(1, now)
+            yield batch, rows / max(1, count)

@@ -1,7 +1,7 @@
-"""Batches from files: read ahead, mixed within windows, every row once a pass.
+"""Batches from files: prefetched, shuffled within windows, every row once per pass.
 
-The order depends on the seed, the files and the number of shards alone: on no clock, thread, rank or size of
-a block. ``FileLoader`` can say where it is, and another one goes on from there.
+The order of the rows depends only on the seed, the files and the number of shards, not on threads, ranks or the
+size of a block. The state of a ``FileLoader`` is its cursor, from which another loader continues.
 """
 
 from __future__ import annotations
@@ -21,148 +21,159 @@ from seqatt.data.files.rows import EncodedRows, concatenate
 from seqatt.data.files.shards import ShardSlice, divide_rows
 from seqatt.data.files.shuffle import Read, ShuffleWindow, SkippedSlice, WindowStart, shuffled_windows
 
-Cursor = dict[str, Any]  # where a pass is, as JSON has it
+Cursor = dict[str, Any]  # the state of a loader, as JSON
 
 
 class FileBatch(NamedTuple):
-    """Some rows, and how many there will have been at the end of the pass, as far as is known by now.
+    """The rows of this rank in a batch, and what all ranks agreed on.
 
-    ``total`` counts those of all ranks. ``save`` and ``stop`` are what the ranks agreed to do after it.
+    ``expected_rows`` is the number of rows of the whole pass, as far as it is known by now. ``total`` is the
+    number of rows of the batch over all ranks. After the batch all ranks ``save`` a checkpoint or ``stop``.
     """
 
     rows: EncodedRows
-    expected: float
+    expected_rows: float
     total: int
     save: bool = False
     stop: bool = False
 
 
-class Vote(NamedTuple):
-    """What all ranks together say of the next batch."""
+class BatchAgreement(NamedTuple):
+    """What all ranks agreed on about the next batch: sums over ranks, and whether any rank saves or stops."""
 
     total: int
-    expected: float
+    expected_rows: float
     save: bool = False
     stop: bool = False
 
 
-Synchronize = Callable[[int, float, bool], Vote]  # my rows, those I expect, and whether I have failed
+# Arguments: rows of this rank's next batch, rows it expects in the pass, and whether reading them failed.
+Synchronize = Callable[[int, float, bool], BatchAgreement]
 
 
-def single_process(rows: int, expected: float, failed: bool) -> Vote:
-    """The vote of one who has nobody to ask."""
-    return Vote(rows, expected)
+def single_process(rows: int, expected: float, failed: bool) -> BatchAgreement:
+    """The agreement of a single process: its own numbers."""
+    return BatchAgreement(rows, expected)
 
 
 class RowReader(NamedTuple):
-    """Where rows come from: the parts, how they are read, and what a batch of none is."""
+    """The row groups, the function that reads a slice of one, and a batch of zero rows."""
 
-    parts: Sequence[RowGroup]
+    row_groups: Sequence[RowGroup]
     read: Read
-    none: EncodedRows
+    empty: EncodedRows
 
 
 class ShuffleSettings(NamedTuple):
-    """How they are mixed and dealt: ``size`` rows in a batch of all ``shards``, ``mine`` are read here."""
+    """How rows are shuffled and divided.
 
-    size: int
-    buffer: int
+    ``batch_size`` and ``shuffle_rows`` (rows per window) count the rows of all ``shards``; this rank reads
+    ``own_shards``. With ``skip`` unreadable slices are skipped.
+    """
+
+    batch_size: int
+    shuffle_rows: int
     seed: int
     passes: int = 1
     shards: int = 1
-    mine: tuple[int, ...] = (0,)
+    own_shards: tuple[int, ...] = (0,)
     skip: bool = False
 
 
 class FileLoader:
-    """All passes, each in an order of its own; once one is over, the number of rows is known."""
+    """Iterates over the batches of all passes; each pass has its own order.
+
+    During the first pass the number of rows may be an estimate; after it, the number is known.
+    """
 
     def __init__(
         self,
         reader: RowReader,
-        mixing: ShuffleSettings,
+        settings: ShuffleSettings,
         *,
-        agree: Synchronize = single_process,
-        position: Cursor | None = None,
+        synchronize: Synchronize = single_process,
+        cursor: Cursor | None = None,
     ) -> None:
-        self._reader, self._mixing = reader, mixing
-        self._agree = agree
-        self._pass, self._rows, self._known = 0, 0, 0
+        self._reader, self._settings = reader, settings
+        self._synchronize = synchronize
+        self._pass, self._rows, self._pass_rows = 0, 0, 0
         self.skips: list[dict[str, Any]] = []
-        self._from: dict[str, list[int]] = {}
-        if position is not None:
-            self._pass, self._rows, self._known = position["pass"], position["rows"], position["known"]
-            self.skips = [skip for skip in position["skips"] if skip["shard"] in mixing.mine]
-            self._from = position["shards"]
+        self._starts: dict[str, list[int]] = {}
+        if cursor is not None:
+            self._pass, self._rows, self._pass_rows = cursor["pass"], cursor["rows"], cursor["pass_rows"]
+            self.skips = [skip for skip in cursor["skips"] if skip["shard"] in settings.own_shards]
+            self._starts = cursor["shards"]
         self._shards: list[_ShardCursor] = []
 
     def __iter__(self) -> Iterator[FileBatch]:
         try:
-            while self._pass < self._mixing.passes:
+            while self._pass < self._settings.passes:
                 self._open()
                 while batch := self._next():
                     self._rows += batch.total
                     yield batch
                 self._close()
-                self._known, self._rows, self._from = self._rows, 0, {}
+                self._pass_rows, self._rows, self._starts = self._rows, 0, {}
                 self._pass += 1
         finally:
             self._close()
 
-    def position(self) -> Cursor:
-        """Behind the last batch given; each rank knows of its own shards alone."""
+    def cursor(self) -> Cursor:
+        """The position after the last batch; each rank knows only its own shards."""
         return {
             "pass": self._pass,
             "rows": self._rows,
-            "known": self._known,
-            "shards": {str(shard.number): shard.position() for shard in self._shards},
+            "pass_rows": self._pass_rows,
+            "shards": {str(shard.number): shard.cursor() for shard in self._shards},
             "skips": list(self.skips),
         }
 
     def _open(self) -> None:
-        mixing = self._mixing
-        seed = [mixing.seed, self._pass]
-        order = np.random.default_rng(seed).permutation(len(self._reader.parts))
-        dealt = divide_rows([self._reader.parts[i] for i in order], mixing.shards)
-        edges = [mixing.size * shard // mixing.shards for shard in range(mixing.shards + 1)]
-        for shard in mixing.mine:
-            size = max(1, edges[shard + 1] - edges[shard])
-            window = max(1, mixing.buffer // mixing.shards // size) * size
-            mark = self._from.get(str(shard), [*WindowStart(), 0])
+        settings = self._settings
+        seed = [settings.seed, self._pass]
+        order = np.random.default_rng(seed).permutation(len(self._reader.row_groups))
+        slices = divide_rows([self._reader.row_groups[i] for i in order], settings.shards)
+        edges = [settings.batch_size * shard // settings.shards for shard in range(settings.shards + 1)]
+        for shard in settings.own_shards:
+            batch_size = max(1, edges[shard + 1] - edges[shard])
+            window_rows = max(1, settings.shuffle_rows // settings.shards // batch_size) * batch_size
+            cursor = self._starts.get(str(shard), [*WindowStart(), 0])
             ended = {
-                s["piece"]: s["row"] for s in self.skips if (s["pass"], s["shard"]) == (self._pass, shard)
+                skip["slice_index"]: skip["row"]
+                for skip in self.skips
+                if (skip["pass"], skip["shard"]) == (self._pass, shard)
             }
-            coming = shuffled_windows(
-                dealt[shard],
+            windows = shuffled_windows(
+                slices[shard],
                 self._reader.read,
-                window,
+                window_rows,
                 [*seed, shard],
-                mark=WindowStart(*mark[:-1]),
+                start=WindowStart(*cursor[:-1]),
                 ended=ended,
-                skip=mixing.skip,
+                skip=settings.skip,
             )
-            self._shards.append(_ShardCursor(shard, dealt[shard], prefetch(coming, 1), size, mark))
+            self._shards.append(_ShardCursor(shard, slices[shard], prefetch(windows, 1), batch_size, cursor))
 
     def _next(self) -> FileBatch | None:
         try:
-            taken = [shard.take(self._skipped) for shard in self._shards]
+            blocks = [shard.take(self._record_skip) for shard in self._shards]
         except Exception:
-            self._agree(0, 0.0, True)
+            self._synchronize(0, 0.0, True)
             raise
-        some = [rows for rows in taken if rows is not None]
-        rows = concatenate(some) if some else self._reader.none
-        vote = self._agree(rows.count, sum(shard.expected for shard in self._shards), False)
-        if not vote.total:
+        present = [rows for rows in blocks if rows is not None]
+        rows = concatenate(present) if present else self._reader.empty
+        agreed = self._synchronize(rows.count, sum(shard.expected_rows for shard in self._shards), False)
+        if not agreed.total:
             return None
-        expected = float(self._known) if self._pass else vote.expected
-        return FileBatch(rows, expected, vote.total, vote.save, vote.stop)
+        expected = float(self._pass_rows) if self._pass else agreed.expected_rows
+        return FileBatch(rows, expected, agreed.total, agreed.save, agreed.stop)
 
-    def _skipped(self, shard: _ShardCursor, skip: SkippedSlice) -> None:
-        part = shard.pieces[skip.piece].part
-        about = skip._asdict() | {"pass": self._pass, "shard": shard.number, "file": str(part.path)}
-        self.skips.append(about | {"group": part.group})
+    def _record_skip(self, shard: _ShardCursor, skip: SkippedSlice) -> None:
+        row_group = shard.slices[skip.slice_index].row_group
+        about = skip._asdict() | {"pass": self._pass, "shard": shard.number, "file": str(row_group.path)}
+        self.skips.append(about | {"group": row_group.group})
         lost = "an unknown number of" if skip.rows is None else f"{skip.rows:,}"
-        warnings.warn(f"{skip.why}; {lost} rows were skipped", SkippedData, stacklevel=2)
+        warnings.warn(f"{skip.reason}; {lost} rows were skipped", SkippedData, stacklevel=2)
 
     def _close(self) -> None:
         for shard in self._shards:
@@ -171,43 +182,46 @@ class FileLoader:
 
 
 class _ShardCursor:
-    """Cuts the windows of one shard into batches."""
+    """Divides the windows of one shard into batches of ``batch_size`` rows.
+
+    ``cursor`` is a ``WindowStart`` followed by the number of batches already taken from that window.
+    """
 
     def __init__(
         self,
         number: int,
-        pieces: Sequence[ShardSlice],
-        coming: Iterator[ShuffleWindow],
-        size: int,
-        mark: list[int],
+        slices: Sequence[ShardSlice],
+        windows: Iterator[ShuffleWindow],
+        batch_size: int,
+        cursor: list[int],
     ) -> None:
-        self.number, self.pieces = number, pieces
-        self.expected = 0.0
-        self._coming, self._size = coming, size
+        self.number, self.slices = number, slices
+        self.expected_rows = 0.0
+        self._windows, self._batch_size = windows, batch_size
         self._window: ShuffleWindow | None = None
-        self._mark, self._taken = mark[:-1], mark[-1]  # batches taken of the window that begins there
+        self._start, self._taken = cursor[:-1], cursor[-1]
 
-    def take(self, skipped: Callable[[_ShardCursor, SkippedSlice], None]) -> EncodedRows | None:
-        """The next rows, or None where there are no more."""
-        while self._window is None or self._taken * self._size >= _count(self._window):
-            window = next(self._coming, None)
+    def take(self, on_skip: Callable[[_ShardCursor, SkippedSlice], None]) -> EncodedRows | None:
+        """The rows of the next batch; None at the end of the shard."""
+        while self._window is None or self._taken * self._batch_size >= _count(self._window):
+            window = next(self._windows, None)
             if window is None:
                 return None
             if self._window is not None:
                 self._taken = 0
-            self._window, self._mark, self.expected = window, list(window.mark), window.expected
+            self._window, self._start, self.expected_rows = window, list(window.start), window.expected_rows
             for skip in window.skips:
-                skipped(self, skip)
+                on_skip(self, skip)
         assert self._window.rows is not None
-        start = self._taken * self._size
+        start = self._taken * self._batch_size
         self._taken += 1
-        return self._window.rows.take(slice(start, start + self._size))
+        return self._window.rows.take(slice(start, start + self._batch_size))
 
-    def position(self) -> list[int]:
-        return [*self._mark, self._taken]
+    def cursor(self) -> list[int]:
+        return [*self._start, self._taken]
 
     def close(self) -> None:
-        close = getattr(self._coming, "close", None)
+        close = getattr(self._windows, "close", None)
         if close is not None:
             close()
 
@@ -217,18 +231,20 @@ def _count(window: ShuffleWindow) -> int:
 
 
 def make_loader(
-    stream: FileData,
+    data: FileData,
     options: FileOptions,
-    size: int,
+    batch_size: int,
     seed: int,
     *,
     passes: int = 1,
-    mine: Sequence[int] = (0,),
+    own_shards: Sequence[int] = (0,),
     shards: int = 1,
     **others: Any,
 ) -> FileLoader:
-    """All passes, each in an order of its own."""
-    reader = RowReader(stream.files.parts, stream.read_piece, stream.no_rows())
+    """A loader of the batches of all passes; ``others`` are ``synchronize`` and ``cursor``."""
+    reader = RowReader(data.files.row_groups, data.read_slice, data.empty_rows())
     skip = options.on_bad_file == "skip"
-    mixing = ShuffleSettings(size, options.buffer, seed, passes, shards, tuple(mine), skip)
-    return FileLoader(reader, mixing, **others)
+    settings = ShuffleSettings(
+        batch_size, options.shuffle_rows, seed, passes, shards, tuple(own_shards), skip
+    )
+    return FileLoader(reader, settings, **others)

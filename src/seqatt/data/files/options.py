@@ -1,79 +1,102 @@
-"""How files are read and what their columns are: the options, checked."""
+"""Options about files: how they are read and what their columns are."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
+from seqatt.data.tables.options import TASKS
+from seqatt.options import FILES, RUNNING, SELECTION, Options, option
+from seqatt.validation import anything, boolean, choice, column_names, integer, number
 
-from seqatt.data.tables.target import TASKS
-from seqatt.training.options import check_flag, check_number, check_whole, one_of
+
+def types_by_column(name: str, value: Any) -> Mapping[str, str]:
+    """Check: a dict from columns to types; the names are checked against the files when they are read."""
+    if not isinstance(value, Mapping):
+        raise TypeError(f"{name}: must be a dict such as {{'site': 'categorical'}}, got {value!r}")
+    return value
+
+
+def all_or_columns(name: str, value: Any) -> bool | tuple[str, ...]:
+    """Check: True for every column, False for none, or the names of some."""
+    return value if isinstance(value, bool) else column_names(name, value)
+
+
+def weight_column(name: str, value: Any) -> str | None:
+    """Check: the name of a column, or None."""
+    if value is not None and not isinstance(value, str):
+        raise TypeError(f"{name}: must name a column of the files, got {value!r}")
+    return value
 
 
 @dataclass(frozen=True)
-class FileOptions:
-    """How files are read and what their columns are.
+class FileOptions(Options):
+    """How files are read and what their columns are."""
 
-    ``sample_weight`` names a column; ``negatives_kept`` is the share of negatives that a sampled log kept.
-    ``shards`` left at None is the number of ranks.
-    """
+    column_types: Mapping[str, str] = option(
+        {},
+        types_by_column,
+        "{column: numeric, boolean or categorical}, where a file's own type is wrong.",
+        group=FILES,
+    )
+    ignore: tuple[str, ...] = option(
+        (), column_names, "Columns that are not features (ids).", group=SELECTION
+    )
+    log1p: bool | tuple[str, ...] = option(
+        False,
+        all_or_columns,
+        "Numeric columns to take logarithms of, sign(x) log(1 + |x|), or 'all'.",
+        group=FILES,
+    )
+    missing_indicator: bool = option(
+        False, boolean(), "Add a column per feature that marks missing values.", group=SELECTION
+    )
+    sample_weight: str | None = option(
+        None, weight_column, "Column that holds one weight per row.", group=SELECTION
+    )
+    class_weight: Mapping[Any, float] | str | None = option(
+        None,
+        anything,
+        '"balanced", for the same total weight per class, or a dict of weights.',
+        group=SELECTION,
+    )
+    negatives_kept: float = option(
+        1.0, number(above=0), "Share of the negative rows that a down-sampled log kept.", group=FILES
+    )
+    task: str | None = option(
+        None,
+        choice([task for task in TASKS if task != "multilabel"], optional=True),
+        "binary, multiclass or regression; by default inferred from the target.",
+        group=SELECTION,
+    )
+    schema_rows: int = option(
+        1 << 16,
+        integer(2),
+        "Rows of the schema sample, from which means, categories and classes are fitted.",
+        group=FILES,
+    )
+    shuffle_rows: int = option(1 << 17, integer(2), "Rows that are shuffled at a time.", group=FILES)
+    shards: int | None = option(
+        None,
+        integer(1, optional=True),
+        "Shares of the rows, read in parallel; by default one per rank.",
+        group=RUNNING,
+    )
+    on_bad_file: str = option(
+        "stop",
+        choice(["stop", "skip"]),
+        "If data cannot be read: stop, or skip it and report it.",
+        group=RUNNING,
+    )
 
-    kinds: Mapping[str, str] = field(default_factory=dict)
-    ignore: tuple[str, ...] = ()
-    log1p: bool | tuple[str, ...] = False
-    missing_indicator: bool = False
-    sample_weight: str | None = None
-    class_weight: Mapping[Any, float] | str | None = None
-    negatives_kept: float = 1.0
-    task: str | None = None
-    look: int = 1 << 16
-    buffer: int = 1 << 17
-    shards: int | None = None
-    on_bad_file: str = "stop"
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.kinds, Mapping):
-            raise TypeError(f"kinds: must be a dict such as {{'site': 'categorical'}}, got {self.kinds!r}")
-        object.__setattr__(self, "ignore", _names("ignore", self.ignore))
-        if not isinstance(self.log1p, bool):
-            object.__setattr__(self, "log1p", _names("log1p", self.log1p))
-        check_flag(self, "missing_indicator")
-        if self.sample_weight is not None and not isinstance(self.sample_weight, str):
-            raise TypeError(f"sample_weight: must name a column of the files, got {self.sample_weight!r}")
-        check_number(self, "negatives_kept", above=0)
+    def check_together(self) -> None:
+        super().check_together()
         if self.negatives_kept > 1:
             raise ValueError(f"negatives_kept: is a share, at most 1, got {self.negatives_kept}")
-        if self.task is not None:
-            one_of("task", self.task, [task for task in TASKS if task != "multilabel"])
-        check_whole(self, "look", least=2)
-        check_whole(self, "buffer", least=2)
-        check_whole(self, "shards", least=1, optional=True)
-        one_of("on_bad_file", self.on_bad_file, ["stop", "skip"])
 
     def check_kinds(self, kinds: Mapping[str, str]) -> None:
-        """What is said of features is said of those there are."""
+        """Check that options about columns name features of the right kind; ``kinds`` has the kind of each feature."""
         for name in () if isinstance(self.log1p, bool) else self.log1p:
             if kinds.get(name) != "numeric":
                 raise ValueError(f"log1p: {name!r} is not a numeric feature")
-
-    def record(self) -> dict[str, Any]:
-        """For ``Selection.settings``: plain values."""
-        return {f.name: _plain(getattr(self, f.name)) for f in fields(self)}
-
-
-def _plain(value: Any) -> Any:
-    """As JSON has it, NumPy's numbers too."""
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, tuple):
-        return [_plain(item) for item in value]
-    return value.item() if isinstance(value, np.generic) else value
-
-
-def _names(argument: str, names: Any) -> tuple[str, ...]:
-    names = (names,) if isinstance(names, str) else names
-    if not isinstance(names, list | tuple | set | frozenset) or not all(isinstance(n, str) for n in names):
-        raise TypeError(f"{argument}: must be names of columns, got {names!r}")
-    return tuple(names)

@@ -1,4 +1,4 @@
-"""Work on threads of its own, a little ahead of those who wait for it."""
+"""Iterators that compute their items on background threads, a bounded number ahead."""
 
 from __future__ import annotations
 
@@ -9,84 +9,84 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Generic, TypeVar
 
-PREFETCHED_BLOCKS = 4  # blocks decoded before they are needed
-MOST_READERS = 8  # beyond which the threads stand in each other's way
+PREFETCHED_BLOCKS = 4  # blocks that are decoded ahead
+MAX_READERS = 8  # reader threads; more of them slow each other down
 
 Item = TypeVar("Item")
 
 
 def prefetch(items: Iterator[Item], depth: int) -> Iterator[Item]:
-    """The same items, made on a thread of their own, at most ``depth`` before they are asked for."""
-    maker = _Producer(items, depth)
+    """The same items, computed on a background thread, at most ``depth`` ahead."""
+    producer = _Producer(items, depth)
     try:
-        yield from maker
+        yield from producer
     finally:
-        maker.close()
+        producer.close()
 
 
 def prefetch_parallel(
-    works: Iterable[Callable[[], Iterator[Item]]], workers: int
+    tasks: Iterable[Callable[[], Iterator[Item]]], workers: int
 ) -> Iterator[Iterator[Item]]:
-    """What each work makes, one work after another, while up to ``workers`` of them are under way.
+    """The items of each task, in the order of the tasks, while up to ``workers`` tasks run.
 
-    An error of a work is raised where its items are asked for. Each holds one item ahead.
+    An error of a task is raised when its items are consumed. Each task computes one item ahead.
     """
     started: deque[_Producer[Item]] = deque()
-    coming = iter(works)
+    remaining = iter(tasks)
     try:
         while True:
-            while len(started) < workers and (work := next(coming, None)) is not None:
-                started.append(_Producer(_begin(work), 1))
+            while len(started) < workers and (task := next(remaining, None)) is not None:
+                started.append(_Producer(_run(task), 1))
             if not started:
                 return
             yield iter(started[0])
             started.popleft().close()
     finally:
-        for maker in started:
-            maker.close()
+        for producer in started:
+            producer.close()
 
 
 def reader_threads() -> int:
-    """How many parts are read at once: half of the cores that this process has for itself."""
-    available = getattr(os, "sched_getaffinity", None)
-    cores = len(available(0)) if available else os.cpu_count() or 1
-    return max(1, min(cores // 2 // int(os.environ.get("LOCAL_WORLD_SIZE", "1")), MOST_READERS))
+    """The number of reader threads: half of the cores available to this process, at most ``MAX_READERS``."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    cores = len(affinity(0)) if affinity else os.cpu_count() or 1
+    return max(1, min(cores // 2 // int(os.environ.get("LOCAL_WORLD_SIZE", "1")), MAX_READERS))
 
 
-def _begin(work: Callable[[], Iterator[Item]]) -> Iterator[Item]:
-    """Nothing of the work is done before its thread asks for the first item."""
-    yield from work()
+def _run(task: Callable[[], Iterator[Item]]) -> Iterator[Item]:
+    """Call the task only when its first item is computed, that is, on its thread."""
+    yield from task()
 
 
 class _Producer(Generic[Item]):
-    """A thread that makes items and waits where ``depth`` of them are not yet asked for."""
+    """A thread that computes items and waits while ``depth`` of them are not yet consumed."""
 
     def __init__(self, items: Iterator[Item], depth: int) -> None:
         self._items = items
-        self._made: queue.Queue[tuple[str, Item | BaseException | None]] = queue.Queue(depth)
-        self._enough = threading.Event()
-        self._thread = threading.Thread(target=self._work, daemon=True, name="seqatt-read-ahead")
+        self._queue: queue.Queue[tuple[str, Item | BaseException | None]] = queue.Queue(depth)
+        self._closed = threading.Event()
+        self._thread = threading.Thread(target=self._work, daemon=True, name="seqatt-prefetch")
         self._thread.start()
 
     def __iter__(self) -> Iterator[Item]:
         while True:
-            what, item = self._made.get()
-            if what == "error":
+            event, item = self._queue.get()
+            if event == "error":
                 assert isinstance(item, BaseException)
                 raise item
-            if what == "end":
+            if event == "end":
                 return
             yield item  # type: ignore[misc]
 
     def close(self) -> None:
-        self._enough.set()
+        self._closed.set()
         self._thread.join()
 
     def _work(self) -> None:
         try:
             for item in self._items:
                 self._put("item", item)
-                if self._enough.is_set():
+                if self._closed.is_set():
                     break
             else:
                 self._put("end", None)
@@ -97,10 +97,10 @@ class _Producer(Generic[Item]):
             if close is not None:
                 close()
 
-    def _put(self, what: str, item: Item | BaseException | None) -> None:
-        while not self._enough.is_set():
+    def _put(self, event: str, item: Item | BaseException | None) -> None:
+        while not self._closed.is_set():
             try:
-                self._made.put((what, item), timeout=0.1)
+                self._queue.put((event, item), timeout=0.1)
                 return
             except queue.Full:
                 continue

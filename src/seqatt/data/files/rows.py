@@ -1,4 +1,4 @@
-"""Rows: some examples as a model takes them."""
+"""Encoded rows, the form in which a model takes them."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class EncodedRows:
-    """``numbers`` (n, p), ``places`` of categories (n, m), ``target`` and ``weights`` (n,)."""
+    """``numbers`` (n, p), category ``codes`` (n, m), and ``target`` and ``weights`` (n,)."""
 
     numbers: NDArray[np.float32]
-    places: NDArray[np.int32]
+    codes: NDArray[np.int32]
     target: NDArray[Any]
     weights: NDArray[np.float32]
 
@@ -24,30 +24,31 @@ class EncodedRows:
         return len(self.weights)
 
     def take(self, which: slice | NDArray[np.int64]) -> EncodedRows:
-        """A slice of them is a look at the same memory, a list of numbers a copy."""
+        """Some of the rows: a slice gives a view of the same memory, row numbers give a copy."""
         if isinstance(which, slice):
             return EncodedRows(
-                self.numbers[which], self.places[which], self.target[which], self.weights[which]
+                self.numbers[which], self.codes[which], self.target[which], self.weights[which]
             )
         return EncodedRows(
             _pick(self.numbers, which),
-            _pick(self.places, which),
+            _pick(self.codes, which),
             _pick(self.target, which),
             _pick(self.weights, which),
         )
 
 
 def _pick(values: NDArray[Any], which: NDArray[np.int64]) -> NDArray[Any]:
-    """Numbers are taken as good, for they come from a permutation: NumPy is then three times as fast."""
+    """``values[which]`` without a bounds check, three times as fast; ``which`` is part of a permutation."""
     return values.take(which, axis=0, mode="clip")
 
 
-def concatenate(some: Sequence[EncodedRows]) -> EncodedRows:
-    if len(some) == 1:
-        return some[0]
+def concatenate(blocks: Sequence[EncodedRows]) -> EncodedRows:
+    """All rows of several blocks, in order."""
+    if len(blocks) == 1:
+        return blocks[0]
     return EncodedRows(
-        np.concatenate([rows.numbers for rows in some]),
-        np.concatenate([rows.places for rows in some]),
-        np.concatenate([rows.target for rows in some]),
-        np.concatenate([rows.weights for rows in some]),
+        np.concatenate([rows.numbers for rows in blocks]),
+        np.concatenate([rows.codes for rows in blocks]),
+        np.concatenate([rows.target for rows in blocks]),
+        np.concatenate([rows.weights for rows in blocks]),
     )

@@ -1,6 +1,6 @@
-"""Who reads which rows: every row of a pass belongs to one shard.
+"""Divides the rows of a pass into shards, each read by one rank.
 
-A shard is read by one rank. Its rows depend on the number of shards, not on who reads them.
+The rows of a shard depend on the number of shards, not on the number of ranks.
 """
 
 from __future__ import annotations
@@ -17,32 +17,32 @@ from seqatt.data.files.file_set import RowGroup
 
 @dataclass(frozen=True)
 class ShardSlice:
-    """Rows of a part that belong to one shard: from ``start`` to ``stop``, every ``step``-th."""
+    """The rows of a row group that belong to one shard: ``start:stop:step``."""
 
-    part: RowGroup
+    row_group: RowGroup
     start: int = 0
     stop: int | None = None
     step: int = 1
 
     @property
     def rows(self) -> int | None:
-        """How many, where the file says."""
-        stop = self.part.rows if self.stop is None else self.stop
+        """The number of rows; None if the file does not store it."""
+        stop = self.row_group.rows if self.stop is None else self.stop
         return None if stop is None else len(range(self.start, stop, self.step))
 
     @property
     def size(self) -> float:
-        """Bytes, as far as this piece is a share of its part's."""
-        if self.part.rows and self.rows is not None:
-            return self.part.size * self.rows / self.part.rows
-        return self.part.size / self.step
+        """This slice's share of the bytes of its row group."""
+        if self.row_group.rows and self.rows is not None:
+            return self.row_group.size * self.rows / self.row_group.rows
+        return self.row_group.size / self.step
 
     def ends_before(self, row: int) -> bool:
-        """Whether nothing from this row of the part on belongs to it."""
+        """Whether the slice has no rows from this row of the row group on."""
         return self.stop is not None and row >= self.stop
 
     def cut(self, batch: Any, first: int) -> Any:
-        """Its own rows of some that start at row ``first`` of the part."""
+        """The rows of the slice in a batch that starts at row ``first`` of the row group."""
         stop = batch.num_rows if self.stop is None else min(batch.num_rows, self.stop - first)
         start = self.start - first
         start = min(start, batch.num_rows) if start >= 0 else start % self.step
@@ -51,47 +51,49 @@ class ShardSlice:
         return batch.take(np.arange(start, stop, self.step))
 
 
-def divide_rows(parts: Sequence[RowGroup], shards: int) -> list[list[ShardSlice]]:
-    """Pieces for each shard, in the order of ``parts``.
+def divide_rows(row_groups: Sequence[RowGroup], shards: int) -> list[list[ShardSlice]]:
+    """The slices of each shard, in the order of ``row_groups``.
 
-    Where all files say how many rows they have, shards differ by a row at most, and a part that two of them
-    share is read by both as far as they need it. Where not, shards take whole files, by their sizes; if there
-    are fewer files than shards, every shard takes every so-manieth row of all.
+    If all files store their number of rows, shards differ by one row at most; a row group in two shards is
+    read twice, each time only as far as needed. Otherwise shards get whole files of about equal size in total,
+    or, if there are fewer files than shards, every ``shards``-th row of all files.
     """
-    counts = [part.rows for part in parts]
+    counts = [group.rows for group in row_groups]
     if None not in counts:
-        return _by_rows(parts, shards, [count for count in counts if count is not None])
+        return _by_rows(row_groups, shards, [count for count in counts if count is not None])
     if shards == 1:
-        return [[ShardSlice(part) for part in parts]]
-    if len(parts) < shards:
-        return [[ShardSlice(part, start=shard, step=shards) for part in parts] for shard in range(shards)]
-    dealt: list[list[ShardSlice]] = [[] for _ in range(shards)]
-    load = [0] * shards
-    for part in parts:
-        least = load.index(min(load))
-        dealt[least].append(ShardSlice(part))
-        load[least] += part.size
-    return dealt
+        return [[ShardSlice(group) for group in row_groups]]
+    if len(row_groups) < shards:
+        return [
+            [ShardSlice(group, start=shard, step=shards) for group in row_groups] for shard in range(shards)
+        ]
+    slices: list[list[ShardSlice]] = [[] for _ in range(shards)]
+    sizes = [0] * shards
+    for group in row_groups:
+        smallest = sizes.index(min(sizes))
+        slices[smallest].append(ShardSlice(group))
+        sizes[smallest] += group.size
+    return slices
 
 
-def _by_rows(parts: Sequence[RowGroup], shards: int, counts: list[int]) -> list[list[ShardSlice]]:
+def _by_rows(row_groups: Sequence[RowGroup], shards: int, counts: list[int]) -> list[list[ShardSlice]]:
     ends = list(accumulate(counts))
     total = ends[-1]
-    dealt = []
+    slices = []
     for shard in range(shards):
         first, last = shard * total // shards, (shard + 1) * total // shards
-        dealt.append(
+        slices.append(
             [
-                ShardSlice(part, max(0, first - end + count), min(count, last - end + count))
-                for part, count, end in zip(parts, counts, ends, strict=True)
+                ShardSlice(group, max(0, first - end + count), min(count, last - end + count))
+                for group, count, end in zip(row_groups, counts, ends, strict=True)
                 if end - count < last and end > first
             ]
         )
-    return dealt
+    return slices
 
 
 def count_shards(shards: int | None, ranks: int) -> int:
-    """How many shards there are: what the user says, else one a rank."""
+    """The number of shards: the option ``shards``, or one per rank if it is None."""
     shards = int(shards or ranks)
     if shards % ranks:
         raise ValueError(f"shards: {shards} cannot be shared by {ranks} ranks; use a multiple of {ranks}")
@@ -99,5 +101,6 @@ def count_shards(shards: int | None, ranks: int) -> int:
 
 
 def shards_of_rank(shards: int, rank: int, ranks: int) -> range:
+    """The shards that one rank reads."""
     each = shards // ranks
     return range(rank * each, (rank + 1) * each)

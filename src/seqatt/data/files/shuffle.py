@@ -1,6 +1,6 @@
-"""A shard's rows in windows that are mixed whole, each from a seed of its own.
+"""Shuffles the rows of a shard within windows, each with its own seed.
 
-A window depends on nothing but where it begins, so a pass can be taken up again at any of them.
+A window depends only on where it starts, so a pass can be resumed at the start of any window.
 """
 
 from __future__ import annotations
@@ -15,134 +15,144 @@ from seqatt.data.files.prefetch import PREFETCHED_BLOCKS, prefetch, prefetch_par
 from seqatt.data.files.rows import EncodedRows, concatenate
 from seqatt.data.files.shards import ShardSlice
 
-Read = Callable[
-    [ShardSlice, int], Iterator[tuple[EncodedRows, float]]
-]  # a piece, without so many of its rows
+# Blocks of encoded rows of a slice, without its first so many rows, each with the share of the slice read so far.
+Read = Callable[[ShardSlice, int], Iterator[tuple[EncodedRows, float]]]
 
 
 class WindowStart(NamedTuple):
-    """Where a window begins: at a row of a piece, after ``seen`` rows in all, of which ``lost`` were planned
-    but could not be read."""
+    """Where window number ``window`` starts: at row ``row`` of slice number ``slice_index``.
+
+    ``seen`` rows of the shard come before it; ``lost`` rows before it could not be read.
+    """
 
     window: int = 0
-    piece: int = 0
+    slice_index: int = 0
     row: int = 0
     seen: int = 0
     lost: int = 0
 
 
 class SkippedSlice(NamedTuple):
-    """A piece that could not be read to its end. ``rows`` are those lost, where that is known."""
+    """Slice number ``slice_index`` could not be read from ``row`` on; ``rows`` are lost, None if unknown."""
 
-    piece: int
+    slice_index: int
     row: int
     rows: int | None
-    why: str
+    reason: str
 
 
 class ShuffleWindow(NamedTuple):
-    mark: WindowStart
+    """Shuffled rows; None if there are only slices to report that could not be read.
+
+    ``expected_rows`` is the number of rows of the whole shard, as far as it is known by now.
+    """
+
+    start: WindowStart
     rows: EncodedRows | None
-    expected: float
+    expected_rows: float
     skips: tuple[SkippedSlice, ...]
 
 
 class _Block(NamedTuple):
-    piece: int
+    """Encoded rows of a slice, from ``row`` on."""
+
+    slice_index: int
     row: int
     rows: EncodedRows | None
-    expected: float
+    expected_rows: float
     lost: int
     skip: SkippedSlice | None
 
 
 def shuffled_windows(
-    pieces: Sequence[ShardSlice],
+    slices: Sequence[ShardSlice],
     read: Read,
     size: int,
     seed: Sequence[int],
     *,
-    mark: WindowStart,
+    start: WindowStart,
     ended: Mapping[int, int] | None = None,
     skip: bool = False,
 ) -> Iterator[ShuffleWindow]:
-    """Windows of ``size`` rows from ``mark`` on; the last one may be smaller.
+    """Windows of ``size`` rows of a shard, from ``start`` on; the last window may be smaller.
 
-    ``ended`` are pieces known to end early, and where. With ``skip`` a piece that cannot be read ends there,
-    and the window says so; without, that is an error.
+    ``ended`` maps slices that were found unreadable earlier to the row at which they end. With ``skip`` a slice
+    that cannot be read ends there and is reported with the window; otherwise it is an error.
     """
-    blocks = prefetch(_blocks(pieces, read, mark, dict(ended or {}), skip), PREFETCHED_BLOCKS)
-    held: list[EncodedRows] = []
+    blocks = prefetch(_blocks(slices, read, start, dict(ended or {}), skip), PREFETCHED_BLOCKS)
+    window: list[EncodedRows] = []
     skips: list[SkippedSlice] = []
     count, expected = 0, 0.0
     for block in blocks:
-        expected = block.expected
+        expected = block.expected_rows
         if block.skip:
             skips.append(block.skip)
         rows, row = block.rows, block.row
         while rows is not None and rows.count:
-            some = rows.take(slice(size - count))
+            head = rows.take(slice(size - count))
             rows = rows.take(slice(size - count, None))
-            held.append(some)
-            count += some.count
-            row += some.count
+            window.append(head)
+            count += head.count
+            row += head.count
             if count == size:
-                yield ShuffleWindow(mark, _mix(held, [*seed, mark.window]), expected, tuple(skips))
-                mark = WindowStart(mark.window + 1, block.piece, row, mark.seen + size, block.lost)
-                held, skips, count = [], [], 0
+                yield ShuffleWindow(start, _shuffle(window, [*seed, start.window]), expected, tuple(skips))
+                start = WindowStart(start.window + 1, block.slice_index, row, start.seen + size, block.lost)
+                window, skips, count = [], [], 0
     if count or skips:
-        mixed = _mix(held, [*seed, mark.window]) if held else None
-        yield ShuffleWindow(mark, mixed, expected, tuple(skips))
+        shuffled = _shuffle(window, [*seed, start.window]) if window else None
+        yield ShuffleWindow(start, shuffled, expected, tuple(skips))
 
 
-def _mix(held: list[EncodedRows], seed: list[int]) -> EncodedRows:
-    rows = concatenate(held)
+def _shuffle(blocks: list[EncodedRows], seed: list[int]) -> EncodedRows:
+    rows = concatenate(blocks)
     return rows.take(np.random.default_rng(seed).permutation(rows.count))
 
 
 def _blocks(
-    pieces: Sequence[ShardSlice], read: Read, mark: WindowStart, ended: dict[int, int], skip: bool
+    slices: Sequence[ShardSlice], read: Read, start: WindowStart, ended: dict[int, int], skip: bool
 ) -> Iterator[_Block]:
-    """Decoded blocks, each with the number of rows to expect, which gets surer as files end."""
-    counts = [piece.rows for piece in pieces]
+    """Encoded blocks with the expected number of rows, an estimate that improves as more is read."""
+    counts = [each.rows for each in slices]
     planned = None if None in counts else sum(count or 0 for count in counts)
-    whole = sum(piece.size for piece in pieces)
-    before = sum(piece.size for piece in pieces[: mark.piece])
-    given, lost = mark.seen - mark.row, mark.lost  # rows of the pieces before
+    total_size = sum(each.size for each in slices)
+    size_before = sum(each.size for each in slices[: start.slice_index])
+    rows_before, lost = start.seen - start.row, start.lost  # of the slices before this one
 
-    def expect(seen: int, share: float, size: float) -> float:
+    def expected_rows(seen: int, share: float, size: float) -> float:
         if planned is not None:
             return float(planned - lost)
-        return max(seen, seen * whole / max(1.0, before + share * size))
+        return max(seen, seen * total_size / max(1.0, size_before + share * size))
 
-    def reading(number: int) -> Callable[[], Iterator[tuple[EncodedRows, float]]]:
-        row = mark.row if number == mark.piece else 0
-        left = ended.get(number, pieces[number].rows)
-        return partial(iter, ()) if left is not None and row >= left else partial(read, pieces[number], row)
+    def reader(number: int) -> Callable[[], Iterator[tuple[EncodedRows, float]]]:
+        row = start.row if number == start.slice_index else 0
+        end = ended.get(number, slices[number].rows)
+        return partial(iter, ()) if end is not None and row >= end else partial(read, slices[number], row)
 
-    numbers = range(mark.piece, len(pieces))
-    # Several pieces are read at once and given out in their order.
-    for number, found in zip(
-        numbers, prefetch_parallel(map(reading, numbers), reader_threads()), strict=True
+    numbers = range(start.slice_index, len(slices))
+    # Several slices are read at the same time; their blocks are yielded in order.
+    for number, blocks in zip(
+        numbers, prefetch_parallel(map(reader, numbers), reader_threads()), strict=True
     ):
-        piece, last = pieces[number], ended.get(number)
-        row = mark.row if number == mark.piece else 0
+        current, end = slices[number], ended.get(number)
+        row = start.row if number == start.slice_index else 0
         failure: SkippedSlice | None = None
         try:
-            for rows, share in found:
-                if last is not None:
-                    rows = rows.take(slice(last - row))
-                expected = expect(given + row + rows.count, share, piece.size)
+            for rows, share in blocks:
+                if end is not None:
+                    rows = rows.take(slice(end - row))
+                expected = expected_rows(rows_before + row + rows.count, share, current.size)
                 yield _Block(number, row, rows, expected, lost, None)
                 row += rows.count
-                if row == last:
+                if row == end:
                     break
         except ValueError as error:
             if not skip:
                 raise
-            failure = SkippedSlice(number, row, None if piece.rows is None else piece.rows - row, str(error))
-        if failure or last is not None:
-            lost += 0 if piece.rows is None else piece.rows - row
-            yield _Block(number, row, None, expect(given + row, 1.0, piece.size), lost, failure)
-        given += row
-        before += piece.size
+            missing = None if current.rows is None else current.rows - row
+            failure = SkippedSlice(number, row, missing, str(error))
+        if failure or end is not None:
+            lost += 0 if current.rows is None else current.rows - row
+            expected = expected_rows(rows_before + row, 1.0, current.size)
+            yield _Block(number, row, None, expected, lost, failure)
+        rows_before += row
+        size_before += current.size

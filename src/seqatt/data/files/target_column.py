@@ -1,8 +1,7 @@
-"""Targets and weights of rows, as a batch holds them."""
+"""Encodes the target and weight columns of files."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,17 +11,19 @@ from numpy.typing import NDArray
 from pyarrow import types as of
 
 from seqatt.data.files.options import FileOptions
+from seqatt.data.tables.table_data import class_weights
 from seqatt.data.tables.target import Target, read_target
 
 Floats = NDArray[np.float64]
-TINY = 1e-6  # a class's share, at least
+MIN_SHARE = 1e-6  # share of a class, at least: its logarithm must be finite
 
 
 @dataclass(frozen=True)
 class TargetColumn:
-    """``factor`` weighs the classes; ``unit`` makes weights average 1 in the first look.
+    """The columns of target and weight, and how they are encoded.
 
-    ``start`` is what a network's outputs start from: the shares of the classes, as log odds.
+    ``factor`` is the weight per class; weights are divided by ``unit`` so that their mean in the schema sample
+    is 1. ``initial_output`` is the initial bias of a network's output layer: the log odds of the classes.
     """
 
     column: str
@@ -30,10 +31,10 @@ class TargetColumn:
     target: Target
     factor: Floats
     unit: float
-    start: Floats
+    initial_output: Floats
 
     def decode(self, batch: Any) -> tuple[NDArray[Any], NDArray[np.float32]]:
-        """Class numbers, 0 and 1, or standardised numbers; and weights."""
+        """Target (class numbers, 0 and 1, or standardised numbers) and weights of a batch, (n,) each."""
         column = batch.column(self.column)
         check_target_values(column, self.column)
         weights = (
@@ -55,52 +56,52 @@ class TargetColumn:
         return target, weights.astype(np.float32)
 
     def _codes(self, column: Any) -> NDArray[np.int64]:
-        words = column.cast(pa.string()) if of.is_dictionary(column.type) else column
-        coded = words.dictionary_encode()
+        labels = column.cast(pa.string()) if of.is_dictionary(column.type) else column
+        coded = labels.dictionary_encode()
         try:
             codes = self.target.encode(pa.chunked_array([coded.dictionary]), "target")
         except ValueError as error:
-            raise ValueError(f"{error}: it was not in the first look; a larger look sees more rows") from None
+            raise ValueError(
+                f"{error}: it is not in the schema sample; raise schema_rows to sample more rows"
+            ) from None
         return np.asarray(codes.reshape(-1).astype(np.int64)[coded.indices.to_numpy()])
 
 
-def fit_target(
-    name: str,
-    column: Any,
-    weights: Floats | None,
-    options: FileOptions,
-    weight_of_class: Callable[..., Floats],
-) -> TargetColumn:
-    """Task, classes and weights of classes, from the first look."""
+def fit_target(name: str, column: Any, weights: Floats | None, options: FileOptions) -> TargetColumn:
+    """Infer task, classes and class weights from the schema sample."""
     try:
         target = read_target(pa.chunked_array([column]), weights, options.task, "target")
     except ValueError as error:
-        raise ValueError(f"{error} (column {name!r}, in the first look at {len(column):,} rows)") from None
+        raise ValueError(f"{error} (column {name!r}, in a schema sample of {len(column):,} rows)") from None
     base = np.ones(len(column)) if weights is None else weights
     if not base.any():
-        raise ValueError("sample_weight: every weight in the first look is zero")
+        raise ValueError(
+            "sample_weight: every weight in the schema sample is zero; raise schema_rows to sample more rows"
+        )
     if target.classes is None:
         if options.class_weight is not None or options.negatives_kept != 1:
-            raise ValueError("class_weight, negatives_kept: need a target of classes, this one is regression")
+            raise ValueError(
+                "class_weight, negatives_kept: need a target of classes, but the task is regression"
+            )
         return TargetColumn(name, options.sample_weight, target, np.ones(1), float(base.mean()), np.zeros(1))
     codes = target.values.reshape(-1).astype(np.int64)
     factor = np.ones(len(target.classes))
     if options.negatives_kept != 1:
         if target.task != "binary":
             raise ValueError(f"negatives_kept: needs two classes, the target has {len(target.classes)}")
-        factor[0] /= options.negatives_kept  # each negative stands for those that were left out
+        factor[0] /= options.negatives_kept  # each negative also counts for those that were not sampled
     if options.class_weight is not None:
-        factor *= weight_of_class(options.class_weight, target.classes, codes, base * factor[codes])
-    weighed = base * factor[codes]
-    if not weighed.any():
-        raise ValueError("class_weight: every row of the first look has weight zero")
-    shares = np.maximum(np.bincount(codes, weighed, len(factor)) / weighed.sum(), TINY)
-    start = np.log(shares[1:] / shares[:1]) if target.task == "binary" else np.log(shares)
-    return TargetColumn(name, options.sample_weight, target, factor, float(weighed.mean()), start)
+        factor *= class_weights(options.class_weight, target.classes, codes, base * factor[codes])
+    row_weights = base * factor[codes]
+    if not row_weights.any():
+        raise ValueError("class_weight: every row of the schema sample has weight zero")
+    shares = np.maximum(np.bincount(codes, row_weights, len(factor)) / row_weights.sum(), MIN_SHARE)
+    log_odds = np.log(shares[1:] / shares[:1]) if target.task == "binary" else np.log(shares)
+    return TargetColumn(name, options.sample_weight, target, factor, float(row_weights.mean()), log_odds)
 
 
 def check_target_values(column: Any, name: str) -> None:
-    """Every row needs a target."""
+    """Check that no target is missing or infinite."""
     if column.null_count:
         raise ValueError(f"target: column {name!r} has missing values; drop those rows")
     if of.is_floating(column.type) and not np.isfinite(column.to_numpy(zero_copy_only=False)).all():
@@ -108,6 +109,7 @@ def check_target_values(column: Any, name: str) -> None:
 
 
 def read_weights(column: Any, name: str) -> Floats:
+    """A weight column as an array, checked to be finite and not negative."""
     try:
         weights = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
     except pa.ArrowException:

@@ -1,1 +1,1 @@
-"""Tables in memory."""
+"""Tables in memory: containers, encoding, target and groups of columns."""

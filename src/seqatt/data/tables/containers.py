@@ -1,6 +1,6 @@
-"""Tables as people have them: NumPy arrays, sparse matrices, pandas, polars and Arrow frames.
+"""Input tables: NumPy arrays, SciPy sparse matrices, and pandas, polars and Arrow data frames.
 
-A ``InputTable`` knows the columns by name and kind and gives any of them out as a plain array.
+An ``InputTable`` wraps any of these. It knows the name and kind of each column and returns columns as arrays.
 """
 
 from __future__ import annotations
@@ -20,7 +20,10 @@ Kind = Literal["numeric", "boolean", "categorical"]
 
 @dataclass(frozen=True)
 class InputTable:
-    """Columns with unique names. ``named`` tells names that people gave from ``x0, x1, ...``."""
+    """A table of (rows, columns) with unique column names.
+
+    ``named`` is True if the names come from the user, False if they were made up (``x0``, ``x1``, ...).
+    """
 
     data: Any
     names: tuple[str, ...]
@@ -33,7 +36,7 @@ class InputTable:
         return bool(sp.issparse(self.data))
 
     def numbers(self, positions: Sequence[int]) -> NDArray[Any]:
-        """Numeric and boolean columns as one float array, missing values as NaN."""
+        """Numeric and boolean columns as one array (rows, len(positions)); missing values are NaN."""
         if isinstance(self.data, np.ndarray):
             return self.data if len(positions) == self.data.shape[1] else self.data[:, positions]
         out = np.empty((self.rows, len(positions)), dtype=np.float64, order="F")
@@ -42,31 +45,32 @@ class InputTable:
         return out
 
     def labels(self, position: int) -> NDArray[np.object_]:
-        """A categorical column as strings, missing values as None."""
+        """A categorical column as strings (rows,); missing values are None."""
         values = self.data[self.names[position]].to_list()
         return np.array([None if is_missing(v) else str(v) for v in values], dtype=object)
 
     def select(self, positions: Sequence[int]) -> InputTable:
-        """Some columns, in the given order."""
+        """The columns at ``positions``, in that order."""
         names = tuple(self.names[p] for p in positions)
         kinds = tuple(self.kinds[p] for p in positions)
         if isinstance(self.data, nw.DataFrame):
             return InputTable(self.data.select(names), names, kinds, self.rows, self.named)
         return InputTable(self.data[:, list(positions)], names, kinds, self.rows, self.named)
 
-    def keep_rows(self, mask: NDArray[np.bool_]) -> InputTable:
+    def select_rows(self, mask: NDArray[np.bool_]) -> InputTable:
+        """The rows where ``mask`` is True."""
         data = self.data.filter(mask.tolist()) if isinstance(self.data, nw.DataFrame) else None
         data = self.data[mask] if data is None else data
         return InputTable(data, self.names, self.kinds, int(mask.sum()), self.named)
 
 
 def read_input_table(X: Any, argument: str = "X") -> InputTable:
-    """Any supported container as a ``InputTable``, checked."""
+    """Check any supported container and wrap it as an ``InputTable``."""
     if isinstance(X, InputTable):
         return X
     if sp.issparse(X):
         return _read_sparse(X.tocsr(), argument)
-    _insist_on_unique_names(X, argument)
+    _check_unique_names(X, argument)
     frame = nw.from_native(X, eager_only=True, pass_through=True)
     if isinstance(frame, nw.DataFrame):
         return _read_frame(frame, argument)
@@ -74,30 +78,35 @@ def read_input_table(X: Any, argument: str = "X") -> InputTable:
 
 
 def check_same_columns(train: InputTable, test: InputTable, arguments: tuple[str, str]) -> None:
-    """Test rows must be read as training rows are: "1" is no category of a column that had 1.0 in it."""
-    here, there = arguments
+    """Check that test columns have the names and contents of the training columns.
+
+    Otherwise the text "1" would count as an unknown category of a column that held the number 1.0.
+    """
+    train_argument, test_argument = arguments
     if train.names != test.names:
-        raise ValueError(f"{there}: must have the same columns as {here}, in the same order")
+        raise ValueError(
+            f"{test_argument}: must have the same columns as {train_argument}, in the same order"
+        )
     pairs = zip(_contents(train), _contents(test), strict=True)
-    for position, (learnt, given) in enumerate(pairs):
-        if learnt != given and not _is_empty(test, position):
+    for position, (expected, actual) in enumerate(pairs):
+        if expected != actual and not _is_empty(test, position):
             raise ValueError(
-                f"{there}: column {train.names[position]!r} holds {given}, in {here} it holds {learnt}; "
-                f"turn it into {learnt} as it is written there"
+                f"{test_argument}: column {train.names[position]!r} holds {actual}, but {expected} in "
+                f"{train_argument}; convert it to {expected}"
             )
 
 
 def _contents(table: InputTable) -> list[str]:
-    """What each column holds, in words."""
-    held = ["text" if kind == "categorical" else "numbers" for kind in table.kinds]
+    """What each column holds, for error messages: "text", "numbers" or "times"."""
+    contents = ["text" if kind == "categorical" else "numbers" for kind in table.kinds]
     if isinstance(table.data, nw.DataFrame):
         for position, dtype in enumerate(table.data.schema.dtypes()):
-            held[position] = "times" if dtype.is_temporal() else held[position]
-    return held
+            contents[position] = "times" if dtype.is_temporal() else contents[position]
+    return contents
 
 
 def _is_empty(table: InputTable, position: int) -> bool:
-    """Nothing but missing values, which mean the same in a column of any kind."""
+    """Whether a column has only missing values, which mean the same in a column of any kind."""
     if not isinstance(table.data, nw.DataFrame) or table.kinds[position] == "categorical":
         return False
     return bool(np.isnan(table.numbers([position])).all())
@@ -110,7 +119,7 @@ def _read_array(X: Any, argument: str) -> InputTable:
             f"{argument}: must be a table of rows and columns, got {array.ndim} dimension(s); "
             "reshape it with .reshape(-1, 1) if it is a single feature"
         )
-    _insist_on_size(array.shape, argument)
+    _check_size(array.shape, argument)
     if array.dtype.kind not in "biuf":
         try:
             array = array.astype(np.float64)
@@ -125,7 +134,7 @@ def _read_array(X: Any, argument: str) -> InputTable:
 
 
 def _read_sparse(X: Any, argument: str) -> InputTable:
-    _insist_on_size(X.shape, argument)
+    _check_size(X.shape, argument)
     if not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()
@@ -138,23 +147,25 @@ def _read_sparse(X: Any, argument: str) -> InputTable:
 
 def _read_frame(frame: nw.DataFrame[Any], argument: str) -> InputTable:
     native_names = [str(c) for c in frame.columns]
-    _insist_on_size(frame.shape, argument)
+    _check_size(frame.shape, argument)
     if any(not isinstance(c, str) for c in frame.columns):
         frame = frame.rename(dict(zip(frame.columns, native_names, strict=True)))
     kinds = tuple(_kind(frame[name], argument) for name in native_names)
     return InputTable(frame, tuple(native_names), kinds, frame.shape[0], named=True)
 
 
-def _insist_on_unique_names(X: Any, argument: str) -> None:
-    """Of any frame, before it is read: libraries differ in what they make of a name twice."""
+def _check_unique_names(X: Any, argument: str) -> None:
+    """Check this on the user's own frame: libraries differ in what they do with a repeated name."""
     names = getattr(X, "column_names", getattr(X, "columns", None))
     counts = Counter(str(name) for name in names) if isinstance(names, Iterable) else {}
     repeated = [name for name, count in counts.items() if count > 1]
     if repeated:
-        raise ValueError(f"{argument}: column names must be unique, {repeated[0]!r} stands twice; rename one")
+        raise ValueError(
+            f"{argument}: column names must be unique, {repeated[0]!r} appears twice; rename one"
+        )
 
 
-def _insist_on_size(shape: tuple[int, ...], argument: str) -> None:
+def _check_size(shape: tuple[int, ...], argument: str) -> None:
     rows, columns = shape
     if rows == 0:
         raise ValueError(f"{argument}: the table has no rows (0 sample(s)), at least 2 are required")
@@ -172,14 +183,14 @@ def _kind(series: nw.Series[Any], argument: str) -> Kind:
     if dtype.is_numeric() or dtype in (nw.Date, nw.Datetime, nw.Duration):
         return "numeric"
     if series.null_count() == len(series):
-        return "numeric"  # an empty column: constant, whatever it was meant to be
+        return "numeric"  # only missing values: a constant column of any kind
     if dtype in (nw.String, nw.Categorical, nw.Enum):
         return "categorical"
     if dtype == nw.Object:
         return _kind_of_objects(series, argument)
     raise ValueError(
         f"{argument}: column {series.name!r} has type {dtype}, which cannot be a feature; "
-        "turn it into numbers or text, or leave it out"
+        "convert it to numbers or text, or leave it out"
     )
 
 
@@ -191,15 +202,15 @@ def _kind_of_objects(series: nw.Series[Any], argument: str) -> Kind:
         return "numeric"
     if all(isinstance(v, str | int | float | bool | np.generic) for v in present):
         return "categorical"
-    odd = next(v for v in present if not isinstance(v, str | int | float | bool | np.generic))
+    unsupported = next(v for v in present if not isinstance(v, str | int | float | bool | np.generic))
     raise TypeError(
-        f"{argument}: column {series.name!r} holds a {type(odd).__name__}; "
+        f"{argument}: column {series.name!r} holds a {type(unsupported).__name__}; "
         "an argument must be a string or a number"
     )
 
 
 def is_missing(value: Any) -> bool:
-    """None, NaN, NaT or pandas' NA, which must be asked for by name: it has no truth value."""
+    """Whether a value is None, NaN, NaT or pandas' NA (found by its type name: NA has no truth value)."""
     return value is None or type(value).__name__ in ("NAType", "NaTType") or bool(value != value)
 
 
@@ -213,6 +224,7 @@ def _as_floats(series: nw.Series[Any]) -> NDArray[np.float64]:
 
 
 def _microseconds(series: nw.Series[Any]) -> nw.Series[Any]:
+    """Durations and times (since 1970) in microseconds."""
     if series.dtype == nw.Duration:
         return series.dt.total_microseconds()
     return (series.cast(nw.Datetime("us")) if series.dtype == nw.Date else series).dt.timestamp("us")

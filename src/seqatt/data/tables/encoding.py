@@ -1,8 +1,7 @@
-"""From features to the columns a model sees, by what the training rows show.
+"""Encodes input columns as the numeric columns a model trains on; everything is fitted on the training rows.
 
-Numbers are standardised, missing ones become the training mean (with an indicator column on request), and
-categories become one column each. A number's column has variance 1, and so have the columns of a category
-together.
+Numbers are standardised. Missing numbers become the training mean, with an indicator column on request.
+Categories are one-hot encoded. A number's column has variance 1; so have the columns of one category in sum.
 """
 
 from __future__ import annotations
@@ -18,24 +17,26 @@ from numpy.typing import NDArray
 
 from seqatt.data.tables.containers import InputTable
 
-CHUNK_CELLS = 1 << 17  # cells worked on at a time: float64 accuracy, in a core's own cache
-FEWEST_ROWS = 16  # a chunk: what is kept of each is as wide as the table
-WORKERS = min(8, os.cpu_count() or 1)  # chunks worked on at once
-DENSE_CELLS = 1 << 28  # sparse tables up to this size (1 GiB) are opened once and for all
+CHUNK_CELLS = 1 << 17  # float64 cells per chunk, so that a chunk fits into one core's cache
+MIN_CHUNK_ROWS = 16  # rows per chunk, at least: the result of each chunk is as wide as the table
+WORKERS = min(8, os.cpu_count() or 1)  # threads, each with one chunk at a time
+DENSE_CELLS = 1 << 28  # cells (1 GiB as float32) up to which a sparse table is made dense once
 
 Floats = NDArray[np.float64]
-Part = TypeVar("Part")
+Moments = tuple[Floats, Floats, Floats]  # mean, standard deviation and share of missing values per column
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
 class SparseColumns:
-    """A sparse table too large to open: rows are standardised as they are asked for."""
+    """A sparse table too large to make dense as a whole: only requested rows are made dense."""
 
     data: Any
     shift: Floats
     scale: Floats
 
-    def open(self, rows: NDArray[np.int64]) -> NDArray[np.float32]:
+    def to_dense(self, rows: NDArray[np.int64]) -> NDArray[np.float32]:
+        """The rows with these numbers, dense and standardised."""
         dense = self.data[rows].toarray()
         return np.asarray((dense - self.shift) / self.scale, dtype=np.float32)
 
@@ -49,7 +50,12 @@ Columns = NDArray[np.float32] | SparseColumns
 
 @dataclass(frozen=True)
 class Encoder:
-    """What was learnt of each table column; ``feature_of[c]`` is the table column that column c is from."""
+    """Fitted encoding of every input column; ``input_of[c]`` is the input column encoded column c is from.
+
+    ``numeric`` are the numeric input columns; ``shift``, ``scale`` and ``gaps`` (share of missing values) have
+    one value for each. ``indicated`` are those with a missing-value indicator column, and ``levels`` the
+    one-hot categories of each categorical input column.
+    """
 
     numeric: list[int]
     shift: Floats
@@ -60,62 +66,63 @@ class Encoder:
     levels: dict[int, list[str | None]]
     level_shift: dict[int, Floats]
     level_scale: dict[int, float]
-    feature_of: NDArray[np.int64]
+    input_of: NDArray[np.int64]
     constant: NDArray[np.bool_]
     gaps: Floats
 
     @property
-    def holds_number(self) -> NDArray[np.bool_]:
-        """Which columns are numbers as they were given: not a category, nor whether a number is missing."""
-        first = np.diff(self.feature_of, prepend=-1) > 0
-        return np.asarray(first & np.isin(self.feature_of, self.numeric))
+    def is_number(self) -> NDArray[np.bool_]:
+        """Mask of the encoded columns that hold a standardised number, not a category or an indicator."""
+        first = np.diff(self.input_of, prepend=-1) > 0
+        return np.asarray(first & np.isin(self.input_of, self.numeric))
 
     @property
-    def missing(self) -> Floats:
-        """The share of training rows in which a column has no number, and so the mean."""
-        share = np.zeros(len(self.feature_of))
-        share[self.holds_number] = self.gaps
+    def missing_share(self) -> Floats:
+        """Share of training rows, per encoded column, whose number is missing and replaced by the mean."""
+        share = np.zeros(len(self.input_of))
+        share[self.is_number] = self.gaps
         return share
 
     def encode(self, table: InputTable, argument: str = "X") -> Columns:
-        """The columns of any table of the same make."""
+        """The encoded columns of a table with the same input columns."""
         if table.sparse:
             return self._encode_sparse(table)
-        if len(self.numeric) == len(self.feature_of):
-            return self._numbers(table, argument)[0]
-        out = np.empty((table.rows, len(self.feature_of)), dtype=np.float32)
-        values, missing = self._numbers(table, argument)
-        slots: dict[int, list[int]] = {}
-        for slot, position in enumerate(self.feature_of):
-            slots.setdefault(int(position), []).append(slot)
+        if len(self.numeric) == len(self.input_of):
+            return self._encode_numbers(table, argument)[0]
+        out = np.empty((table.rows, len(self.input_of)), dtype=np.float32)
+        values, missing = self._encode_numbers(table, argument)
+        columns: dict[int, list[int]] = {}  # encoded columns per input column
+        for column, position in enumerate(self.input_of):
+            columns.setdefault(int(position), []).append(column)
         for j, position in enumerate(self.numeric):
-            out[:, slots[position][0]] = values[:, j]
+            out[:, columns[position][0]] = values[:, j]
         for j, position in enumerate(self.indicated):
-            flag = missing[:, self.numeric.index(position)]
-            out[:, slots[position][1]] = (flag - self.indicator_shift[j]) / self.indicator_scale[j]
+            is_missing = missing[:, self.numeric.index(position)]
+            out[:, columns[position][1]] = (is_missing - self.indicator_shift[j]) / self.indicator_scale[j]
         for position, levels in self.levels.items():
             hot = _one_hot(table.labels(position), levels)
-            out[:, slots[position]] = (hot - self.level_shift[position]) / self.level_scale[position]
+            out[:, columns[position]] = (hot - self.level_shift[position]) / self.level_scale[position]
         return out
 
-    def _numbers(self, table: InputTable, argument: str) -> tuple[NDArray[np.float32], Any]:
+    def _encode_numbers(self, table: InputTable, argument: str) -> tuple[NDArray[np.float32], Any]:
+        """Standardised numbers, and where they are missing if any column has an indicator."""
         raw = table.numbers(self.numeric)
         out = np.empty(raw.shape, dtype=np.float32)
         missing = np.zeros(raw.shape, dtype=bool) if self.indicated else None
 
         def standardise(rows: slice) -> None:
-            part = raw[rows].astype(np.float64)
-            with np.errstate(over="ignore", invalid="ignore"):  # what comes of it is looked at below
-                part -= self.shift
-                part /= self.scale
-                out[rows] = part
+            values = raw[rows].astype(np.float64)
+            with np.errstate(over="ignore", invalid="ignore"):  # the result is checked below
+                values -= self.shift
+                values /= self.scale
+                out[rows] = values
             if np.isfinite(out[rows]).all():
                 return
-            given = raw[rows].astype(np.float64)
-            gap = np.isnan(given)
-            _insist_on_finite(given, gap, self.numeric, table, argument)
+            values = raw[rows].astype(np.float64)
+            gap = np.isnan(values)
+            _check_finite(values, gap, self.numeric, table, argument)
             out[rows][gap] = 0.0  # the training mean, standardised
-            _insist_on_moderate(np.abs(out[rows]).max(0), self.numeric, table, argument)
+            _check_not_too_large(np.abs(out[rows]).max(0), self.numeric, table, argument)
             if missing is not None:
                 missing[rows] = gap
 
@@ -125,9 +132,9 @@ class Encoder:
 
     def _encode_sparse(self, table: InputTable) -> Columns:
         sparse = SparseColumns(table.data, self.shift, self.scale)
-        if table.rows * len(self.feature_of) > DENSE_CELLS:
+        if table.rows * len(self.input_of) > DENSE_CELLS:
             return sparse
-        return sparse.open(np.arange(table.rows))
+        return sparse.to_dense(np.arange(table.rows))
 
 
 def fit_encoder(
@@ -138,7 +145,7 @@ def fit_encoder(
     max_categories: int = 64,
     argument: str = "X",
 ) -> Encoder:
-    """Learn means, spreads and categories from the training rows."""
+    """Fit means, standard deviations and categories on the training rows."""
     numeric = [i for i, kind in enumerate(table.kinds) if kind != "categorical"]
     if table.sparse:
         mean, spread, gaps = _sparse_moments(table, weights, argument)
@@ -157,9 +164,9 @@ def fit_encoder(
             levels[position] = _levels(table.labels(position), max_categories)
             hot = _one_hot(table.labels(position), levels[position])
             level_shift[position] = np.average(hot, axis=0, weights=weights)
-            total = float(np.sum(level_shift[position] * (1 - level_shift[position])))
-            constant[position] = total <= 0
-            level_scale[position] = np.sqrt(total) if total > 0 else 1.0
+            variance = float(np.sum(level_shift[position] * (1 - level_shift[position])))
+            constant[position] = variance <= 0
+            level_scale[position] = np.sqrt(variance) if variance > 0 else 1.0
     widths = [len(levels.get(p, "x")) + (p in indicated) for p in range(len(table.names))]
     return Encoder(
         numeric,
@@ -177,65 +184,61 @@ def fit_encoder(
     )
 
 
-def _moments(
-    table: InputTable, numeric: list[int], weights: Floats | None, argument: str
-) -> tuple[Floats, Floats, Floats]:
-    """Mean, spread and share of missing rows of each column: two passes, each a chunk at a time."""
+def _moments(table: InputTable, numeric: list[int], weights: Floats | None, argument: str) -> Moments:
+    """In two passes over chunks of rows."""
     raw = table.numbers(numeric)
 
     def sums(rows: slice) -> tuple[Any, ...]:
-        part = raw[rows].astype(np.float64)
-        w = np.ones(len(part)) if weights is None else weights[rows]
-        low, high = part.min(0), part.max(0)
+        values = raw[rows].astype(np.float64)
+        w = np.ones(len(values)) if weights is None else weights[rows]
+        low, high = values.min(0), values.max(0)
         if np.isfinite(low).all() and np.isfinite(high).all():
-            return low, high, w @ part, w.sum(), 0.0, False
-        gap = np.isnan(part)
-        _insist_on_finite(part, gap, numeric, table, argument)
-        low = np.min(np.where(gap, np.inf, part), axis=0)
-        high = np.max(np.where(gap, -np.inf, part), axis=0)
-        part[gap] = 0.0
-        return low, high, w @ part, w @ ~gap, w @ gap, True
+            return low, high, w @ values, w.sum(), 0.0, False
+        gap = np.isnan(values)
+        _check_finite(values, gap, numeric, table, argument)
+        low = np.min(np.where(gap, np.inf, values), axis=0)
+        high = np.max(np.where(gap, -np.inf, values), axis=0)
+        values[gap] = 0.0
+        return low, high, w @ values, w @ ~gap, w @ gap, True
 
     width = raw.shape[1]
-    total, present, gaps = np.zeros(width), np.zeros(width), np.zeros(width)
-    low, high, holes = np.full(width, np.inf), np.full(width, -np.inf), False
-    for lowest, highest, weighed, there, absent, holed in map_chunks(raw, sums):
-        low, high = np.minimum(low, lowest), np.maximum(high, highest)
-        total, present, gaps = total + weighed, present + there, gaps + absent
-        holes = holes or holed
+    total, present, missing = np.zeros(width), np.zeros(width), np.zeros(width)
+    low, high, any_missing = np.full(width, np.inf), np.full(width, -np.inf), False
+    for chunk_low, chunk_high, chunk_total, chunk_present, chunk_missing, has_gaps in map_chunks(raw, sums):
+        low, high = np.minimum(low, chunk_low), np.maximum(high, chunk_high)
+        total, present, missing = total + chunk_total, present + chunk_present, missing + chunk_missing
+        any_missing = any_missing or has_gaps
     mean = total / np.where(present > 0, present, 1.0)
-    # Squares of very large or very small numbers leave float64; shares of the reach never do.
+    # Squares of very large or very small deviations leave float64; relative to the largest they never do.
     reach = np.where(low < high, np.maximum(high - mean, mean - low), 1.0)
-    _insist_on_moderate(mean + reach, numeric, table, argument)
+    _check_not_too_large(mean + reach, numeric, table, argument)
 
     def squares(rows: slice) -> Floats:
-        part = raw[rows].astype(np.float64)
-        part -= mean
-        part /= reach
-        np.square(part, out=part)
-        if holes:
-            part[np.isnan(part)] = 0.0
-        return np.asarray(part.sum(0) if weights is None else weights[rows] @ part)
+        values = raw[rows].astype(np.float64)
+        values -= mean
+        values /= reach
+        np.square(values, out=values)
+        if any_missing:
+            values[np.isnan(values)] = 0.0
+        return np.asarray(values.sum(0) if weights is None else weights[rows] @ values)
 
     square = np.zeros(width)
-    for some in map_chunks(raw, squares):
-        square += some
-    spread = reach * np.sqrt(square / (present + gaps))
-    return mean, np.where(low < high, spread, 0.0), gaps / (present + gaps)
+    for chunk_square in map_chunks(raw, squares):
+        square += chunk_square
+    spread = reach * np.sqrt(square / (present + missing))
+    return mean, np.where(low < high, spread, 0.0), missing / (present + missing)
 
 
-def _sparse_moments(
-    table: InputTable, weights: Floats | None, argument: str
-) -> tuple[Floats, Floats, Floats]:
+def _sparse_moments(table: InputTable, weights: Floats | None, argument: str) -> Moments:
     data = table.data.astype(np.float64)
     if not np.isfinite(data.data).all():
         raise ValueError(f"{argument}: a sparse matrix must not hold NaN or infinity; fill them in")
     w = np.ones(table.rows) if weights is None else weights
     mean = np.asarray(w @ data).ravel() / w.sum()
-    # Around the mean: stored cells give (x - m)^2, the others m^2.
+    # Squared deviations: (x - mean)^2 for stored cells, mean^2 for all others.
     low, high = (np.asarray(m.todense()).ravel() for m in (data.min(0), data.max(0)))
     reach = np.where(low < high, np.maximum(high - mean, mean - low), 1.0)
-    _insist_on_moderate(mean + reach, list(range(len(mean))), table, argument)
+    _check_not_too_large(mean + reach, list(range(len(mean))), table, argument)
     centred = data.copy()
     centred.data = ((centred.data - mean[centred.indices]) / reach[centred.indices]) ** 2
     pattern = data.copy()
@@ -246,9 +249,9 @@ def _sparse_moments(
     return mean, np.where(low < high, spread, 0.0), np.zeros(len(mean))
 
 
-def map_chunks(raw: NDArray[Any], work: Callable[[slice], Part]) -> Iterator[Part]:
-    """What ``work`` gives for every few rows, in their order, whichever thread did it."""
-    step = max(FEWEST_ROWS, CHUNK_CELLS // max(1, raw.shape[1]))
+def map_chunks(raw: NDArray[Any], work: Callable[[slice], Result]) -> Iterator[Result]:
+    """``work`` of each chunk of rows, computed on several threads, in the order of the rows."""
+    step = max(MIN_CHUNK_ROWS, CHUNK_CELLS // max(1, raw.shape[1]))
     chunks = [slice(start, start + step) for start in range(0, len(raw), step)]
     if len(chunks) < 2 * WORKERS:
         yield from map(work, chunks)
@@ -257,10 +260,10 @@ def map_chunks(raw: NDArray[Any], work: Callable[[slice], Part]) -> Iterator[Par
         yield from pool.map(work, chunks)
 
 
-def _insist_on_finite(
-    part: Floats, gap: NDArray[np.bool_], numeric: list[int], table: InputTable, argument: str
+def _check_finite(
+    values: Floats, gap: NDArray[np.bool_], numeric: list[int], table: InputTable, argument: str
 ) -> None:
-    bad = ~np.isfinite(part) & ~gap
+    bad = ~np.isfinite(values) & ~gap
     if bad.any():
         name = table.names[numeric[int(np.argmax(bad.any(0)))]]
         raise ValueError(
@@ -269,29 +272,28 @@ def _insist_on_finite(
         )
 
 
-def _insist_on_moderate(values: Floats, numeric: list[int], table: InputTable, argument: str) -> None:
+def _check_not_too_large(values: Floats, numeric: list[int], table: InputTable, argument: str) -> None:
     bad = ~np.isfinite(values)
     if bad.any():
         name = table.names[numeric[int(np.argmax(bad))]]
         raise ValueError(f"{argument}: column {name!r} holds values too large to work with; rescale it")
 
 
-def _levels(labels: NDArray[np.object_], most: int) -> list[str | None]:
-    """The most frequent categories, missing counting as one; the rest share the zero row."""
+def _levels(labels: NDArray[np.object_], max_levels: int) -> list[str | None]:
+    """The most frequent categories; missing counts as one. All others are encoded as a row of zeros."""
     counts: dict[str | None, int] = {}
     for label in labels:
         counts[label] = counts.get(label, 0) + 1
     ranked = sorted(counts, key=lambda level: (-counts[level], level is None, str(level)))
     if len(ranked) == 2:
-        return ranked[1:]  # one column tells two categories apart
-    return ranked[:most]
+        return ranked[1:]  # one column distinguishes two categories
+    return ranked[:max_levels]
 
 
 def _one_hot(labels: NDArray[np.object_], levels: list[str | None]) -> Floats:
-    place = {level: j for j, level in enumerate(levels)}
+    column = {level: j for j, level in enumerate(levels)}
     hot = np.zeros((len(labels), len(levels)))
     for i, label in enumerate(labels):
-        j = place.get(label)
-        if j is not None:
+        if (j := column.get(label)) is not None:
             hot[i, j] = 1.0
     return hot

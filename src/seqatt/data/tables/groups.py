@@ -1,4 +1,4 @@
-"""Features: each declared group of columns, and each column outside of groups."""
+"""Features: one per group of columns, and one per column outside of groups."""
 
 from __future__ import annotations
 
@@ -10,36 +10,36 @@ import numpy as np
 from seqatt.data.tables.containers import InputTable
 
 Groups = Mapping[str, Sequence[str | int]] | Sequence[Sequence[str | int]]
-Feature = tuple[str, tuple[int, ...]]
+Feature = tuple[str, tuple[int, ...]]  # name and input columns
 
 
 def features_of(table: InputTable, groups: Groups | None) -> list[Feature]:
-    """Names and input columns, in the order of their first columns."""
+    """All features, in the order of their first input columns."""
     if groups is None:
         return [(name, (i,)) for i, name in enumerate(table.names)]
-    taken: dict[int, str] = {}
+    group_of: dict[int, str] = {}
     features: list[Feature] = []
     for name, columns in _pairs(groups):
-        members = [_position(table, column, name) for column in columns]
-        if not members:
+        positions = [_position(table, column, name) for column in columns]
+        if not positions:
             raise ValueError(f"groups: {name!r} has no columns")
-        for position in members:
-            if position in taken:
+        for position in positions:
+            if position in group_of:
                 raise ValueError(
-                    f"groups: column {table.names[position]!r} is in both {taken[position]!r} "
+                    f"groups: column {table.names[position]!r} is in both {group_of[position]!r} "
                     f"and {name!r}; a column belongs to one group"
                 )
-            taken[position] = name
-        features.append((name, tuple(sorted(members))))
-    alone: list[Feature] = [(name, (i,)) for i, name in enumerate(table.names) if i not in taken]
-    clash = {name for name, _ in features} & {name for name, _ in alone}
+            group_of[position] = name
+        features.append((name, tuple(sorted(positions))))
+    ungrouped: list[Feature] = [(name, (i,)) for i, name in enumerate(table.names) if i not in group_of]
+    clash = {name for name, _ in features} & {name for name, _ in ungrouped}
     if clash:
         raise ValueError(f"groups: the name {min(clash)!r} is also a column; use another")
-    return sorted(features + alone, key=lambda feature: feature[1][0])
+    return sorted(features + ungrouped, key=lambda feature: feature[1][0])
 
 
 def _pairs(groups: Groups) -> list[tuple[str, list[Any]]]:
-    """Named groups; a group in a list is named after its columns."""
+    """Name and columns of each group; a group without a name is named after its columns, as in "b+e"."""
     if isinstance(groups, str) or not isinstance(groups, Mapping | Sequence):
         raise TypeError("groups: must be a dict {name: columns} or a list of lists of columns")
     items: list[tuple[Any, Any]] = (
@@ -56,7 +56,7 @@ def _pairs(groups: Groups) -> list[tuple[str, list[Any]]]:
 
 
 def _position(table: InputTable, column: Any, group: str) -> int:
-    """A column by its name where columns have names, else by its number."""
+    """The position of a column that is given by name or, where no column has that name, by position."""
     if str(column) in table.names:
         return table.names.index(str(column))
     if (

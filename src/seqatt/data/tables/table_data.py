@@ -1,7 +1,7 @@
-"""A table and a target, checked and ready to train on.
+"""A table and its target, checked and encoded for training.
 
-Features of a DataFrame are laid out by name, so that the answer does not depend on the order of its
-columns. Everything inside works in that layout; ``user_position`` leads back to the user's own order.
+Features of a data frame are sorted by name, so that a selection does not depend on the order of its columns.
+All methods work in this order; ``user_position`` maps it back to the order of the user's columns.
 """
 
 from __future__ import annotations
@@ -23,24 +23,26 @@ __all__ = ["Groups", "SparseColumns", "TableData", "read_table_data", "resolve_k
 
 @dataclass(frozen=True)
 class TableData:
-    """Training rows as columns, with what is needed to speak of them as features.
+    """Encoded training rows, target and weights, and how encoded columns map to features.
 
-    ``feature_of[c]`` is the feature of column c, ``members[f]`` the input columns of feature f, and
-    ``user_position[f]`` the position of feature f in the user's own order. ``effective_rows`` is how many rows of weight 1
-    say as much as these do.
+    ``columns`` are (rows, encoded columns). ``feature_of[c]`` is the feature of encoded column c,
+    ``input_columns[f]`` are the input columns of feature f (several for a group), and ``user_position[f]`` is
+    the position of feature f in the user's order. ``input_names`` are the names of all input columns, and
+    ``column_order`` the input columns in the order in which they are encoded. ``effective_rows`` is the
+    effective sample size: how many rows of weight 1 carry as much information.
     """
 
     columns: Columns
     feature_of: NDArray[np.int64]
     names: tuple[str, ...]
-    members: tuple[tuple[int, ...], ...]
+    input_columns: tuple[tuple[int, ...], ...]
     user_position: NDArray[np.int64]
     constant: NDArray[np.bool_]
     target: Target
     weights: NDArray[np.float32] | None
     encoder: Encoder
-    positions: tuple[int, ...]
-    inputs: tuple[str, ...]
+    column_order: tuple[int, ...]
+    input_names: tuple[str, ...]
     effective_rows: float
 
     @property
@@ -52,8 +54,8 @@ class TableData:
         return len(self.names)
 
     def encode(self, X: Any, argument: str = "X") -> Columns:
-        """Other rows of the same table as columns."""
-        return self.encoder.encode(read_input_table(X, argument).select(self.positions), argument)
+        """Encode other rows of the same table."""
+        return self.encoder.encode(read_input_table(X, argument).select(self.column_order), argument)
 
 
 def read_table_data(
@@ -69,7 +71,7 @@ def read_table_data(
     by_name: bool = True,
     arguments: tuple[str, str] = ("X", "y"),
 ) -> TableData:
-    """Check everything a user can get wrong, then encode. ``by_name`` lays features out by name."""
+    """Check all arguments, then encode the table. ``by_name`` sorts the features of a data frame by name."""
     whole = hasattr(max_categories, "__index__") and not isinstance(max_categories, bool)
     if not whole or max_categories < 1:
         raise ValueError(f"max_categories: must be a whole number of at least 1, got {max_categories!r}")
@@ -83,55 +85,55 @@ def read_table_data(
     weights = _row_weights(sample_weight, table.rows)
     if weights is not None and not weights.all():
         used = weights > 0
-        table, labels, weights = table.keep_rows(used), labels[used], weights[used]
+        table, labels, weights = table.select_rows(used), labels[used], weights[used]
     if table.rows < 2:
         raise ValueError(f"{arguments[0]}: at least 2 rows are needed, got {table.rows} sample")
     features = features_of(table, groups)
     order = np.arange(len(features))
     if table.named and by_name:
         order = np.array(sorted(order, key=lambda f: features[f][0]))
-    members = tuple(features[f][1] for f in order)
-    positions = tuple(p for feature in members for p in feature)
-    laid_out = table if positions == tuple(range(len(table.names))) else table.select(positions)
+    input_columns = tuple(features[f][1] for f in order)
+    column_order = tuple(column for columns in input_columns for column in columns)
+    ordered = table if column_order == tuple(range(len(table.names))) else table.select(column_order)
     target = read_target(labels, weights, task, arguments[1])
-    given, weights = weights, _with_class_weight(weights, class_weight, target)
-    effective_rows = _worth(given, weights, table.rows)
-    if weights is not None and not weights.all():  # of classes that do not count
+    row_weights, weights = weights, _with_class_weight(weights, class_weight, target)
+    effective_rows = _effective_rows(row_weights, weights, table.rows)
+    if weights is not None and not weights.all():  # classes of weight zero
         used = weights > 0
-        laid_out, weights = laid_out.keep_rows(used), weights[used]
+        ordered, weights = ordered.select_rows(used), weights[used]
         target = replace(target, values=target.values[used])
-        if laid_out.rows < 2:
+        if ordered.rows < 2:
             raise ValueError("class_weight: only one row has a weight above zero; at least 2 are needed")
     encoder = fit_encoder(
-        laid_out,
+        ordered,
         weights,
         missing_indicator=missing_indicator,
         max_categories=max_categories,
         argument=arguments[0],
     )
-    feature_of = np.repeat(np.arange(len(members)), [len(m) for m in members])
-    constant = np.ones(len(members), dtype=bool)
+    feature_of = np.repeat(np.arange(len(features)), [len(columns) for columns in input_columns])
+    constant = np.ones(len(features), dtype=bool)
     np.logical_and.at(constant, feature_of, encoder.constant)
     if constant.all():
         raise ValueError(f"{arguments[0]}: every feature is constant; there is nothing to choose from")
     return TableData(
-        columns=encoder.encode(laid_out, arguments[0]),
-        feature_of=feature_of[encoder.feature_of],
+        columns=encoder.encode(ordered, arguments[0]),
+        feature_of=feature_of[encoder.input_of],
         names=tuple(features[f][0] for f in order),
-        members=members,
+        input_columns=input_columns,
         user_position=order,
         constant=constant,
         target=target,
         weights=None if weights is None else weights.astype(np.float32),
         encoder=encoder,
-        positions=positions,
-        inputs=table.names,
+        column_order=column_order,
+        input_names=table.names,
         effective_rows=effective_rows,
     )
 
 
 def resolve_k(k: Any, features: int, argument: str = "k") -> int:
-    """``k`` features, or a fraction of them when ``k`` is a float up to 1."""
+    """The number of features to select: ``k``, or that fraction of ``features`` if ``k`` is a float."""
     if isinstance(k, bool | np.bool_) or not isinstance(k, int | float | np.integer | np.floating):
         raise TypeError(f"{argument}: must be a whole number or a fraction, got {k!r}")
     if isinstance(k, float | np.floating):
@@ -156,7 +158,7 @@ def _row_weights(sample_weight: Any, rows: int) -> NDArray[np.float64] | None:
     try:
         weights = np.asarray(sample_weight, dtype=np.float64)
     except (TypeError, ValueError):
-        raise ValueError("sample_weight: must hold numbers, one for each row") from None
+        raise ValueError("sample_weight: must hold numbers, one per row") from None
     if weights.shape != (rows,):
         raise ValueError(
             f"sample_weight: must have one value for each of the {rows} rows, got shape {weights.shape}"
@@ -168,15 +170,17 @@ def _row_weights(sample_weight: Any, rows: int) -> NDArray[np.float64] | None:
     return weights
 
 
-def _worth(given: NDArray[np.float64] | None, weights: NDArray[np.float64] | None, rows: int) -> float:
-    """Whole weights say how often a row is there; others how much it counts beside the rest.
+def _effective_rows(
+    row_weights: NDArray[np.float64] | None, weights: NDArray[np.float64] | None, rows: int
+) -> float:
+    """Kish's effective sample size, ``(sum w)^2 / sum w^2``; whole row weights count as repeated rows.
 
-    ``given`` are the user's, ``weights`` with those of classes.
+    ``row_weights`` are the user's, ``weights`` are multiplied by class weights.
     """
     if weights is None:
         return float(rows)
-    times = np.ones(rows) if given is None else given
-    repeats = times if not (times % 1).any() else np.ones(rows)
+    row_weights = np.ones(rows) if row_weights is None else row_weights
+    repeats = row_weights if not (row_weights % 1).any() else np.ones(rows)
     each = weights / weights.max() / np.maximum(repeats, 1)
     return float((repeats * each).sum() ** 2 / (repeats * each**2).sum())
 
@@ -186,15 +190,17 @@ def _with_class_weight(
     class_weight: Mapping[Any, float] | str | None,
     target: Target,
 ) -> NDArray[np.float64] | None:
-    """Row weights times class weights, averaging 1; None where all rows weigh the same."""
+    """Row weights times class weights, with mean 1; None if neither is given."""
     if class_weight is not None:
         if target.classes is None:
-            raise ValueError(f"class_weight: needs a target of classes, this one is {target.task}")
+            raise ValueError(f"class_weight: needs a target of classes, but the task is {target.task}")
         codes = target.values.reshape(len(target.values)).astype(np.int64)
         base = np.ones(len(codes)) if weights is None else weights
         weights = base * class_weights(class_weight, target.classes, codes, base)[codes]
         if not weights.any():
-            raise ValueError("class_weight: every row that occurs has weight zero")
+            raise ValueError(
+                "class_weight: every row has weight zero; give a class that occurs a weight above zero"
+            )
     return None if weights is None else weights / weights.mean()
 
 
@@ -204,6 +210,7 @@ def class_weights(
     codes: NDArray[np.int64],
     base: NDArray[np.float64],
 ) -> NDArray[np.float64]:
+    """One weight per class; "balanced" gives all classes the same total of ``base`` (row weights)."""
     if class_weight == "balanced":
         totals = np.array([base[codes == code].sum() for code in range(len(classes))])
         return np.asarray(base.sum() / (len(classes) * totals))

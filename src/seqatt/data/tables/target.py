@@ -1,28 +1,28 @@
-"""The target: which task it is, and its values as the loss wants them."""
+"""The target: the task, and the values in the form that the loss takes."""
 
 from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import narwhals.stable.v1 as nw
 import numpy as np
 from numpy.typing import NDArray
 
 from seqatt.data.tables.containers import is_missing
+from seqatt.data.tables.options import TASKS, Task
 
-Task = Literal["binary", "multiclass", "multilabel", "regression"]
-TASKS = get_args(Task)
-FEW, MANY = 20, 100  # distinct whole numbers: certainly classes up to FEW, never above MANY
+# Distinct values up to which whole numbers are class labels without a warning, and at most.
+SURE_CLASSES, MAX_CLASSES = 20, 100
 
 
 @dataclass(frozen=True)
 class Target:
-    """``values``: class numbers (n,) for multiclass, else floats (n, o).
+    """An encoded target; ``values`` are class numbers (n,) for multiclass, otherwise floats (n, outputs).
 
-    A regression target is standardised; ``shift`` and ``scale`` take predictions back. ``classes``
-    are the labels a classification target had.
+    A regression target is standardised as ``(y - shift) / scale``. ``classes`` are the labels of a binary or
+    multiclass target, sorted.
     """
 
     task: Task
@@ -33,7 +33,7 @@ class Target:
     scale: NDArray[np.float64] | None = None
 
     def encode(self, y: Any, argument: str) -> NDArray[Any]:
-        """Other rows' targets by this target's classes, in their own units for regression."""
+        """Encode the target of other rows with the same classes; a regression target is not standardised."""
         array = target_array(y, argument)
         if self.task in ("regression", "multilabel"):
             values = _floats(array, argument)
@@ -51,7 +51,7 @@ class Target:
 def read_target(
     y: Any, weights: NDArray[np.float64] | None, task: str | None = None, argument: str = "y"
 ) -> Target:
-    """The target of the training rows, checked; the task is inferred where none is given."""
+    """Check and encode the target of the training rows; infer the task if ``task`` is None."""
     if task is not None and task not in TASKS and task != "classification":
         raise ValueError(f"task: unknown task {task!r}; use one of {', '.join(TASKS)}")
     array = target_array(y, argument)
@@ -64,6 +64,7 @@ def read_target(
 
 
 def target_array(y: Any, argument: str) -> NDArray[Any]:
+    """The target as an array of one or two dimensions, without missing or infinite values."""
     if y is None:
         raise ValueError(
             f"{argument}: a target is needed: this estimator requires y to be passed, "
@@ -79,7 +80,7 @@ def target_array(y: Any, argument: str) -> NDArray[Any]:
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim not in (1, 2) or array.size == 0:
-        raise ValueError(f"{argument}: must have one value a row or a row of them, got shape {array.shape}")
+        raise ValueError(f"{argument}: must have one or several values per row, got shape {array.shape}")
     if array.dtype.kind == "f" and not np.isfinite(array).all():
         what = "NaN" if np.isnan(array).any() else "infinity"
         raise ValueError(f"{argument}: Input {argument} contains {what}; drop those rows or fill them in")
@@ -89,7 +90,7 @@ def target_array(y: Any, argument: str) -> NDArray[Any]:
 
 
 def _labels(series: nw.Series[Any]) -> NDArray[np.object_]:
-    """Text as it is; the levels of a categorical column, whatever their type, by their names."""
+    """Text unchanged; the levels of a categorical column, of any type, as text."""
     values = series.to_list()
     if series.dtype in (nw.Categorical, nw.Enum):
         values = [v if is_missing(v) else str(v) for v in values]
@@ -110,10 +111,10 @@ def _infer(array: NDArray[Any], argument: str) -> Task | Literal["classification
     if not (numbers == np.round(numbers)).all():
         return "regression"
     distinct = len(np.unique(numbers))
-    if distinct <= FEW:
+    if distinct <= SURE_CLASSES:
         return "classification"
     task: Task | Literal["classification"] = (
-        "classification" if distinct <= MANY and len(numbers) >= 10 * distinct else "regression"
+        "classification" if distinct <= MAX_CLASSES and len(numbers) >= 10 * distinct else "regression"
     )
     other = "regression" if task == "classification" else "classification"
     warnings.warn(
@@ -144,7 +145,7 @@ def _floats(array: NDArray[Any], argument: str) -> NDArray[np.float64]:
 
 def _codes(array: NDArray[Any], classes: NDArray[Any], argument: str) -> NDArray[np.int64]:
     if array.ndim == 2:
-        raise ValueError(f"{argument}: one label a row is needed, got {array.shape[1]} columns")
+        raise ValueError(f"{argument}: one label per row is needed, got {array.shape[1]} columns")
     lookup = {label: code for code, label in enumerate(classes.tolist())}
     values = array.tolist()
     unknown = sorted({str(v) for v in values if v not in lookup})
@@ -155,16 +156,14 @@ def _codes(array: NDArray[Any], classes: NDArray[Any], argument: str) -> NDArray
 
 def _classification(array: NDArray[Any], kind: str, argument: str) -> Target:
     if array.ndim == 2:
-        raise ValueError(f"{argument}: one label a row is needed for {kind}, got {array.shape[1]} columns")
-    if array.dtype == object:
-        kinds = {isinstance(v, str) for v in array.tolist()}
-        if len(kinds) > 1:
-            raise ValueError(f"{argument}: labels mix text and numbers; use one of them")
+        raise ValueError(f"{argument}: one label per row is needed for {kind}, got {array.shape[1]} columns")
+    if array.dtype == object and len({isinstance(v, str) for v in array.tolist()}) > 1:
+        raise ValueError(f"{argument}: labels mix text and numbers; convert all of them to text")
     classes = np.unique(array)
     if len(classes) < 2:
         raise ValueError(
             f"{argument}: only one class, {classes[0]!r}, occurs (the number of classes has to be "
-            "greater than one); there is nothing to tell apart"
+            "greater than one); add rows of another class"
         )
     if kind == "binary" and len(classes) != 2:
         raise ValueError(f"{argument}: task='binary' needs 2 classes, got {len(classes)}")
@@ -186,7 +185,7 @@ def _regression(array: NDArray[Any], weights: NDArray[np.float64] | None, argume
     values = values[:, None] if values.ndim == 1 else values
     shift = np.average(values, axis=0, weights=weights)
     reach = np.abs(values - shift).max(0)
-    unit = np.where(reach > 0, reach, 1.0)  # squares of very large or small numbers leave float64
+    unit = np.where(reach > 0, reach, 1.0)  # squares of very large or very small numbers leave float64
     spread = unit * np.sqrt(np.average(((values - shift) / unit) ** 2, axis=0, weights=weights))
     if not np.isfinite(spread).all():
         raise ValueError(f"{argument}: the values are too large to work with; rescale them")

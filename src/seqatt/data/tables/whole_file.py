@@ -1,22 +1,22 @@
-"""Tables in files: CSV, TSV, Parquet and Arrow, compressed or not, read whole by pyarrow."""
+"""Reads a whole CSV, TSV, Parquet or Arrow file, compressed or not, with pyarrow."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
-TEXT = {".csv": ",", ".tsv": "\t", ".tab": "\t", ".txt": "\t"}
+TEXT = {".csv": ",", ".tsv": "\t", ".tab": "\t", ".txt": "\t"}  # delimiter per ending
 ARROW = (".arrow", ".feather", ".ipc")
 PARQUET = (".parquet", ".pq")
 COMPRESSED = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4", ".br": "brotli"}
 
 
 class UnreadableFile(ValueError):
-    """A file that is not there, not a table, or broken; the message is one sentence."""
+    """A file that does not exist, is not a table or is damaged; the message is one sentence that names it."""
 
 
 def read_whole_file(path: str | Path) -> Any:
-    """A pyarrow Table of the whole file, by its ending."""
+    """The whole file as a pyarrow Table; the ending of its name decides the format."""
     import pyarrow as pa
 
     path = Path(path)
@@ -28,9 +28,9 @@ def read_whole_file(path: str | Path) -> Any:
         raise UnreadableFile(f"{path}: the file is empty")
     suffixes = [s.lower() for s in path.suffixes]
     compression = COMPRESSED.get(suffixes[-1]) if suffixes else None
-    kind = (suffixes[:-1] if compression else suffixes)[-1:] or [""]
+    ending = (suffixes[:-1] if compression else suffixes)[-1:] or [""]
     try:
-        table = _read(path, kind[0], compression)
+        table = _read(path, ending[0], compression)
     except UnreadableFile:
         raise
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
@@ -41,20 +41,20 @@ def read_whole_file(path: str | Path) -> Any:
     return table
 
 
-def _read(path: Path, kind: str, compression: str | None) -> Any:
+def _read(path: Path, ending: str, compression: str | None) -> Any:
     import pyarrow as pa
 
-    if kind not in TEXT and kind not in ARROW and kind not in PARQUET:
+    if ending not in TEXT and ending not in ARROW and ending not in PARQUET:
         known = ", ".join([*TEXT, *PARQUET, *ARROW])
         raise UnreadableFile(
-            f"{path}: the ending {kind or '(none)'!r} is not one of {known} "
+            f"{path}: the ending {ending or '(none)'!r} is not one of {known} "
             f"(each may be followed by {', '.join(COMPRESSED)})"
         )
     with pa.input_stream(str(path), compression=compression) as stream:
-        if kind in TEXT:
-            return _read_text(stream, TEXT[kind], path)
+        if ending in TEXT:
+            return _read_text(stream, TEXT[ending], path)
         data = pa.BufferReader(stream.read()) if compression else pa.memory_map(str(path))
-        if kind in PARQUET:
+        if ending in PARQUET:
             import pyarrow.parquet as pq
 
             return pq.read_table(data)

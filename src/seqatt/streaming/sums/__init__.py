@@ -1,1 +1,1 @@
-"""Methods that need only sums over the rows."""
+"""Methods that select from sums over the rows, accumulated in one pass."""

@@ -1,6 +1,6 @@
-"""CMIM from files: one pass counts how often values of two features and the target meet.
+"""CMIM on files: one pass counts the joint values of every two features and the target.
 
-Numbers are binned and categories coded by what the first look saw, so given these codes the answer is exact.
+Bins and categories come from the schema sample; given these, the result is exact.
 """
 
 from __future__ import annotations
@@ -24,121 +24,126 @@ from seqatt.streaming.snapshot import Arrays
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
-MOST_CELLS = 1 << 26  # of all joint tables together, eight bytes each
+MAX_CELLS = 1 << 26  # cells of all joint tables together, 8 bytes each
 
 
 class PairCounts:
-    """How often values meet, of what the first look said values are."""
+    """Accumulates the joint counts, of the bins and categories of the schema sample."""
 
-    def __init__(self, stream: FileData, options: CMIMSumOptions) -> None:
-        self._stream, self._lazy = stream, options.lazy
-        self._coder = RowCoder(stream, options)
-        self._joint = JointTables(self._coder.widths, self._coder.classes)
-        self.settings = options.record() | {"bins": self._coder.bins}
+    def __init__(self, data: FileData, options: CMIMSumOptions) -> None:
+        self._data, self._lazy = data, options.lazy
+        self._coder = RowCoder(data, options)
+        self._tables = JointTables(self._coder.widths, self._coder.classes)
+        self.settings = options.to_settings() | {"bins": self._coder.bins}
 
     def layout(self) -> list[list[float]]:
         return [list(map(float, self._coder.widths)), *(edges.tolist() for edges in self._coder.edges)]
 
     def add(self, rows: EncodedRows) -> None:
         if rows.count:
-            self._joint.add(self._coder.codes(rows), self._coder.labels(rows), rows.weights)
+            self._tables.add(self._coder.codes(rows), self._coder.labels(rows), rows.weights)
 
-    def held(self) -> Arrays:
-        return {"cells": self._joint.cells.copy()}
+    def state_dict(self) -> Arrays:
+        return {"cells": self._tables.cells.copy()}
 
     def load_state_dict(self, arrays: Arrays) -> None:
-        if arrays["cells"].shape != self._joint.cells.shape:
-            raise ValueError("cells is of another shape")
-        self._joint.cells[:] = arrays["cells"]
+        if arrays["cells"].shape != self._tables.cells.shape:
+            raise ValueError("cells has another shape")
+        self._tables.cells[:] = arrays["cells"]
 
-    def join(self, team: ProcessGroup) -> None:
-        team.add_up([torch.from_numpy(self._joint.cells)])
+    def allreduce(self, group: ProcessGroup) -> None:
+        group.allreduce([torch.from_numpy(self._tables.cells)])
 
-    def choose(self, k: int) -> Trace:
-        if not self._joint.cells.any():
-            raise ValueError("sample_weight: no row weighs anything; there is nothing to count")
-        constant = self._stream.constant
-        search = CMIMSearch(self._joint, np.arange(self._stream.features), constant, self._lazy)
+    def select(self, k: int) -> Trace:
+        """Select ``k`` features from the accumulated counts."""
+        if not self._tables.cells.any():
+            raise ValueError("sample_weight: all weights are 0; at least one row needs a positive weight")
+        constant = self._data.constant
+        search = CMIMSearch(self._tables, np.arange(self._data.features), constant, self._lazy)
         return trace_of(search, constant, k, lambda _: None)
 
 
 class RowCoder:
-    """Rows as small whole numbers, one a feature: ``widths[f]`` is how many there can be."""
+    """Encodes rows as one small integer per feature, 0 to ``widths[f]`` - 1."""
 
-    def __init__(self, stream: FileData, options: CMIMSumOptions) -> None:
-        self.numeric = stream.target.task == "regression"
-        classes = None if self.numeric else max(2, stream.target.outputs)
-        self.bins = options.bins or default_bins(int(stream.expected), classes)
-        look = read_schema_sample(stream, options)
-        self._labels = bin_edges(look.target, self.bins, look.weights) if self.numeric else None
+    def __init__(self, data: FileData, options: CMIMSumOptions) -> None:
+        self.numeric = data.target.task == "regression"
+        classes = None if self.numeric else max(2, data.target.outputs)
+        self.bins = options.bins or default_bins(int(data.expected_rows), classes)
+        sample = read_schema_sample(data, options)
+        self._target_edges = bin_edges(sample.target, self.bins, sample.weights) if self.numeric else None
         self.classes = self.bins if self.numeric else classes or 2
-        self.widths = [1] * stream.features
-        self._numbers = []  # feature, its column, edges of its bins, whether a column beside it marks gaps
+        self.widths = [1] * data.features
+        self._numbers = []  # feature, column, bin edges, whether the next column marks missing values
         column = 0
-        for number in stream.numbers:
-            feature = stream.names.index(number.name)
-            edges = bin_edges(look.numbers[:, column], self.bins, look.weights)
+        for number in data.numbers:
+            feature = data.names.index(number.name)
+            edges = bin_edges(sample.numbers[:, column], self.bins, sample.weights)
             self._numbers.append((feature, column, edges, number.indicator))
             self.widths[feature] = len(edges) + 1 + number.indicator
             column += number.width
-        self._categories = []
-        for place, category in enumerate(stream.categories):
-            feature = stream.names.index(category.name)
-            slots = category.frequent(options.max_categories) + 1
-            self._categories.append((feature, place, slots))
-            self.widths[feature] = int(slots.max()) + 1
+        self._categories = []  # feature, column, the integer of each code: 0 for all infrequent ones
+        for column, category in enumerate(data.categories):
+            feature = data.names.index(category.name)
+            integers = category.frequent(options.max_categories) + 1
+            self._categories.append((feature, column, integers))
+            self.widths[feature] = int(integers.max()) + 1
 
     @property
     def edges(self) -> list[Floats]:
-        """Of the bins of all numbers, and of the target where it is one."""
-        return [edges for _, _, edges, _ in self._numbers] + ([] if self._labels is None else [self._labels])
+        """The bin edges of all numbers, and of a numeric target."""
+        target = [] if self._target_edges is None else [self._target_edges]
+        return [edges for _, _, edges, _ in self._numbers] + target
 
     def codes(self, rows: EncodedRows) -> Codes:
-        """(features, n)"""
+        """The integers (features, n) of n rows."""
         out = np.empty((len(self.widths), rows.count), dtype=np.int64)
-        for feature, column, edges, gaps in self._numbers:
+        for feature, column, edges, indicator in self._numbers:
             out[feature] = np.searchsorted(edges, rows.numbers[:, column], side="right")
-            if gaps:
+            if indicator:
                 out[feature][rows.numbers[:, column + 1] > 0] = len(edges) + 1
-        for feature, place, slots in self._categories:
-            out[feature] = slots[rows.places[:, place]]
+        for feature, column, integers in self._categories:
+            out[feature] = integers[rows.codes[:, column]]
         return out
 
     def labels(self, rows: EncodedRows) -> Codes:
-        if self._labels is not None:
-            return np.searchsorted(self._labels, rows.target, side="right")
+        """The class (n,) of each row, or the bin of a numeric target."""
+        if self._target_edges is not None:
+            return np.searchsorted(self._target_edges, rows.target, side="right")
         return rows.target.astype(np.int64)
 
 
 class JointTables:
-    """The joint table of every two variables and the target, gathered block by block."""
+    """The contingency tables of every single variable and of every two, each with the target."""
 
     def __init__(self, widths: list[int], classes: int) -> None:
         cells = classes * (sum(widths) ** 2 - sum(w * w for w in widths)) // 2
-        if cells > MOST_CELLS:
+        if cells > MAX_CELLS:
             raise ValueError(
                 f"X: cmim on files counts pairs of values, and {len(widths)} features have {cells:,} of them "
-                f"(at most {MOST_CELLS:,}); use fewer bins, a smaller max_categories, or ignore some columns"
+                f"(at most {MAX_CELLS:,}); use fewer bins, a smaller max_categories, or ignore some columns"
             )
         self.widths, self.classes = widths, classes
-        self.cells = np.zeros(cells + classes * sum(widths))  # all tables, one after another
-        tables = _cut(self.cells, classes, widths)
-        self._alone = [next(tables) for _ in widths]
+        self.cells = np.zeros(cells + classes * sum(widths))  # all tables in one array
+        tables = _split_tables(self.cells, classes, widths)
+        self._singles = [next(tables) for _ in widths]
         self._pairs = [[next(tables) for _ in widths[u + 1 :]] for u in range(len(widths))]
 
     def add(self, codes: Codes, labels: Codes, weights: NDArray[Any]) -> None:
-        even = None if (weights == weights[:1]).all() else weights.astype(np.float64)
-        unit = 1.0 if even is not None else float(weights[0])
-        for u, mine in enumerate(self._pairs):
-            _count(self._alone[u], labels * self.widths[u] + codes[u], even, unit)
+        """Add rows with codes (features, n), labels (n,) and weights (n,)."""
+        equal = (weights == weights[:1]).all()  # counting without weights is faster
+        row_weights = None if equal else weights.astype(np.float64)
+        factor = float(weights[0]) if equal else 1.0
+        for u, pairs in enumerate(self._pairs):
+            _count(self._singles[u], labels * self.widths[u] + codes[u], row_weights, factor)
             cell = codes[u] * self.classes + labels
-            for v, table in enumerate(mine, u + 1):
-                _count(table, cell * self.widths[v] + codes[v], even, unit)
+            for v, table in enumerate(pairs, u + 1):
+                _count(table, cell * self.widths[v] + codes[v], row_weights, factor)
 
     def information(self, variable: int, given: int | None = None) -> Floats:
         """``I(Y; X)`` or ``I(Y; X | Z)`` in nats."""
         if given is None:
-            table = self._alone[variable]
+            table = self._singles[variable]
         elif given < variable:
             table = self._pairs[given][variable - given - 1]
         else:
@@ -146,13 +151,14 @@ class JointTables:
         return np.array([mutual_information_of(table)])
 
 
-def _count(table: Floats, cells: Codes, weights: Floats | None, unit: float) -> None:
-    found = np.bincount(cells, weights, table.size)
-    table += (found if unit == 1.0 else found * unit).reshape(table.shape)
+def _count(table: Floats, cells: Codes, weights: Floats | None, factor: float) -> None:
+    """Add the counts of ``cells``, weighted per row or all by one factor, to ``table`` in place."""
+    counts = np.bincount(cells, weights, table.size)
+    table += (counts if factor == 1.0 else counts * factor).reshape(table.shape)
 
 
-def _cut(cells: Floats, classes: int, widths: list[int]) -> Iterator[Floats]:
-    """The tables of single variables, then those of pairs."""
+def _split_tables(cells: Floats, classes: int, widths: list[int]) -> Iterator[Floats]:
+    """Views of ``cells``: (1, classes, w) per variable, then (w, classes, v) per pair of variables."""
     shapes = [(1, classes, w) for w in widths]
     shapes += [(w, classes, other) for u, w in enumerate(widths) for other in widths[u + 1 :]]
     start = 0

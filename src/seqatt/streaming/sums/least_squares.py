@@ -1,7 +1,7 @@
-"""Least squares from files: one pass gathers a Gram matrix, which is all these methods need.
+"""Least squares on files: one pass accumulates a Gram matrix, from which the linear methods select.
 
-A category's most frequent values have a column each; the others share the row of zeros. The columns are never
-written out (``crossing.py``).
+The most frequent values of a category have one indicator column each; all other values are zero in all of them.
+These columns are never materialised (``category_products.py``).
 """
 
 from __future__ import annotations
@@ -22,31 +22,29 @@ from seqatt.linear.gram import Gram, NormalEquations
 from seqatt.linear.gram_pursuit import GramPursuit
 from seqatt.linear.inputs import FeatureBlocks, read_blocks
 from seqatt.linear.path import LinearPath
-from seqatt.linear.residual import ResidualFromGram
-from seqatt.linear.stepwise import select_stepwise
-from seqatt.linear.threads import Floats, calm
+from seqatt.linear.stepwise import ResidualFromGram, select_stepwise
+from seqatt.linear.threads import Floats, single_blas_thread
 from seqatt.selection import Trace
 from seqatt.streaming.options import SumOptions
 from seqatt.streaming.snapshot import Arrays
 from seqatt.streaming.sums.category_products import category_products
 
-_RULE_OF = {"linear_sequential_lasso": "sequential_lasso", "linear_attention": "linear_attention"}
-
 
 class GramAccumulator:
-    """A Gram of the columns that numbers and frequent categories are."""
+    """Accumulates the Gram matrix of numbers, indicator columns of frequent categories, and targets."""
 
-    def __init__(self, stream: FileData, method: str, options: SumOptions) -> None:
-        self._stream, self._method = stream, method
+    def __init__(self, data: FileData, method: str, options: SumOptions) -> None:
+        self._data, self._method = data, method
         self._softmax = getattr(options, "parameterisation", None) == "softmax"
-        self._columns = [category.frequent(options.max_categories) for category in stream.categories]
-        self._widths = [int(numbers.max()) + 1 for numbers in self._columns]
+        # Per category: the indicator column of each code, -1 for codes without one.
+        self._columns = [category.frequent(options.max_categories) for category in data.categories]
+        self._widths = [int(columns.max()) + 1 for columns in self._columns]
         self._feature_of = np.concatenate(
-            [stream.numeric_feature, np.repeat(stream.categorical_feature, self._widths)]
+            [data.numeric_feature, np.repeat(data.categorical_feature, self._widths)]
         )
         self._gram = Gram()
         self._started = time.perf_counter()
-        self.settings = options.record()
+        self.settings = options.to_settings()
 
     def layout(self) -> list[list[float]]:
         return [self._feature_of.astype(float).tolist()]
@@ -55,55 +53,60 @@ class GramAccumulator:
         weights = rows.weights.astype(np.float64)
         if not weights.any():
             return
-        slots = [numbers[rows.places[:, j]] for j, numbers in enumerate(self._columns)]
-        targets = _targets(rows, self._stream)
-        with calm():  # so that the number of threads changes no digit
-            found = category_products(rows.numbers, slots, self._widths, targets, weights)
-        self._gram.join(rows.count, *found, targets.shape[1])
+        indicators = [columns[rows.codes[:, j]] for j, columns in enumerate(self._columns)]
+        targets = _targets(rows, self._data)
+        with single_blas_thread():  # the result must not depend on the number of threads
+            products = category_products(rows.numbers, indicators, self._widths, targets, weights)
+        self._gram.join(rows.count, *products, targets.shape[1])
 
-    def held(self) -> Arrays:
+    def state_dict(self) -> Arrays:
         return self._gram.arrays()
 
     def load_state_dict(self, arrays: Arrays) -> None:
         gram = Gram.from_arrays(arrays)
         if gram.rows and gram.features != len(self._feature_of):
-            raise ValueError("there are other columns")
+            raise ValueError("it has other columns")
         self._gram = gram
 
-    def join(self, team: ProcessGroup) -> None:
-        if team.size == 1:
+    def allreduce(self, group: ProcessGroup) -> None:
+        if group.size == 1:
             return
-        if not self._gram.rows:  # of the shapes that everyone's have
-            targets = _targets(self._stream.no_rows(), self._stream).shape[1]
+        if not self._gram.rows:  # zeros in the shapes of the other ranks
+            targets = _targets(self._data.empty_rows(), self._data).shape[1]
             width = len(self._feature_of) + targets
             self._gram.join(0, 0.0, np.zeros(width), np.zeros((width, width)), targets)
-        mine = self._gram.arrays()
-        flat = torch.from_numpy(np.concatenate([np.ravel(mine[name]) for name in sorted(mine)]))
-        # One at a time: all of them might not fit.
-        self._gram = reduce(add, (_read(said.numpy(), mine) for said in team.in_turn(flat)))
+        arrays = self._gram.arrays()
+        flat = torch.from_numpy(np.concatenate([np.ravel(arrays[name]) for name in sorted(arrays)]))
+        # One rank at a time: the matrices of all ranks together might not fit in memory.
+        self._gram = reduce(
+            add, (_unflatten(received.numpy(), arrays) for received in group.broadcast_each(flat))
+        )
 
-    def choose(self, k: int) -> Trace:
-        gram, constant = self._gram, self._stream.constant
+    def select(self, k: int) -> Trace:
+        """Select up to ``k`` features from the accumulated matrix."""
+        gram, constant = self._gram, self._data.constant
         if not gram.weight:
-            raise ValueError("sample_weight: no row weighs anything; there is nothing to fit")
+            raise ValueError("sample_weight: all weights are 0; at least one row needs a positive weight")
         blocks = read_blocks(self._feature_of, len(self._feature_of))
-        most = min(k, int((~constant).sum()))
-        seen: list[Floats] = []
-        with calm():
+        count = min(k, int((~constant).sum()))
+        step_scores: list[Floats] = []
+        with single_blas_thread():
             if self._method == "linear_omp":
-                path = _pursue(gram, blocks, constant, most, seen)
+                path = _orthogonal_matching_pursuit(gram, blocks, constant, count, step_scores)
             else:
-                rule = RULES["softmax" if self._softmax else _RULE_OF[self._method]]
-                path = select_stepwise(_problem(gram, blocks, constant), blocks, most, rule, False, seen)
-        size = np.sqrt(path.null_loss * gram.weight)
-        trace = make_trace(constant, path, [s / size for s in seen], k, time.perf_counter() - self._started)
+                rule = RULES["softmax" if self._softmax else self._method]
+                residual = _residual(gram, blocks, constant)
+                path = select_stepwise(residual, blocks, count, rule, False, step_scores)
+        norm = np.sqrt(path.null_loss * gram.weight)
+        seconds = time.perf_counter() - self._started
+        trace = make_trace(constant, path, [scores / norm for scores in step_scores], k, seconds)
         explained = 1 - float(path.losses[-1] / path.null_loss) if len(path.losses) else 0.0
         trace.settings |= {"stopped": path.stopped, "explained": explained}
         return trace
 
 
-def _read(flat: Floats, shapes: Arrays) -> Gram:
-    """From everything in one row, by name."""
+def _unflatten(flat: Floats, shapes: Arrays) -> Gram:
+    """A Gram matrix from its arrays in one vector, concatenated in the order of their names."""
     arrays, start = {}, 0
     for name in sorted(shapes):
         stop = start + shapes[name].size
@@ -112,18 +115,22 @@ def _read(flat: Floats, shapes: Arrays) -> Gram:
     return Gram.from_arrays(arrays)
 
 
-def _pursue(
-    gram: Gram, blocks: FeatureBlocks, constant: NDArray[np.bool_], most: int, seen: list[Floats]
+def _orthogonal_matching_pursuit(
+    gram: Gram, blocks: FeatureBlocks, constant: NDArray[np.bool_], count: int, step_scores: list[Floats]
 ) -> LinearPath:
     normal, column = gram.columns(centre=True)
     unit = _units(normal.square, gram, blocks, constant)
     pursuit = GramPursuit(
-        normal.cross / unit[:, None], normal.energy, blocks, exact=normal.square / unit**2, seen=seen
+        normal.cross / unit[:, None],
+        normal.energy,
+        blocks,
+        diagonal=normal.square / unit**2,
+        step_scores=step_scores,
     )
-    return pursuit.run(most, lambda j: (column(j) / (unit * unit[j]), 0)).path(flat=False)
+    return pursuit.run(count, lambda j: (column(j) / (unit * unit[j]), 0)).path(flat=False)
 
 
-def _problem(gram: Gram, blocks: FeatureBlocks, constant: NDArray[np.bool_]) -> ResidualFromGram:
+def _residual(gram: Gram, blocks: FeatureBlocks, constant: NDArray[np.bool_]) -> ResidualFromGram:
     normal = gram.normal(centre=True)
     unit = _units(np.diag(normal.square), gram, blocks, constant)
     square = normal.square / unit / unit[:, None]
@@ -131,12 +138,13 @@ def _problem(gram: Gram, blocks: FeatureBlocks, constant: NDArray[np.bool_]) -> 
 
 
 def _units(norms: Floats, gram: Gram, blocks: FeatureBlocks, constant: NDArray[np.bool_]) -> Floats:
-    """For every column its divisor: a feature's columns together have variance 1, as in memory."""
+    """The divisor of each column: the columns of a feature have total variance 1, as for tables in memory."""
     total = np.bincount(blocks.feature_of, norms / gram.weight, blocks.count)
     return np.asarray(np.sqrt(np.where(constant | (total <= 0), 1.0, total))[blocks.feature_of])
 
 
-def _targets(rows: EncodedRows, stream: FileData) -> Floats:
-    if stream.target.task == "multiclass":
-        return np.asarray(np.eye(stream.target.outputs)[rows.target])
+def _targets(rows: EncodedRows, data: FileData) -> Floats:
+    """Targets (n, outputs): one indicator column per class, or the values themselves."""
+    if data.target.task == "multiclass":
+        return np.asarray(np.eye(data.target.outputs)[rows.target])
     return rows.target.astype(np.float64)[:, None]

@@ -1,36 +1,50 @@
-"""Record a stretch of steps on an accelerator once, replay it ever after."""
+"""CUDA graphs: record a chunk of training steps once, replay it from then on."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
 
 import torch
 
 
 class GraphRecorder:
-    """Runs work; on CUDA as a graph, which spares the host the launch of every kernel.
+    """Saves the host the launch of every kernel of a chunk of steps::
 
-    The work must do the same kernels on the same memory each time its ``kind`` and ``size`` are given.
-    The first time of a kind runs as it is: that is when kernels are compiled and libraries wake up,
-    which a recording must not see.
+        if not recorder.replay(kind, steps):
+            with recorder.capture(kind, steps):
+                ...  # the steps
+
+    The steps must launch the same kernels on the same memory whenever ``kind`` and ``steps`` are the same. On a CPU, or
+    if not ``enabled``, the steps simply run. So does the first chunk of each kind: kernels are compiled and libraries
+    initialised then, which must not happen during a capture.
     """
 
     def __init__(self, device: torch.device, *, enabled: bool) -> None:
         self._enabled = enabled and device.type == "cuda"
-        self._seen: set[Hashable] = set()
+        self._warm: set[Hashable] = set()
         self._graphs: dict[tuple[Hashable, int], torch.cuda.CUDAGraph] = {}
         self._pool = torch.cuda.graph_pool_handle() if self._enabled else None
         self._stream = torch.cuda.Stream(device) if self._enabled else None  # type: ignore[no-untyped-call]
 
-    def run(self, kind: Hashable, size: int, work: Callable[[], None]) -> None:
-        if not self._enabled or kind not in self._seen:
-            self._seen.add(kind)
-            work()
+    def replay(self, kind: Hashable, steps: int) -> bool:
+        """Replay the chunk if it is recorded; False if not."""
+        graph = self._graphs.get((kind, steps))
+        if graph is None:
+            return False
+        graph.replay()
+        return True
+
+    @contextmanager
+    def capture(self, kind: Hashable, steps: int) -> Iterator[None]:
+        """Record what the body of the ``with`` statement launches, then replay it; on a CPU just run the body."""
+        if not self._enabled or kind not in self._warm:
+            self._warm.add(kind)
+            yield
             return
-        if (kind, size) not in self._graphs:
-            graph = torch.cuda.CUDAGraph()
-            # Another thread draws the order of rows meanwhile, which is none of the recording's business.
-            with torch.cuda.graph(graph, self._pool, self._stream, capture_error_mode="thread_local"):
-                work()
-            self._graphs[kind, size] = graph
-        self._graphs[kind, size].replay()
+        graph = torch.cuda.CUDAGraph()
+        # The thread that draws the order of rows may use the device meanwhile: it is no part of the capture.
+        with torch.cuda.graph(graph, self._pool, self._stream, capture_error_mode="thread_local"):
+            yield
+        self._graphs[kind, steps] = graph
+        graph.replay()

@@ -1,4 +1,7 @@
-"""A GPU and its compiler take most of a second to wake up: better while the table is read."""
+"""The device to train on, and its start in the background.
+
+Starting CUDA and Triton takes most of a second, which is hidden while the table is read.
+"""
 
 from __future__ import annotations
 
@@ -11,26 +14,26 @@ _started: dict[torch.device, Future[Any]] = {}
 
 
 def start_device(device: torch.device) -> Future[Any]:
-    """The module of fused kernels where it can run, else None, as soon as the device is up.
+    """A future of the module of fused kernels, or of None where these cannot run.
 
-    The first call for a device starts the work; whoever needs the answer waits for it. What failed, for
-    want of memory perhaps, is tried again.
+    The first call for a device starts the work, and later calls return the same future. A start that failed,
+    for example for lack of memory, is tried again by the next call.
     """
-    known = _started.get(device)
-    if known is None or (known.done() and known.exception() is not None):
-        known = _started[device] = _start(device)
-    return known
+    future = _started.get(device)
+    if future is None or (future.done() and future.exception() is not None):
+        future = _started[device] = _start(device)
+    return future
 
 
 def _start(device: torch.device) -> Future[Any]:
     if device.type != "cuda":
-        never: Future[Any] = Future()
-        never.set_result(None)
-        return never
-    worker = ThreadPoolExecutor(1, thread_name_prefix="seqatt-waking")
-    started = worker.submit(_start_cuda, device)
-    worker.shutdown(wait=False)
-    return started
+        no_kernels: Future[Any] = Future()
+        no_kernels.set_result(None)
+        return no_kernels
+    executor = ThreadPoolExecutor(1, thread_name_prefix="seqatt-start-device")
+    future = executor.submit(_start_cuda, device)
+    executor.shutdown(wait=False)
+    return future
 
 
 def _start_cuda(device: torch.device) -> Any:
@@ -38,7 +41,22 @@ def _start_cuda(device: torch.device) -> Any:
     try:
         from seqatt.training.triton import fused
     except ImportError:
-        return None  # no Triton: plain operations do without it
+        return None  # Triton is not installed: models use plain operations
     with torch.cuda.device(device):
         fused.gate_works(device)
     return fused
+
+
+def resolve_device(device: str | torch.device) -> torch.device:
+    """A device that can be used; ``"auto"`` is CUDA where there is one, else the CPU."""
+    if device == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        resolved = torch.device(device)
+        torch.empty(1, device=resolved)
+    except Exception as error:
+        raise ValueError(
+            f"device: {device!r} cannot be used here ({str(error).splitlines()[0]}); "
+            "use 'auto', 'cpu' or 'cuda'"
+        ) from None
+    return resolved

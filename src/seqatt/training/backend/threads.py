@@ -1,8 +1,8 @@
-"""How a CPU's cores are used.
+"""How the cores of a CPU are used.
 
-Threads that wait for each other burn the cores they wait on, and wait long for one that another process
-holds. So small problems use one thread, several trials use a thread each, and one large trial uses as many
-as help, by the clock. Products are cut (``product.py``) so that none of this changes an answer.
+Threads that wait for each other keep their cores busy, and wait long for a thread whose core another process uses. So
+small problems use one thread, several trials use one thread each, and one large trial uses all threads or one,
+whichever is measured to be faster. Products are computed (``matmul.py``) such that none of this changes a result.
 """
 
 from __future__ import annotations
@@ -19,35 +19,41 @@ import torch
 
 Result = TypeVar("Result")
 
-SERIAL_WORK = 3_000_000  # multiply-adds of a step's largest product below which threads cost more
-PROBE_STEPS = 8  # a look at the other number of threads is short: it may be a bad one
-PROBE_EVERY, PROBE_SELDOM = 10, 80  # stretches between such looks
-POLL_SECONDS = 0.1  # between reports of progress by trials that run side by side
+SERIAL_WORK = (
+    3_000_000  # multiply-adds of a step's largest product, below which threads cost more than they save
+)
+PROBE_STEPS = (
+    8  # steps of a measurement of the other number of threads: short, because it may be the slower one
+)
+MIN_PROBE_INTERVAL, MAX_PROBE_INTERVAL = 10, 80  # chunks between two measurements
+POLL_SECONDS = 0.1  # between progress reports of trials that run concurrently
 
 
 @contextmanager
 def training_threads(work: int, device: torch.device) -> Iterator[int]:
-    """Ready to train on a device: on a CPU one thread for small products and no denormal numbers.
+    """Set up torch for training: on a CPU one thread for small products, and denormal numbers flushed to zero.
 
-    Gives the number of threads there are. A caller's inference mode ends at this door.
+    ``work`` is the number of multiply-adds of a step's largest product. Yields the number of threads that were
+    available. Training needs gradients, so an inference mode of the caller is switched off meanwhile.
     """
-    before = torch.get_num_threads()
+    available = torch.get_num_threads()
     torch.set_flush_denormal(True)  # a product of denormal numbers takes a hundred times as long
     if device.type == "cpu" and work < SERIAL_WORK:
         torch.set_num_threads(1)
-    this = torch.cuda.device(device) if device.type == "cuda" else nullcontext()
+    current_device = torch.cuda.device(device) if device.type == "cuda" else nullcontext()
     try:
-        with this, torch.inference_mode(False):
-            yield before
+        with current_device, torch.inference_mode(False):
+            yield available
     finally:
-        torch.set_num_threads(before)
+        torch.set_num_threads(available)
         torch.set_flush_denormal(False)
 
 
 class WorkerPool:
-    """Runs several pieces of work, on a thread each where there are more than one thread for it."""
+    """Runs several functions at once, each on one thread; with a single thread, one after the other."""
 
     def __init__(self, threads: int) -> None:
+        self.threads = threads
         self._pool = ThreadPoolExecutor(threads, initializer=_init_worker) if threads > 1 else None
 
     def __enter__(self) -> WorkerPool:
@@ -57,66 +63,72 @@ class WorkerPool:
         if self._pool is not None:
             self._pool.shutdown()
 
-    def run(self, works: Sequence[Callable[[], Result]]) -> list[Result]:
+    def run(self, functions: Sequence[Callable[[], Result]]) -> list[Result]:
         if self._pool is None:
-            return [work() for work in works]
-        return [done.result() for done in [self._pool.submit(_without_gradients, work) for work in works]]
+            return [function() for function in functions]
+        futures = [self._pool.submit(_without_gradients, function) for function in functions]
+        return [future.result() for future in futures]
 
 
 def _init_worker() -> None:
-    """A thread that works beside others: products on itself alone, no denormal numbers."""
+    """Settings of a thread that works beside others: its products use no further threads, no denormal numbers."""
     torch.set_num_threads(1)
     torch.set_flush_denormal(True)
 
 
-def _without_gradients(work: Callable[[], Result]) -> Result:
+def _without_gradients(function: Callable[[], Result]) -> Result:
     with torch.no_grad():
-        return work()
+        return function()
 
 
 class ThreadTuner:
-    """All threads or one: whichever was faster when last looked at."""
+    """Runs chunks of steps with all threads or with one, whichever was faster when last measured."""
 
     def __init__(self, threads: int) -> None:
-        self._many = threads
-        self._took: dict[int, float] = {}
-        self._looks = [threads, threads, 1] if threads > 1 else []  # the first one warms up
-        self._until_look = self._patience = PROBE_EVERY
+        self._all = threads
+        self._seconds_per_step: dict[int, float] = {}
+        self._probes = [threads, threads, 1] if threads > 1 else []  # the first one is a warm-up
+        self._until_probe = self._interval = MIN_PROBE_INTERVAL
 
     @property
     def max_steps(self) -> int | None:
-        """How long the next stretch may be, where that matters."""
-        return PROBE_STEPS if self._looks else None
+        """The most steps of the next chunk, if it is a measurement."""
+        return PROBE_STEPS if self._probes else None
 
-    def run(self, work: Callable[[], None], steps: int) -> None:
-        if self._many == 1:
-            work()
+    @contextmanager
+    def measure(self, steps: int) -> Iterator[None]:
+        """Run the body of the ``with`` statement, a chunk of ``steps`` steps, with the number of threads chosen."""
+        if self._all == 1:
+            yield
             return
-        looking = bool(self._looks)
-        threads = self._looks.pop(0) if looking else self._best()
+        probing = bool(self._probes)
+        threads = self._probes.pop(0) if probing else self._best()
         torch.set_num_threads(threads)
         started = time.perf_counter()
-        work()
-        self._took[threads] = (time.perf_counter() - started) / steps
-        if looking:
-            # A look that finds nothing better is not repeated soon: under load it can be costly.
-            self._patience = PROBE_EVERY if self._best() == threads else min(2 * self._patience, PROBE_SELDOM)
-            self._until_look = self._patience
+        yield
+        self._seconds_per_step[threads] = (time.perf_counter() - started) / steps
+        if probing:
+            # A measurement that finds nothing better is not repeated soon: it can be costly while others compute.
+            better = self._best() == threads
+            self._interval = MIN_PROBE_INTERVAL if better else min(2 * self._interval, MAX_PROBE_INTERVAL)
+            self._until_probe = self._interval
         else:
-            self._until_look -= 1
-            if self._until_look == 0:
-                self._looks = [self._many if threads == 1 else 1]
+            self._until_probe -= 1
+            if self._until_probe == 0:
+                self._probes = [self._all if threads == 1 else 1]
 
     def _best(self) -> int:
-        return min(self._took, key=lambda threads: self._took[threads])
+        return min(self._seconds_per_step, key=lambda threads: self._seconds_per_step[threads])
 
 
-def run_concurrently(walks: Sequence[Iterator[int]], workers: int, advance: Callable[[int], None]) -> None:
-    """Let every walk take its steps, each on one thread, ``workers`` at a time.
+def run_concurrently(
+    trainings: Sequence[Iterator[int]], workers: int, advance: Callable[[int], None]
+) -> None:
+    """Run iterators that each train for some steps per item, every one on a single thread, ``workers`` at a time.
 
-    A walk yields the steps it has done; ``advance`` hears how far they are on the average.
+    An iterator yields the steps it has done; ``advance`` is called with the mean progress over all of them.
     """
-    waiting = deque(walks)
+    waiting = deque(trainings)
     done: deque[int] = deque()
     stop = threading.Event()
 
@@ -125,25 +137,25 @@ def run_concurrently(walks: Sequence[Iterator[int]], workers: int, advance: Call
         with torch.no_grad():
             while not stop.is_set():
                 try:
-                    walk = waiting.popleft()
+                    training = waiting.popleft()
                 except IndexError:
                     return
-                steps = next(walk, None)
+                steps = next(training, None)
                 if steps is not None:
                     done.append(steps)
-                    waiting.append(walk)
+                    waiting.append(training)
 
     with ThreadPoolExecutor(workers) as pool:
         running = {pool.submit(work) for _ in range(workers)}
-        told = total = 0
+        reported = total = 0
         try:
             while running:
                 finished, running = wait(running, POLL_SECONDS)
-                for task in finished:
-                    task.result()
+                for future in finished:
+                    future.result()
                 while done:
                     total += done.popleft()
-                advance(total // len(walks) - told)
-                told = total // len(walks)
+                advance(total // len(trainings) - reported)
+                reported = total // len(trainings)
         finally:
             stop.set()

@@ -1,1 +1,1 @@
-"""Gates: how features enter a model and how they are scored."""
+"""Gates: how features enter a model, and how they are scored."""

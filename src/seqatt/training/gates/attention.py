@@ -1,4 +1,4 @@
-"""Sequential Attention's gate: 1 on kept features, the mask of trained logits on the others."""
+"""Sequential Attention's gate: weight 1 for selected features, the mask of trained logits for the others."""
 
 from __future__ import annotations
 
@@ -13,33 +13,34 @@ from seqatt.training.selection_state import SelectionState
 
 
 class AttentionGate(Gate):
-    def __init__(self, trials: int, features: int, mask: Mask, rate: float, device: torch.device) -> None:
+    def __init__(self, models: int, features: int, mask: Mask, lr: float, device: torch.device) -> None:
         self.mask = mask
-        self.logits = torch.full((trials, features), mask.start, device=device)
+        self.logits = torch.full((models, features), mask.initial, device=device)
         self.weights = torch.zeros_like(self.logits)
-        self._shares = torch.zeros_like(self.logits)
-        self._rate = rate
-        self._adam = Adam([self.logits], torch.tensor(rate, device=device))
+        self._mask_weights = torch.zeros_like(self.logits)
+        self._lr = lr
+        self._adam = Adam([self.logits], torch.tensor(lr, device=device))
 
     def is_thread_invariant(self) -> bool:
-        # A softmax is one thread's work for each trial; the sums of the other masks may be divided.
+        # One thread computes the softmax of a row; the sums of the other masks may be divided among threads.
         return isinstance(self.mask, SoftmaxMask) or self.logits.shape[1] <= PARALLEL_SIZE
 
     def refresh(self, state: SelectionState) -> None:
-        self.mask.weights(self.logits, state.blocked, out=self._shares)
-        torch.add(self._shares, state.selected, out=self.weights)
+        self.mask.weights(self.logits, state.blocked, out=self._mask_weights)
+        torch.add(self._mask_weights, state.selected, out=self.weights)
 
     def update(self, grad: Tensor, state: SelectionState) -> None:
-        pulled = self.mask.pull(grad, self._shares, self.logits)
-        self._adam.step([pulled])
-        # Beside Adam, not through it: there the pull would outweigh the gradients of a wide table.
+        logits_grad = self.mask.backward(grad, self._mask_weights, self.logits)
+        self._adam.step([logits_grad])
+        # Decoupled weight decay (as in AdamW): as part of the gradient it would outweigh the small gradients
+        # of a wide table.
         if self.mask.decay:
-            self.logits.mul_(1 - self.mask.decay * self._rate)
+            self.logits.mul_(1 - self.mask.decay * self._lr)
         self.refresh(state)
 
     def scores(self) -> Tensor:
         return self.mask.score(self.logits)
 
     def reset(self) -> None:
-        self.logits.fill_(self.mask.start)
-        self._adam.forget()
+        self.logits.fill_(self.mask.initial)
+        self._adam.reset()

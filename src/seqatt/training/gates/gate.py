@@ -1,4 +1,4 @@
-"""The promise every gate keeps."""
+"""The interface of all gates."""
 
 from __future__ import annotations
 
@@ -8,56 +8,53 @@ from collections.abc import Iterable
 from torch import Tensor
 
 from seqatt.training.batch import Batch
-from seqatt.training.models.model import Model
+from seqatt.training.models.model import GradientPenalty
 from seqatt.training.selection_state import SelectionState
 
 
 class Gate(ABC):
-    """Lets features in with weights (T, d), learns from their gradient, judges the unselected."""
+    """Scales features by weights (T, d), learns from their gradient, and scores the unselected features."""
 
-    weights: Tensor  # of every feature while the model attends; always current, never moves
-    scoring_rows = 0  # how many it wants to see before it scores
-    graph_capturable = True  # whether its part of a step is tensor work alone
+    weights: Tensor  # of all features in an "attended" phase; always current, updated in place
+    scoring_rows = 0  # rows per model that ``score_rows`` gets before ``scores`` is called
+    graph_capturable = True  # whether its part of a step consists of tensor operations only
+    gradient_penalty: GradientPenalty | None = None  # added to the loss, which then trains through autograd
 
     def is_thread_invariant(self) -> bool:
-        """Whether its numbers come out the same on any number of threads."""
+        """Whether its results are the same with any number of threads."""
         return False
 
     @abstractmethod
     def refresh(self, state: SelectionState) -> None:
-        """Bring the weights up to date with what has been chosen."""
+        """Update the weights after features were selected or dropped."""
 
     def load(self, steps: int) -> None:
-        """Draw what the next steps need: a step itself may be a recording, which draws nothing."""
+        """Draw the random numbers of the next steps: a step replayed from a CUDA graph cannot draw any."""
         return
 
     def observe(self, batch: Batch, state: SelectionState) -> None:
-        """See a batch before the model is trained on it."""
+        """Receive a batch before the model is trained on it."""
         return
-
-    def train(self, model: Model, batch: Batch, weights: Tensor) -> Tensor:
-        """One step of the model, columns entering with ``weights``; the gradient with respect to them."""
-        return model.train(batch, weights)
 
     @abstractmethod
     def update(self, grad: Tensor, state: SelectionState) -> None:
-        """One step from the gradient of the loss with respect to the weights."""
+        """One step along the gradient (T, d) of the loss with respect to the weights."""
 
     def score_rows(self, batches: Iterable[Batch], state: SelectionState) -> None:
-        """See rows at the end of a phase, before scores are asked for."""
+        """Receive ``scoring_rows`` rows at the end of a phase, before ``scores`` is called."""
         return
 
     @abstractmethod
     def scores(self) -> Tensor:
-        """How much each feature deserves to be chosen next."""
+        """Scores (T, d): the unselected features with the highest are selected next."""
 
     @abstractmethod
     def reset(self) -> None:
-        """Forget what was learnt, the optimizer's moments included."""
+        """Reset everything learnt, including the optimizer's moments."""
 
 
 class OpenGate(Gate):
-    """Lets every feature in as it is and has nothing to learn of its own: what it judges is the model."""
+    """A gate that passes every feature at weight 1 and learns nothing; its scores come from the model."""
 
     def refresh(self, state: SelectionState) -> None:
         return

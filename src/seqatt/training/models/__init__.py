@@ -1,1 +1,1 @@
-"""The models that the loop trains."""
+"""The models that are trained, their losses and their optimizer."""

@@ -1,4 +1,4 @@
-"""Adam over a few flat tensors: one fused kernel a step, and a way to forget."""
+"""Adam for a few tensors: one fused kernel per step, and a reset."""
 
 from __future__ import annotations
 
@@ -8,38 +8,42 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
+from seqatt.training.backend import torch_private
+
 
 @lru_cache(maxsize=64)
-def _numbers(block: int) -> tuple[Tensor, ...]:
-    """Whole numbers as the optimizer's kernel wants them, 1024 to a block. Threads share them."""
+def _step_numbers(block: int) -> tuple[Tensor, ...]:
+    """Step numbers as the scalar tensors that the kernel expects, 1024 per block. Threads share them."""
     return torch.arange(1024 * block, 1024 * (block + 1), dtype=torch.float32).unbind()
 
 
 class Adam:
     """Adam (Kingma and Ba 2015) for a few tensors, updated in place.
 
-    torch.optim.Adam runs the same kernel behind five times its cost in Python; a step here is one call.
+    torch.optim.Adam runs the same kernel, but costs about five times as much in Python; a step here is one
+    call. ``lr`` is a scalar tensor on the device of the parameters. ``steps`` counts the steps on a CPU,
+    ``step_count`` those on an accelerator.
     """
 
-    def __init__(self, params: Sequence[Tensor], rate: Tensor) -> None:
+    def __init__(self, params: Sequence[Tensor], lr: Tensor) -> None:
         self.params = list(params)
-        self.rate = rate
-        self.first = [torch.zeros_like(p) for p in self.params]
-        self.second = [torch.zeros_like(p) for p in self.params]
-        self.count = torch.zeros((), device=rate.device)
-        self._one = torch.ones((), device=rate.device)
-        self._on_cpu = rate.device.type == "cpu"
-        self._steps = 0
+        self.lr = lr
+        self.exp_avg = [torch.zeros_like(p) for p in self.params]
+        self.exp_avg_sq = [torch.zeros_like(p) for p in self.params]
+        self.step_count = torch.zeros((), device=lr.device)
+        self.steps = 0
+        self._one = torch.ones((), device=lr.device)
+        self._on_cpu = lr.device.type == "cpu"
 
     def step(self, grads: list[Tensor]) -> None:
-        torch._fused_adam_(  # type: ignore[attr-defined]
+        torch_private.fused_adam_(
             self.params,
             grads,
-            self.first,
-            self.second,
+            self.exp_avg,
+            self.exp_avg_sq,
             [],
-            [self._next_count()] * len(self.params),
-            lr=self.rate,
+            [self._next_step()] * len(self.params),
+            lr=self.lr,
             beta1=0.9,
             beta2=0.999,
             weight_decay=0.0,
@@ -48,24 +52,15 @@ class Adam:
             maximize=False,
         )
 
-    def _next_count(self) -> Tensor:
-        """The step's number, in the device's memory; a CPU's are made once for all."""
+    def _next_step(self) -> Tensor:
+        """The number of the step as a tensor on the device; on a CPU from a table, which is faster."""
         if not self._on_cpu:
-            return self.count.add_(self._one)
-        self._steps += 1
-        return _numbers(self._steps // 1024)[self._steps % 1024]
+            return self.step_count.add_(self._one)
+        self.steps += 1
+        return _step_numbers(self.steps // 1024)[self.steps % 1024]
 
-    @property
-    def steps(self) -> int:
-        """Taken so far on a CPU; an accelerator counts them in ``count``."""
-        return self._steps
-
-    @steps.setter
-    def steps(self, steps: int) -> None:
-        self._steps = steps
-
-    def forget(self) -> None:
-        """Start afresh: moments and count to zero, so that the bias correction starts afresh too."""
-        self._steps = 0
-        for tensor in (*self.first, *self.second, self.count):
+    def reset(self) -> None:
+        """Set moments and step count to zero, so that the bias correction starts anew too."""
+        self.steps = 0
+        for tensor in (*self.exp_avg, *self.exp_avg_sq, self.step_count):
             tensor.zero_()

@@ -1,6 +1,6 @@
-"""Losses by task, a row at a time, with their gradients written out.
+"""The loss of each task, per row, with its gradient written out.
 
-Shapes are (T, B, o) for outputs and (T, B) or (T, B, o) for targets.
+Outputs are (T, B, o), targets (T, B) or (T, B, o).
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from torch.nn import functional as F
 
 
 class Loss(NamedTuple):
-    """``rows``: the loss of every row. ``grad``: its gradient with respect to the outputs."""
+    """``per_row`` is the loss of each row (T, B), ``grad`` its gradient (T, B, o) for the outputs."""
 
-    rows: Callable[[Tensor, Tensor], Tensor]
+    per_row: Callable[[Tensor, Tensor], Tensor]
     grad: Callable[[Tensor, Tensor], Tensor]
 
 
-# Outputs usually come as a view of (T, o, B), and there a softmax over o is far faster.
+# Outputs are usually a view of a (T, o, B) tensor; a softmax over o is much faster in that layout.
 
 
 def _cross_entropy(out: Tensor, y: Tensor) -> Tensor:
-    tall = out.mT
-    return -torch.log_softmax(tall, 1).gather(1, y.unsqueeze(1)).squeeze(1)
+    logits = out.mT
+    return -torch.log_softmax(logits, 1).gather(1, y.unsqueeze(1)).squeeze(1)
 
 
 def _cross_entropy_grad(out: Tensor, y: Tensor) -> Tensor:
@@ -66,30 +66,30 @@ LOSSES = {
 }
 
 
-def make_loss(task: str, smoothing: float = 0.0) -> Loss:
-    """The task's loss. ``smoothing`` of the labels is for learning alone: rows are judged by the labels."""
+def make_loss(task: str, label_smoothing: float = 0.0) -> Loss:
+    """The task's loss. Label smoothing changes its gradient only: ``per_row`` uses the labels as they are."""
     loss = LOSSES[task]
-    if not smoothing:
+    if not label_smoothing:
         return loss
 
-    def classes(out: Tensor, y: Tensor) -> Tensor:
+    def multiclass_grad(out: Tensor, y: Tensor) -> Tensor:
         grad = loss.grad(out, y)
         label = y.unsqueeze(2)
-        grad.scatter_add_(2, label, _minus_ones(label.shape, grad.dtype, grad.device) * -smoothing)
-        return grad.sub_(smoothing / out.shape[-1])
+        grad.scatter_add_(2, label, _minus_ones(label.shape, grad.dtype, grad.device) * -label_smoothing)
+        return grad.sub_(label_smoothing / out.shape[-1])
 
-    def labels(out: Tensor, y: Tensor) -> Tensor:
-        return loss.grad(out, y).add_(y - 0.5, alpha=smoothing / out.shape[-1])
+    def binary_grad(out: Tensor, y: Tensor) -> Tensor:
+        return loss.grad(out, y).add_(y - 0.5, alpha=label_smoothing / out.shape[-1])
 
-    return Loss(loss.rows, classes if task == "multiclass" else labels)
+    return Loss(loss.per_row, multiclass_grad if task == "multiclass" else binary_grad)
 
 
-def autograd_loss(task: str, out: Tensor, y: Tensor, smoothing: float = 0.0) -> Tensor:
-    """The same losses in torch's own words, for autograd; (B, o) outputs, one loss a row."""
+def autograd_loss(task: str, out: Tensor, y: Tensor, label_smoothing: float = 0.0) -> Tensor:
+    """The same losses by functions of torch, for autograd: outputs (B, o), one loss per row."""
     if task == "multiclass" or (task == "binary" and out.shape[-1] == 2):
         label = y if task == "multiclass" else y[:, 0].long()
-        return F.cross_entropy(out, label, reduction="none", label_smoothing=smoothing)
+        return F.cross_entropy(out, label, reduction="none", label_smoothing=label_smoothing)
     if task in ("binary", "multilabel"):
-        y = torch.lerp(y, torch.full_like(y, 0.5), smoothing)
+        y = torch.lerp(y, torch.full_like(y, 0.5), label_smoothing)
         return F.binary_cross_entropy_with_logits(out, y, reduction="none").mean(-1)
     return F.mse_loss(out, y, reduction="none").mean(-1)

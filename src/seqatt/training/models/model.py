@@ -1,4 +1,4 @@
-"""The promise every trainable model keeps, whoever wrote it."""
+"""The interface of all trainable models."""
 
 from __future__ import annotations
 
@@ -10,81 +10,79 @@ from torch import Tensor
 
 from seqatt.training.batch import Batch
 
-GradientPenalty = Callable[
-    [Tensor], Tensor
-]  # of a loss's gradients with respect to inputs (T, B, c), for T models
+# From the gradients (T, B, c) of each row's loss with respect to its inputs to a penalty (T,) per model.
+GradientPenalty = Callable[[Tensor], Tensor]
 
 
 class Model(ABC):
-    """``T`` models side by side. Inputs are (T, B, c) and enter scaled by column weights (T, c)."""
+    """T models that train in one step. Inputs are (T, B, c), scaled by column weights (T, c)."""
 
-    graph_capturable = (
-        False  # whether a step is tensor work alone, which an accelerator can record and replay
-    )
+    graph_capturable = False  # whether a step consists of tensor operations only, as a CUDA graph requires
 
     def is_thread_invariant(self, batch_size: int) -> bool:
-        """Whether it may train on any thread beside others, and on any number of them, to the same end."""
+        """Whether training gives the same result on any thread and with any number of threads."""
         return False
 
     @abstractmethod
-    def train(self, batch: Batch, weights: Tensor) -> Tensor:
-        """One optimizer step. The gradient of the mean loss with respect to ``weights``."""
+    def train_step(self, batch: Batch, weights: Tensor) -> Tensor:
+        """One optimizer step. Returns the gradient (T, c) of the mean loss with respect to ``weights``."""
 
     @abstractmethod
     def train_step_with_penalty(self, batch: Batch, weights: Tensor, penalty: GradientPenalty) -> None:
-        """One optimizer step on the mean loss and a penalty of its rows' gradients, through autograd."""
+        """One optimizer step on the mean loss plus a penalty on its input gradients, through autograd."""
 
     @abstractmethod
     def input_gradients(self, batch: Batch, weights: Tensor) -> Tensor:
-        """The gradient (T, B, c) of every row's loss with respect to its inputs; nothing changes."""
+        """The gradient (T, B, c) of each row's loss with respect to its inputs; changes nothing."""
 
     @abstractmethod
     def first_layer(self) -> Tensor:
-        """The weights (T, h, c) of the first layer themselves; an error where there is no such layer."""
+        """The weights (T, h, c) of the first layer, without a copy; an error if there is no such layer."""
 
     @abstractmethod
     def first_layer_gradient(self, batch: Batch, weights: Tensor) -> Tensor:
-        """The gradient (T, h, c) of the mean loss with respect to ``weights`` times the first layer's own.
+        """The gradient (T, h, c) of the mean loss with respect to the first layer scaled by ``weights``.
 
-        Of a column with weight 0 it is what the layer would learn of it from zero on.
+        For a column of weight 0, this is the gradient at first-layer weights of zero.
         """
 
     @abstractmethod
     def last_loss(self, batch: Batch) -> Tensor:
-        """The mean loss (T,) that the batch just trained on had before its step."""
+        """The mean loss (T,) on the batch of the last training step, before that step."""
 
     @abstractmethod
     def loss(self, batch: Batch, weights: Tensor) -> Tensor:
-        """The mean loss (T,) with nothing learnt and nothing changed."""
+        """The mean loss (T,) on a batch, in evaluation mode; changes nothing."""
 
-    def shrink(self, factors: Tensor) -> None:
-        """Scale what the first layer holds of each column by (T, c), where there is such a layer."""
-        return  # a module of unknown make is left alone
+    def scale_first_layer(self, factors: Tensor) -> None:
+        """Scale the first layer's weights of each column by ``factors`` (T, c), if there is such a layer."""
+        return  # without a known first layer, nothing is scaled
 
-    def losses_without(self, batch: Batch, weights: Tensor, columns: Tensor, live: Tensor) -> Tensor:
-        """The mean loss (T, m) with each of m sets of columns silenced.
+    def losses_without(self, batch: Batch, weights: Tensor, columns: Tensor, valid: Tensor) -> Tensor:
+        """The mean loss (T, m) without each of m sets of columns, that is with their weights at zero.
 
-        ``columns`` (T, m, p) are padded to a common p and ``live`` is 0 on the padding.
+        ``columns`` (T, m, p) holds the column numbers, padded to a common p; ``valid`` (T, m, p) is 1 for
+        columns and 0 for padding.
         """
         losses = []
         for i in range(columns.shape[1]):
-            silent = torch.zeros_like(weights).scatter_reduce(1, columns[:, i], live[:, i], "amax")
-            losses.append(self.loss(batch, weights * (1 - silent)))
+            removed = torch.zeros_like(weights).scatter_reduce(1, columns[:, i], valid[:, i], "amax")
+            losses.append(self.loss(batch, weights * (1 - removed)))
         return torch.stack(losses, 1)
 
     @abstractmethod
     def predict(self, x: Tensor, weights: Tensor) -> Tensor:
-        """Outputs (T, B, o), with nothing changed."""
+        """Outputs (T, B, o), in evaluation mode; changes nothing."""
 
     @abstractmethod
-    def restart(self) -> None:
-        """Fresh weights and a fresh optimizer."""
+    def reset_parameters(self) -> None:
+        """Draw new parameters and reset the optimizer."""
 
     @abstractmethod
-    def set_rate(self, factor: float) -> None:
-        """Scale the learning rate the body was made with."""
+    def scale_learning_rate(self, factor: float) -> None:
+        """Set the learning rate to ``factor`` times the initial one."""
 
 
-def weighted_mean(rows: Tensor, w: Tensor | None) -> Tensor:
-    """Weighted mean over the batch; row weights average 1 over the training rows."""
-    return (rows if w is None else rows * w).mean(-1)
+def weighted_mean(losses: Tensor, w: Tensor | None) -> Tensor:
+    """Mean over the batch, the last dimension, with row weights ``w``, whose mean over all rows is 1."""
+    return (losses if w is None else losses * w).mean(-1)

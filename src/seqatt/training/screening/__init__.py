@@ -1,1 +1,1 @@
-"""Statistics computed before training."""
+"""Statistics computed before training: transformed columns, univariate tests and score penalties."""

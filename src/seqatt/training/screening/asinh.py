@@ -1,8 +1,8 @@
-"""Columns whose far-out values are drawn in.
+"""The inverse hyperbolic sine of the columns, which reduces the influence of extreme values.
 
-A value many spreads from the mean is a lever: a network fits the row it stands in by that column alone, so
-that of many skewed columns some look useful whatever the target. Their inverse hyperbolic sine is linear
-near the mean and a logarithm far out.
+A value many standard deviations from the mean has high leverage: a network can fit its row through that
+column alone. So of many skewed columns some look useful whatever the target is. asinh is linear near the mean
+and logarithmic far from it.
 """
 
 from __future__ import annotations
@@ -18,40 +18,40 @@ from seqatt.data.tables.table_data import SparseColumns, TableData
 Floats = NDArray[np.float64]
 
 
-def asinh_columns(source: TableData) -> TableData:
-    """The same rows with asinh of every number, again at mean 0 and variance 1; categories as they are."""
-    weights = np.ones(source.rows) if source.weights is None else source.weights.astype(np.float64)
+def asinh_columns(data: TableData) -> TableData:
+    """The same rows with asinh of every number, standardised again; columns of categories do not change."""
+    weights = np.ones(data.rows) if data.weights is None else data.weights.astype(np.float64)
     weights /= weights.sum()
-    columns = source.columns
+    columns = data.columns
     if isinstance(columns, SparseColumns):
-        return replace(source, columns=_sparse(columns, weights))
-    return replace(source, columns=_dense(columns, source.encoder, weights))
+        return replace(data, columns=_asinh_sparse(columns, weights))
+    return replace(data, columns=_asinh_dense(columns, data.encoder, weights))
 
 
-def _dense(columns: NDArray[np.float32], encoder: Encoder, weights: Floats) -> NDArray[np.float32]:
-    """A missing number is 0, the mean, and stays it: the mean of those that are there becomes 0 again."""
-    number, present = encoder.holds_number, 1 - encoder.missing
-    holed = np.flatnonzero(present < 1)
+def _asinh_dense(columns: NDArray[np.float32], encoder: Encoder, weights: Floats) -> NDArray[np.float32]:
+    """Missing numbers are encoded as 0, the mean, and stay 0: the other numbers get mean 0 again."""
+    number, present = encoder.is_number, 1 - encoder.missing_share
+    with_missing = np.flatnonzero(present < 1)
     out = np.empty_like(columns)
-    share = weights.astype(np.float32)
+    row_weights = weights.astype(np.float32)
 
-    def draw_in(rows: slice) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        part = np.arcsinh(columns[rows], out=out[rows])
-        return share[rows] @ part, share[rows] @ np.square(part)
+    def transform(rows: slice) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        chunk = np.arcsinh(columns[rows], out=out[rows])
+        return row_weights[rows] @ chunk, row_weights[rows] @ np.square(chunk)
 
-    mean, square = np.zeros(columns.shape[1]), np.zeros(columns.shape[1])
-    for some_mean, some_square in map_chunks(columns, draw_in):
-        mean += some_mean
-        square += some_square
+    mean, mean_square = np.zeros(columns.shape[1]), np.zeros(columns.shape[1])
+    for chunk_mean, chunk_mean_square in map_chunks(columns, transform):
+        mean += chunk_mean
+        mean_square += chunk_mean_square
     mean /= np.where(present > 0, present, 1.0)
-    spread = _spread(mean * np.sqrt(present), square)
-    shift, scale = mean.astype(np.float32), spread.astype(np.float32)
+    scale = _standard_deviation(mean * np.sqrt(present), mean_square).astype(np.float32)
+    shift = mean.astype(np.float32)
 
     def standardise(rows: slice) -> None:
         out[rows] -= shift
         out[rows] /= scale
-        if len(holed):
-            out[rows, holed] *= columns[rows, holed] != 0
+        if len(with_missing):
+            out[rows, with_missing] *= columns[rows, with_missing] != 0
         if not number.all():
             out[rows, ~number] = columns[rows, ~number]
 
@@ -60,18 +60,18 @@ def _dense(columns: NDArray[np.float32], encoder: Encoder, weights: Floats) -> N
     return out
 
 
-def _sparse(columns: SparseColumns, weights: Floats) -> SparseColumns:
-    """What a cell that is not stored becomes is taken off, so that it need not be stored now either."""
+def _asinh_sparse(columns: SparseColumns, weights: Floats) -> SparseColumns:
+    """The value of cells that are not stored is subtracted from all, so that these remain not stored."""
     data = columns.data.tocsr().astype(np.float64)
-    absent = np.arcsinh(-columns.shift / columns.scale)
-    place = data.indices
-    data.data = np.arcsinh((data.data - columns.shift[place]) / columns.scale[place]) - absent[place]
+    not_stored = np.arcsinh(-columns.shift / columns.scale)
+    column = data.indices
+    data.data = np.arcsinh((data.data - columns.shift[column]) / columns.scale[column]) - not_stored[column]
     mean = np.asarray(weights @ data).ravel()
-    square = np.asarray(weights @ data.multiply(data)).ravel()
-    return SparseColumns(data, mean, _spread(mean, square))
+    mean_square = np.asarray(weights @ data.multiply(data)).ravel()
+    return SparseColumns(data, mean, _standard_deviation(mean, mean_square))
 
 
-def _spread(mean: Floats, square: Floats) -> Floats:
-    """Standard deviations, and 1 for what does not vary."""
-    variance = square - mean**2
-    return np.sqrt(np.where(variance > 1e-12 * square, variance, 1.0))
+def _standard_deviation(mean: Floats, mean_square: Floats) -> Floats:
+    """Standard deviations from first and second moments; 1 for constant columns."""
+    variance = mean_square - mean**2
+    return np.sqrt(np.where(variance > 1e-12 * mean_square, variance, 1.0))

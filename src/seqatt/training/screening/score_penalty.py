@@ -1,8 +1,8 @@
-"""What speaks against each feature before attention speaks for it.
+"""Score penalty per feature, from the univariate test and the relatedness to the selected features.
 
-A feature that says nothing about the target by itself may say something with others, or repeat what others
-say, or be noise. What has something to do with features already chosen is no noise; what has not is
-doubted more.
+A feature without a significant relation to the target by itself can still be useful together with others, or
+repeat what others hold, or be noise. A feature related to a selected one is unlikely to be noise; one that is
+not related to any selected feature gets a larger penalty.
 """
 
 from __future__ import annotations
@@ -16,90 +16,98 @@ from scipy.special import gammaincc
 
 from seqatt.data.tables.table_data import SparseColumns
 from seqatt.training.backend.matmul import matmul
-from seqatt.training.screening.row_sample import BLOCK, RowSample
+from seqatt.training.screening.row_sample import BLOCK_COLUMNS, RowSample
 from seqatt.training.screening.univariate_test import benjamini_hochberg
 
 Floats = NDArray[np.float64]
 
-CERTAIN = 2.0  # powers of ten of doubt after which a feature has surely to do with those chosen
-UNRELATED_FACTOR = 2.0  # times what speaks against a stranger is added to it
+CERTAIN = 2.0  # -log10 of the FDR q-value from which two features count as related for certain
+UNRELATED_FACTOR = 2.0  # a feature unrelated to all selected ones gets this many times its penalty on top
 
 
 class ScorePenalty:
-    """``short`` is what each feature's own evidence falls short of a bound, 0 or less."""
+    """``shortfall`` (d,) is 0 or less: by how much each feature's univariate test misses its threshold."""
 
-    def __init__(self, sample: RowSample, short: Floats) -> None:
-        feature_of = sample.source.feature_of
-        self._short = short
+    def __init__(self, sample: RowSample, shortfall: Floats) -> None:
+        feature_of = sample.data.feature_of
+        self._shortfall = shortfall
         self._sample = sample
-        self._width = np.bincount(feature_of, minlength=len(short))
-        self._doubted = np.flatnonzero((short < 0) & ~sample.source.constant)
-        self._columns = np.flatnonzero(np.isin(feature_of, self._doubted))
-        self._starts = np.flatnonzero(np.diff(feature_of[self._columns], prepend=-1))
-        sparse = isinstance(sample.source.columns, SparseColumns)
-        self._units = None if sparse else self._unit(self._columns)
-        self._known: dict[int, NDArray[np.float32]] = {}
+        self._width = np.bincount(feature_of, minlength=len(shortfall))  # columns per feature
+        self._penalised = np.flatnonzero((shortfall < 0) & ~sample.data.constant)
+        self._columns = np.flatnonzero(np.isin(feature_of, self._penalised))
+        self._first_columns = np.flatnonzero(np.diff(feature_of[self._columns], prepend=-1))
+        sparse = isinstance(sample.data.columns, SparseColumns)
+        self._unit_columns = None if sparse else self._normalise(self._columns)
+        self._p_values: dict[int, NDArray[np.float32]] = {}
 
-    def given(self, chosen: Sequence[int]) -> Floats:
-        """What speaks against each feature where these are chosen; of one of them, where the others are."""
-        against = self._short.copy()
-        if len(chosen):
-            against[self._doubted] *= 1 + UNRELATED_FACTOR * self._strangeness(chosen)
-        return against
+    def penalties(self, selected: Sequence[int]) -> Floats:
+        """The penalty (d,) added to each feature's score, 0 or less, when these features are selected.
 
-    def _strangeness(self, chosen: Sequence[int]) -> Floats:
-        """0 for the doubted features that have surely to do with the chosen, 1 for those that may not."""
-        closest = self._unlikely(chosen[0]).copy()
-        for feature in chosen[1:]:
-            np.minimum(closest, self._unlikely(feature), out=closest)
-        others = self._width[list(chosen)].sum() - np.isin(self._doubted, chosen) * self._width[self._doubted]
-        tests = self._width[self._doubted] * np.maximum(others, 1)
-        p = -np.expm1(tests * np.log1p(-np.minimum(closest.astype(np.float64), 1 - 1e-16)))
+        Features unrelated to every selected feature get up to three times their shortfall. A selected
+        feature is compared with the other selected ones.
+        """
+        penalties = self._shortfall.copy()
+        if len(selected):
+            penalties[self._penalised] *= 1 + UNRELATED_FACTOR * self._unrelatedness(selected)
+        return penalties
+
+    def _unrelatedness(self, selected: Sequence[int]) -> Floats:
+        """Per penalised feature: 0 if certainly related to a selected feature, 1 if related to none."""
+        smallest = self._pair_p_values(selected[0]).copy()
+        for feature in selected[1:]:
+            np.minimum(smallest, self._pair_p_values(feature), out=smallest)
+        own_width = self._width[self._penalised]
+        other_width = self._width[list(selected)].sum() - np.isin(self._penalised, selected) * own_width
+        tests = own_width * np.maximum(other_width, 1)
+        # Sidak's correction for the smallest of several p-values.
+        p = -np.expm1(tests * np.log1p(-np.minimum(smallest.astype(np.float64), 1 - 1e-16)))
         return np.asarray(1 - np.minimum(-np.log10(benjamini_hochberg(p)), CERTAIN) / CERTAIN)
 
-    def _unlikely(self, feature: int) -> NDArray[np.float32]:
-        """How likely chance brings a column of each doubted feature as close to a column of this one."""
-        if feature not in self._known:
-            own = np.flatnonzero(self._sample.source.feature_of == feature)
+    def _pair_p_values(self, feature: int) -> NDArray[np.float32]:
+        """Per penalised feature, the smallest p-value of a correlation of its columns with this feature's."""
+        if feature not in self._p_values:
+            own = np.flatnonzero(self._sample.data.feature_of == feature)
             skewness = self._sample.moments[1]
             skew = np.outer(skewness[self._columns], skewness[own])
-            p = chance_correlation_p_value(self._correlations(own), skew, self._sample.count).min(1)
-            found = np.minimum.reduceat(p, self._starts).astype(np.float32)
-            found[self._doubted == feature] = 1.0  # it is no relation of itself
-            self._known[feature] = found
-        return self._known[feature]
+            correlations = self._correlations(own)
+            by_column = correlation_p_value(correlations, skew, self._sample.effective_rows).min(1)
+            p = np.minimum.reduceat(by_column, self._first_columns).astype(np.float32)
+            p[self._penalised == feature] = 1.0  # a feature is not compared with itself
+            self._p_values[feature] = p
+        return self._p_values[feature]
 
     def _correlations(self, own: NDArray[np.int64]) -> Floats:
-        """Of the doubted features' columns with these."""
-        if self._units is not None:
+        """Correlations of the penalised features' columns with the columns ``own``."""
+        if self._unit_columns is not None:
             out = torch.empty(1, len(self._columns), len(own))
-            matmul(self._units, self._unit(own).mT, out)
+            matmul(self._unit_columns, self._normalise(own).mT, out)
             return out[0].double().numpy()
         squares = self._sample.moments[0]
-        lengths = np.sqrt(np.outer(squares[self._columns], squares[own]))
-        products = self._sample.products(self._sample.centred(own))[self._columns]
-        return np.asarray(products / np.where(lengths > 0, lengths, np.inf))
+        norms = np.sqrt(np.outer(squares[self._columns], squares[own]))
+        products = self._sample.inner_products(self._sample.centred_columns(own))[self._columns]
+        return np.asarray(products / np.where(norms > 0, norms, np.inf))
 
-    def _unit(self, columns: NDArray[np.int64]) -> torch.Tensor:
-        """Columns (1, columns, rows) of length 1; what does not vary stays 0."""
-        lengths = np.sqrt(self._sample.moments[0])
+    def _normalise(self, columns: NDArray[np.int64]) -> torch.Tensor:
+        """These columns as (1, columns, rows), weighted, centred and of norm 1; constant columns are 0."""
+        norms = np.sqrt(self._sample.moments[0])
         out = torch.empty(1, len(columns), len(self._sample.rows))
-        for at in range(0, len(columns), BLOCK):
-            some = columns[at : at + BLOCK]
-            found = self._sample.centred(some) * np.sqrt(self._sample.weights)[:, None]
-            found /= np.where(lengths[some] > 0, lengths[some], np.inf)
-            out[0, at : at + BLOCK] = torch.from_numpy(found.T)
+        for start in range(0, len(columns), BLOCK_COLUMNS):
+            block = columns[start : start + BLOCK_COLUMNS]
+            values = self._sample.centred_columns(block) * np.sqrt(self._sample.weights)[:, None]
+            values /= np.where(norms[block] > 0, norms[block], np.inf)
+            out[0, start : start + BLOCK_COLUMNS] = torch.from_numpy(values.T)
         return out
 
 
-def chance_correlation_p_value(correlation: Floats, skew: Floats, rows: float) -> Floats:
-    """How likely shuffled rows give as large a correlation, of either sign.
+def correlation_p_value(correlation: Floats, skew: Floats, rows: float) -> Floats:
+    """Two-sided p-value of a correlation under random permutations of the rows.
 
-    ``skew`` is the product of the two columns' skewness. Pearson's type III curve has the mean, the variance
-    and the skewness of what shuffling gives: two columns that are mostly zero may meet by chance. Away from
-    its long tail the normal curve is kept to, as the safer one.
+    The permutation distribution is approximated by a Pearson type III distribution of the same mean, variance
+    and skewness; ``skew`` is the product of the two columns' skewness. This matters for columns that are
+    mostly zero, whose few other values may coincide by chance. On the side of the short tail the normal
+    distribution is used instead, because it is more conservative.
     """
-    far = np.abs(correlation) * np.sqrt(max(1.0, rows - 1))
-    lean = np.sign(correlation) * skew * np.sqrt(max(1.0, rows - 1)) / max(1.0, rows - 2)
-    shape = 4 / np.maximum(lean, 1e-2) ** 2
-    return np.asarray(np.minimum(1.0, 2 * gammaincc(shape, shape + far * np.sqrt(shape))))
+    deviation = np.abs(correlation) * np.sqrt(max(1.0, rows - 1))
+    skewness = np.sign(correlation) * skew * np.sqrt(max(1.0, rows - 1)) / max(1.0, rows - 2)
+    shape = 4 / np.maximum(skewness, 1e-2) ** 2
+    return np.asarray(np.minimum(1.0, 2 * gammaincc(shape, shape + deviation * np.sqrt(shape))))

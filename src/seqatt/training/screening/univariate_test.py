@@ -1,8 +1,9 @@
-"""What each feature says about the target by itself, measured against what chance would say.
+"""A univariate significance test of each feature against the target, before training.
 
-A network with many columns and few rows finds a use for noise. Before anything is trained, the gradient of
-the loss of a model that knows no feature is the correlation of each feature with the target: the first step
-of OMP, and a test whose distribution under chance is known.
+A network with many columns and few rows finds a use for noise. The gradient of the loss of a model without
+features is the covariance of each feature with the target: the first step of OMP, and a test statistic with a
+known distribution under the null hypothesis of no relation. Features of several columns and targets of
+several outputs are tested by Pillai's trace and its F approximation, exact for one column or one output.
 """
 
 from __future__ import annotations
@@ -10,75 +11,74 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import fdtrc
+from scipy.stats import false_discovery_control
 
-from seqatt.training.screening.row_sample import RowSample, weighted_products
+from seqatt.training.screening.row_sample import RowSample, transposed_product
 
 Floats = NDArray[np.float64]
 
 
 def univariate_test(sample: RowSample) -> Floats:
-    """-log10 of the share of false findings among features that stand out as much: 0 is what chance gives."""
-    source = sample.source
-    rest = _rest(sample)
-    found = np.zeros(source.features)
-    varying = np.flatnonzero(~source.constant)
-    if rest.shape[1]:
-        found[varying] = -np.log10(benjamini_hochberg(_by_chance(sample, rest)[varying]))
-    return found
+    """-log10 of each feature's Benjamini-Hochberg q-value (d,); 0 for constant features."""
+    data = sample.data
+    target = _target_basis(sample)
+    log_q = np.zeros(data.features)
+    varying = np.flatnonzero(~data.constant)
+    if target.shape[1]:
+        log_q[varying] = -np.log10(benjamini_hochberg(_p_values(sample, target)[varying]))
+    return log_q
 
 
-def _rest(sample: RowSample) -> Floats:
-    """What a constant leaves of the target, as orthonormal columns (weighted)."""
-    target, weights = sample.source.target, sample.weights
+def _target_basis(sample: RowSample) -> Floats:
+    """An orthonormal basis (rows, m) of the centred target, orthonormal in the weighted inner product.
+
+    Classes are encoded one-hot.
+    """
+    target, weights = sample.data.target, sample.weights
     values = target.values[sample.rows]
     if target.task == "multiclass":
         values = np.eye(target.outputs)[values]
-    rest = np.asarray(values, dtype=np.float64).reshape(len(weights), -1)
-    rest = sample.less_mean(rest)
-    lengths, turn = np.linalg.eigh(weighted_products(rest, weights[:, None] * rest))
-    some = lengths > 1e-10 * max(lengths[-1], np.finfo(np.float64).tiny)
-    return np.asarray(rest @ turn[:, some] / np.sqrt(lengths[some]))
+    centred = np.asarray(values, dtype=np.float64).reshape(len(weights), -1)
+    centred = sample.centre(centred)
+    eigenvalues, eigenvectors = np.linalg.eigh(transposed_product(centred, weights[:, None] * centred))
+    positive = eigenvalues > 1e-10 * max(eigenvalues[-1], np.finfo(np.float64).tiny)
+    return np.asarray(centred @ eigenvectors[:, positive] / np.sqrt(eigenvalues[positive]))
 
 
-def _by_chance(sample: RowSample, rest: Floats) -> Floats:
-    """How likely chance explains as much of the rest (Pillai's trace and its F, exact for one column)."""
-    source = sample.source
-    with_rest, squares = sample.products(rest), sample.moments[0]
-    share = np.zeros(source.features)
-    width = np.bincount(source.feature_of, minlength=source.features)
-    alone = width[source.feature_of] == 1
+def _p_values(sample: RowSample, target: Floats) -> Floats:
+    """The p-value (d,) of each feature by Pillai's trace and its F approximation."""
+    data = sample.data
+    products, squares = sample.inner_products(target), sample.moments[0]
+    trace = np.zeros(data.features)
+    width = np.bincount(data.feature_of, minlength=data.features)  # columns per feature, later their rank
     varies = squares > 0
-    single = alone & varies
-    share[source.feature_of[single]] = (with_rest[single] ** 2).sum(1) / squares[single]
+    single = (width[data.feature_of] == 1) & varies
+    trace[data.feature_of[single]] = (products[single] ** 2).sum(1) / squares[single]
     for feature in np.flatnonzero(width > 1):
-        columns = np.flatnonzero((source.feature_of == feature) & varies)
-        share[feature], width[feature] = _block(sample, columns, with_rest[columns])
-    count, outputs = sample.count, rest.shape[1]
-    fewer = np.minimum(width, outputs)
-    share = np.clip(share, 0, fewer)
-    over = width * outputs
-    under = fewer * (count - 1 - width - outputs + fewer)
-    told = (under > 0) & (width > 0)
-    p = np.ones(source.features)
+        columns = np.flatnonzero((data.feature_of == feature) & varies)
+        trace[feature], width[feature] = _pillai_trace(sample, columns, products[columns])
+    rows, outputs = sample.effective_rows, target.shape[1]
+    smaller = np.minimum(width, outputs)
+    trace = np.clip(trace, 0, smaller)
+    numerator = width * outputs  # degrees of freedom of the F distribution
+    denominator = smaller * (rows - 1 - width - outputs + smaller)
+    defined = (denominator > 0) & (width > 0)
+    p = np.ones(data.features)
     with np.errstate(divide="ignore"):
-        ratio = share / (fewer - share) * under / np.maximum(over, 1)
-    p[told] = fdtrc(over[told], under[told], ratio[told])
+        f_statistic = trace / (smaller - trace) * denominator / np.maximum(numerator, 1)
+    p[defined] = fdtrc(numerator[defined], denominator[defined], f_statistic[defined])
     return p
 
 
-def _block(sample: RowSample, columns: NDArray[np.int64], with_rest: Floats) -> tuple[float, int]:
-    """The share of the rest that several columns explain together, and how many of them count."""
-    opened = sample.centred(columns)
-    lengths, turn = np.linalg.eigh(weighted_products(opened, sample.weights[:, None] * opened))
-    some = lengths > 1e-8 * max(lengths[-1], 1e-8) if len(lengths) else lengths > 0
-    turned = (turn[:, some].T @ with_rest) / np.sqrt(lengths[some])[:, None]
-    return float((turned**2).sum()), int(some.sum())
+def _pillai_trace(sample: RowSample, columns: NDArray[np.int64], products: Floats) -> tuple[float, int]:
+    """Pillai's trace of several columns together, and their rank; ``products`` are theirs with the target."""
+    centred = sample.centred_columns(columns)
+    eigenvalues, eigenvectors = np.linalg.eigh(transposed_product(centred, sample.weights[:, None] * centred))
+    positive = eigenvalues > 1e-8 * max(eigenvalues[-1], 1e-8) if len(eigenvalues) else eigenvalues > 0
+    whitened = (eigenvectors[:, positive].T @ products) / np.sqrt(eigenvalues[positive])[:, None]
+    return float((whitened**2).sum()), int(positive.sum())
 
 
 def benjamini_hochberg(p: Floats) -> Floats:
-    """Benjamini and Hochberg's: the share of false findings if all with a p as small were called findings."""
-    order = np.argsort(p, kind="stable")
-    share = p[order] * len(p) / np.arange(1, len(p) + 1)
-    found = np.empty_like(p)
-    found[order] = np.minimum.accumulate(share[::-1])[::-1]
-    return np.clip(found, np.finfo(np.float64).tiny, 1.0)
+    """Benjamini and Hochberg's q-values: for each p-value, the smallest FDR at which it is significant."""
+    return np.maximum(false_discovery_control(p), np.finfo(np.float64).tiny)

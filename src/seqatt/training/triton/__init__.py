@@ -1,1 +1,1 @@
-"""The training step as Triton kernels."""
+"""The training step as Triton kernels, for a GPU."""

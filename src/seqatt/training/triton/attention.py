@@ -1,42 +1,42 @@
-"""The Triton kernel of attention: D logits of each trial, which is a program."""
+"""The Triton kernel of the attention gate: one program per model, which has D logits."""
 
 from __future__ import annotations
 
 import triton
 import triton.language as tl
 
-from seqatt.training.triton.adam import corrections, step
+from seqatt.training.triton.adam import adam_step, bias_corrections
 
 
 @triton.jit
 def attend(
-    logits, first, second, grad, selected, blocked, weights, rate, powers, D, heat,
-    DP: tl.constexpr, LEARNS: tl.constexpr,
+    logits, exp_avg, exp_avg_sq, grad, selected, blocked, weights, lr, beta_powers, D, inv_temperature,
+    DP: tl.constexpr, UPDATE: tl.constexpr,
 ):  # fmt: skip
-    """One trial's attention: the logits' step where they learn, then the weights they give."""
+    """The weights of one model's features; with UPDATE, after an Adam step of the logits along ``grad``."""
     t = tl.program_id(0)
     j = tl.arange(0, DP)
-    live = j < D
-    at = t * D + j
-    shut = tl.load(blocked + at, mask=live, other=-float("inf"))
-    always = tl.load(selected + at, mask=live, other=0.0)
-    logit = tl.load(logits + at, mask=live, other=0.0)
-    share = _softmax(logit * heat + shut)
-    if LEARNS:
-        powers += 2 * t
-        tl.store(powers, tl.load(powers) * 0.9)
-        tl.store(powers + 1, tl.load(powers + 1) * 0.999)
+    valid = j < D
+    address = t * D + j
+    additive_mask = tl.load(blocked + address, mask=valid, other=-float("inf"))
+    selected_weight = tl.load(selected + address, mask=valid, other=0.0)
+    logit = tl.load(logits + address, mask=valid, other=0.0)
+    share = _softmax(logit * inv_temperature + additive_mask)
+    if UPDATE:
+        beta_powers += 2 * t
+        tl.store(beta_powers, tl.load(beta_powers) * 0.9)
+        tl.store(beta_powers + 1, tl.load(beta_powers + 1) * 0.999)
         tl.debug_barrier()
-        pace, fix = corrections(powers, rate)
-        pull = share * tl.load(grad + at, mask=live, other=0.0)
-        pull = (pull - share * tl.sum(pull, 0)) * heat
-        logit = step(logit, pull, first, second, at, live, pace, fix)
-        tl.store(logits + at, logit, mask=live)
-        share = _softmax(logit * heat + shut)
-    tl.store(weights + at, share + always, mask=live)
+        step_size, v_scale = bias_corrections(beta_powers, lr)
+        logit_grad = share * tl.load(grad + address, mask=valid, other=0.0)
+        logit_grad = (logit_grad - share * tl.sum(logit_grad, 0)) * inv_temperature
+        logit = adam_step(logit, logit_grad, exp_avg, exp_avg_sq, address, valid, step_size, v_scale)
+        tl.store(logits + address, logit, mask=valid)
+        share = _softmax(logit * inv_temperature + additive_mask)
+    tl.store(weights + address, share + selected_weight, mask=valid)
 
 
 @triton.jit
 def _softmax(logit):
-    raised = tl.exp(logit - tl.max(logit, 0))
-    return raised / tl.sum(raised, 0)
+    exps = tl.exp(logit - tl.max(logit, 0))
+    return exps / tl.sum(exps, 0)

@@ -1,10 +1,10 @@
 """A training step in four Triton kernels, for the built-in MLP with one hidden layer on a GPU.
 
-On a GPU a step of this size costs what its kernel launches cost. ``MLP`` and ``AttentionGate`` say the
-same in plain tensor operations and are the reference: ``FusedMLP.train`` has ``MLP.train`` as its
-twin, ``FusedAttention.update`` has ``AttentionGate.update``. Whatever a kernel here cannot do, the twin does.
+On a GPU the cost of a step of this size is that of its kernel launches. ``MLP`` and ``AttentionGate`` do the
+same in plain tensor operations and are the reference implementation, of ``FusedMLP.train_step`` and
+``FusedAttention.update`` in particular. They are also used for everything that the kernels do not support.
 
-A trial is a program axis of its own, so its numbers are the same alone and in company.
+The models are an axis of the program grid, so that a model's numbers do not depend on the other models.
 """
 
 from __future__ import annotations
@@ -27,45 +27,45 @@ from seqatt.training.models.mlp import MLP
 from seqatt.training.models.model import GradientPenalty
 from seqatt.training.selection_state import SelectionState
 from seqatt.training.triton.attention import attend
-from seqatt.training.triton.mlp import first_product, top_and_back, update
+from seqatt.training.triton.mlp import adam_update, first_layer_sums, loss_and_backward
 
-WIDEST_HIDDEN, WIDEST_OUTPUT = 256, 64  # a program holds all of a row's hidden units and outputs
-WIDEST_TABLE = 4096  # columns; beyond it the library's matrix products use the chip better
-WIDEST_GATE = 16384  # features; a trial's logits are one program's work
-# Sizes of tiles, found by measuring. They never depend on the number of trials, nor do the answers.
-PARTS = 5  # of the first product's columns
-PRODUCT = {"BM": 64, "BK": 32, "num_warps": 4, "num_stages": 3}
-TOP = {"BM": 16, "num_warps": 4}
-UPDATE = {"BD": 32, "BK": 32, "BP": 256, "BT": 16, "num_warps": 2, "num_stages": 3}
+MAX_HIDDEN, MAX_OUTPUTS = 256, 64  # a program holds all hidden units and outputs of a row
+MAX_COLUMNS = 4096  # for more columns, cuBLAS matrix products use the GPU better
+MAX_FEATURES = 16384  # of the attention kernel, which processes all logits of a model in one program
+# Tile sizes, found by measurement. They do not depend on the number of models, and so neither do the results.
+SPLITS = 5  # parts of the columns that separate programs of the first layer sum over
+FIRST_LAYER = {"BM": 64, "BK": 32, "num_warps": 4, "num_stages": 3}
+BACKWARD = {"BM": 16, "num_warps": 4}
+ADAM = {"BD": 32, "BK": 32, "BP": 256, "BT": 16, "num_warps": 2, "num_stages": 3}
 PRECISION = "tf32x3"  # tensor cores with float32's accuracy
-LOSS_OF = {"multiclass": 0, "binary": 1, "multilabel": 1, "regression": 2}
-ACTIVATION_OF = {"relu": 0, "tanh": 1, "gelu": 2, "silu": 3}
+LOSS_CODES = {"multiclass": 0, "binary": 1, "multilabel": 1, "regression": 2}
+ACTIVATION_CODES = {"relu": 0, "tanh": 1, "gelu": 2, "silu": 3}
 
 
 def supports_mlp(shape: MLPShape) -> bool:
     return (
         len(shape.hidden) == 1
         and not shape.dropout
-        and shape.hidden[0] <= WIDEST_HIDDEN
-        and shape.outputs <= WIDEST_OUTPUT
-        and shape.columns <= WIDEST_TABLE
+        and shape.hidden[0] <= MAX_HIDDEN
+        and shape.outputs <= MAX_OUTPUTS
+        and shape.columns <= MAX_COLUMNS
     )
 
 
 def supports_gate(mask: Mask, features: int) -> bool:
-    return isinstance(mask, SoftmaxMask) and features <= WIDEST_GATE
+    return isinstance(mask, SoftmaxMask) and features <= MAX_FEATURES
 
 
 @lru_cache(maxsize=64)
 def mlp_works(shape: MLPShape, task: str, device: torch.device) -> bool:
-    """Whether the kernels compile and run here: a step of a throw-away network tells."""
+    """Whether the kernels compile and run on this device, found out by one step of a small network."""
 
     def step() -> None:
         model = FusedMLP(shape, task, [torch.Generator().manual_seed(0)], 1e-3, device)
         index = torch.zeros(1, 256, dtype=torch.int64, device=device)
         y = index if task == "multiclass" else torch.zeros(1, 256, shape.outputs, device=device)
         table = KernelTable(torch.zeros(1, shape.columns, device=device))
-        model.train(
+        model.train_step(
             IndexedBatch(table, index, y, None),  # type: ignore[arg-type]
             torch.ones(1, shape.columns, device=device),
         )
@@ -75,6 +75,8 @@ def mlp_works(shape: MLPShape, task: str, device: torch.device) -> bool:
 
 @lru_cache(maxsize=64)
 def gate_works(device: torch.device) -> bool:
+    """Whether the attention kernel compiles and runs on this device."""
+
     def step() -> None:
         gate = FusedAttention(1, 8, SoftmaxMask(), 1e-3, device)
         gate.update(torch.zeros_like(gate.logits), SelectionState(1, np.zeros(8, dtype=bool), device))
@@ -83,7 +85,7 @@ def gate_works(device: torch.device) -> bool:
 
 
 def _works(step: Callable[[], None], device: torch.device) -> bool:
-    """No compiler, no place for its cache, a GPU too small: plain operations ask for none of that."""
+    """Whether ``step`` runs. It may not: no compiler, no directory for its cache, or too small a GPU."""
     try:
         step()
         if device.type == "cuda":
@@ -96,131 +98,130 @@ def _works(step: Callable[[], None], device: torch.device) -> bool:
 
 
 class KernelTable(NamedTuple):
-    """As much of a table as the kernels need."""
+    """The part of a ``DeviceTable`` that the kernels use."""
 
     x: Tensor
 
 
 class FusedMLP(MLP):
-    """``MLP`` with its training step in three kernels; its batches are ``IndexedBatch`` from a table."""
+    """``MLP`` with a training step of three kernels; its batches must be ``IndexedBatch``."""
 
     def __init__(
         self,
         shape: MLPShape,
         task: str,
         generators: Sequence[torch.Generator],
-        rate: float,
+        lr: float,
         device: torch.device,
     ) -> None:
-        self._powers = torch.ones(2, dtype=torch.float64, device=device)  # of Adam's two decay rates
-        super().__init__(shape, task, generators, rate, device)
+        self._beta_powers = torch.ones(2, dtype=torch.float64, device=device)  # Adam's beta1^t and beta2^t
+        super().__init__(shape, task, generators, lr, device)
         width = self.weights[0].shape[1]
         block = max(16, 1 << (width.bit_length() - 1))
-        self._hidden: dict[str, Any] = {
+        self._hidden_sizes: dict[str, Any] = {
             "H": width,
             "HA": block,
             "HB": _at_least_16(width - block),
             "PRECISION": PRECISION,
         }
-        self._codes = {
+        self._loss_constants = {
             "OP": _at_least_16(shape.outputs),
-            **{name: self._hidden[name] for name in ("H", "HA", "HB")},
-            "LOSS": LOSS_OF[task],
-            "SMOOTHING": shape.smoothing,
-            "ACTIVATION": ACTIVATION_OF[shape.activation],
+            **{name: self._hidden_sizes[name] for name in ("H", "HA", "HB")},
+            "LOSS": LOSS_CODES[task],
+            "SMOOTHING": shape.label_smoothing,
+            "ACTIVATION": ACTIVATION_CODES[shape.activation],
         }
-        self._grad = torch.empty(len(generators), shape.columns, device=device)
-        self._spaces: dict[int, dict[str, Tensor]] = {}
+        self._buffers_by_size: dict[int, dict[str, Tensor]] = {}
 
-    def restart(self) -> None:
-        super().restart()
-        self._powers.fill_(1)
+    def reset_parameters(self) -> None:
+        super().reset_parameters()
+        self._beta_powers.fill_(1)
 
-    def train(self, batch: Batch, weights: Tensor) -> Tensor:
+    def train_step(self, batch: Batch, weights: Tensor) -> Tensor:
         assert isinstance(batch, IndexedBatch)
-        trials, size = batch.index.shape
+        models, size = batch.index.shape
         columns, outputs = self._shape.columns, self._shape.outputs
-        space = self._space(trials, size)
-        (w1, w2, b1, b2), first, second = self._adam.params, self._adam.first, self._adam.second
-        tiles = space["losses"].shape[1]
-        # Where there is no noise the kernels read none, but want to be given something.
-        noise = (batch.noise.bank, batch.places) if batch.noise else (weights, batch.index)
-        noisy = batch.noise is not None
-        first_product[(triton.cdiv(size, PRODUCT["BM"]), trials, PARTS)](
-            batch.rows.x, batch.index, *noise, weights, w1, space["sums"], self._powers, size, columns,
-            NOISY=noisy, PARTS=PARTS, **PRODUCT, **self._hidden,
+        buffers = self._buffers(models, size)
+        (w1, w2, b1, b2), m, v = self._adam.params, self._adam.exp_avg, self._adam.exp_avg_sq
+        tiles = buffers["losses"].shape[1]
+        # Without dropout the kernels do not read these two, but need some pointers for them.
+        dropout = (batch.dropout.bank, batch.offsets) if batch.dropout else (weights, batch.index)
+        has_dropout = batch.dropout is not None
+        first_layer_sums[(triton.cdiv(size, FIRST_LAYER["BM"]), models, SPLITS)](
+            batch.table.x, batch.index, *dropout, weights, w1, buffers["sums"], self._beta_powers,
+            size, columns, DROPOUT=has_dropout, SPLITS=SPLITS, **FIRST_LAYER, **self._hidden_sizes,
         )  # fmt: skip
-        top_and_back[(tiles, trials)](
-            space["sums"], batch.y, batch.y if batch.w is None else batch.w, b1, w2, b2,
-            space["back"], space["w2"], space["b1"], space["b2"], space["losses"], size, outputs,
-            WEIGHTED=batch.w is not None, SHARED=batch.y.stride(0) == 0, PARTS=PARTS,
-            **TOP, **self._codes,
+        loss_and_backward[(tiles, models)](
+            buffers["sums"], batch.y, batch.y if batch.w is None else batch.w, b1, w2, b2,
+            buffers["g_sums"], buffers["g_w2"], buffers["g_b1"], buffers["g_b2"], buffers["losses"],
+            size, outputs, WEIGHTED=batch.w is not None, SHARED=batch.y.stride(0) == 0, SPLITS=SPLITS,
+            **BACKWARD, **self._loss_constants,
         )  # fmt: skip
-        tail = [triton.cdiv(count, UPDATE["BP"]) for count in (w2[0].numel(), b1[0].numel(), b2[0].numel())]
-        update[(triton.cdiv(columns, UPDATE["BD"]) + sum(tail), trials)](
-            batch.rows.x, batch.index, *noise, weights, space["back"], space["w2"], space["b1"], space["b2"],
-            self._grad, self._powers, self._rate,
-            w1, first[0], second[0], w2, first[1], second[1],
-            b1, first[2], second[2], b2, first[3], second[3],
-            size, columns, outputs, tiles, NOISY=noisy, **UPDATE, **self._hidden,
+        blocks = [triton.cdiv(count, ADAM["BP"]) for count in (w2[0].numel(), b1[0].numel(), b2[0].numel())]
+        adam_update[(triton.cdiv(columns, ADAM["BD"]) + sum(blocks), models)](
+            batch.table.x, batch.index, *dropout, weights,
+            buffers["g_sums"], buffers["g_w2"], buffers["g_b1"], buffers["g_b2"],
+            self._gate_grad, self._beta_powers, self._lr,
+            w1, m[0], v[0], w2, m[1], v[1], b1, m[2], v[2], b2, m[3], v[3],
+            size, columns, outputs, tiles, DROPOUT=has_dropout, **ADAM, **self._hidden_sizes,
         )  # fmt: skip
-        return self._grad
+        return self._gate_grad
 
     def train_step_with_penalty(self, batch: Batch, weights: Tensor, penalty: GradientPenalty) -> None:
         assert isinstance(batch, IndexedBatch)
         super().train_step_with_penalty(batch, weights, penalty)
-        losses = self._space(*batch.index.shape)["losses"].zero_()  # where ``last_loss`` looks
+        losses = self._buffers(*batch.index.shape)["losses"].zero_()  # for ``last_loss``
         losses[:, 0] = super().last_loss(batch)
 
     def last_loss(self, batch: Batch) -> Tensor:
         assert isinstance(batch, IndexedBatch)
-        return self._space(*batch.index.shape)["losses"].sum(1)
+        return self._buffers(*batch.index.shape)["losses"].sum(1)
 
-    def _space(self, trials: int, size: int) -> dict[str, Tensor]:
-        """What one kernel leaves for the next; gradients of the upper layer by tiles of rows."""
-        if size not in self._spaces:
-            new, width, outputs = self.weights[0].new_empty, self._hidden["H"], self._shape.outputs
-            tiles = triton.cdiv(size, TOP["BM"])
-            self._spaces[size] = {
-                "sums": new(trials, PARTS, size, width),
-                "back": new(trials, width, size),
-                "w2": new(trials, tiles, outputs, width),
-                "b1": new(trials, tiles, width),
-                "b2": new(trials, tiles, outputs),
-                "losses": new(trials, tiles),
+    def _buffers(self, models: int, size: int) -> dict[str, Tensor]:
+        """Buffers between the kernels, for one batch size; most gradients are per tile of rows."""
+        if size not in self._buffers_by_size:
+            new, width, outputs = self.weights[0].new_empty, self._hidden_sizes["H"], self._shape.outputs
+            tiles = triton.cdiv(size, BACKWARD["BM"])
+            self._buffers_by_size[size] = {
+                "sums": new(models, SPLITS, size, width),
+                "g_sums": new(models, width, size),
+                "g_w2": new(models, tiles, outputs, width),
+                "g_b1": new(models, tiles, width),
+                "g_b2": new(models, tiles, outputs),
+                "losses": new(models, tiles),
             }
-        return self._spaces[size]
+        return self._buffers_by_size[size]
 
 
 class FusedAttention(AttentionGate):
-    """``AttentionGate`` with a softmax mask, its step in one kernel."""
+    """``AttentionGate`` with a softmax mask and a step of one kernel."""
 
-    def __init__(self, trials: int, features: int, mask: Mask, rate: float, device: torch.device) -> None:
-        super().__init__(trials, features, mask, rate, device)
+    def __init__(self, models: int, features: int, mask: Mask, lr: float, device: torch.device) -> None:
+        super().__init__(models, features, mask, lr, device)
         assert isinstance(mask, SoftmaxMask)
-        self._heat = 1 / mask.temperature
-        self._powers = torch.ones(trials, 2, dtype=torch.float64, device=device)
+        self._inv_temperature = 1 / mask.temperature
+        self._beta_powers = torch.ones(models, 2, dtype=torch.float64, device=device)
 
     def refresh(self, state: SelectionState) -> None:
-        self._launch(self.logits, state, learns=False)
+        self._launch(self.logits, state, update=False)
 
     def update(self, grad: Tensor, state: SelectionState) -> None:
-        self._launch(grad, state, learns=True)
+        self._launch(grad, state, update=True)
 
     def reset(self) -> None:
         super().reset()
-        self._powers.fill_(1)
+        self._beta_powers.fill_(1)
 
-    def _launch(self, grad: Tensor, state: SelectionState, *, learns: bool) -> None:
-        trials, features = self.logits.shape
+    def _launch(self, grad: Tensor, state: SelectionState, *, update: bool) -> None:
+        models, features = self.logits.shape
         block = triton.next_power_of_2(features)
-        attend[(trials,)](
-            self.logits, self._adam.first[0], self._adam.second[0], grad, state.selected, state.blocked,
-            self.weights, self._adam.rate, self._powers, features, self._heat,
-            DP=block, LEARNS=learns, num_warps=min(16, max(1, block // 256)),
+        attend[(models,)](
+            self.logits, self._adam.exp_avg[0], self._adam.exp_avg_sq[0], grad, state.selected, state.blocked,
+            self.weights, self._adam.lr, self._beta_powers, features, self._inv_temperature,
+            DP=block, UPDATE=update, num_warps=min(16, max(1, block // 256)),
         )  # fmt: skip
 
 
 def _at_least_16(count: int) -> int:
-    """A power of two that holds ``count``, and that a tensor core can work on."""
+    """The smallest power of two from ``count`` on, but at least 16, as tensor cores require."""
     return max(16, int(triton.next_power_of_2(max(1, count))))

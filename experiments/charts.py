@@ -8,19 +8,21 @@ from typing import Any
 
 import numpy as np
 
-from experiments.paper import Figure
-from experiments.rendering import title
+from experiments.markdown import data_title
+from experiments.paper import MeanStd
 
-Series = tuple[str, str, Sequence[Figure | None]]  # name, colour, a figure a label
+Series = tuple[str, str, Sequence[MeanStd | None]]  # name, colour, one figure per label
 
-OURS, PLAIN, THIRD, PAPER, REST = "#1f6fb4", "#e08214", "#2a9d4e", "#222222", "#999999"
-IN_A_ROW = 4  # names in a row of a legend
-COLOURS = (OURS, PLAIN, THIRD, REST)
-OTHERS = (PLAIN, "#b2182b", "#ef8a8a", "#5e3c99", "#b2abd2", THIRD)
+SEQATT, ORANGE, GREEN, PAPER, GREY = "#1f6fb4", "#e08214", "#2a9d4e", "#222222", "#999999"
+MACHINE_COLOURS = (SEQATT, ORANGE, GREEN, GREY)
+METHOD_COLOURS = (SEQATT, ORANGE, "#b2182b", "#ef8a8a", "#5e3c99", "#b2abd2", GREEN)
+LEGEND_COLUMNS = 4  # names per row of a legend, at most
 
 
-def panels(count: int, *, columns: int = 4, size: tuple[float, float] = (2.6, 2.2)) -> tuple[Any, list[Any]]:
-    """A figure and so many axes; those left over are hidden."""
+def make_panels(
+    count: int, *, columns: int = 4, size: tuple[float, float] = (2.6, 2.2)
+) -> tuple[Any, list[Any]]:
+    """A figure and ``count`` axes in a grid, each of ``size`` inches."""
     import matplotlib
 
     matplotlib.use("svg")
@@ -34,8 +36,8 @@ def panels(count: int, *, columns: int = 4, size: tuple[float, float] = (2.6, 2.
         rows, columns, figsize=(size[0] * columns, size[1] * rows), layout="constrained", squeeze=False
     )
     axes = list(grid.flat)
-    for spare in axes[count:]:
-        spare.set_visible(False)
+    for unused in axes[count:]:
+        unused.set_visible(False)
     return figure, axes[:count]
 
 
@@ -47,8 +49,13 @@ def save(figure: Any, path: Path) -> None:
     plt.close(figure)
 
 
-def dots(axes: Any, series: Sequence[Series], labels: Sequence[str], *, side_by_side: bool = True) -> None:
-    """Means and deviations, the labels from top to bottom."""
+def dot_plot(
+    axes: Any, series: Sequence[Series], labels: Sequence[str], *, side_by_side: bool = True
+) -> None:
+    """Means with error bars of one standard deviation, one row per label from top to bottom.
+
+    ``side_by_side`` shifts the series of a row apart, so that they do not cover each other.
+    """
     for number, (name, colour, figures) in enumerate(series):
         known = [(row, figure) for row, figure in enumerate(figures) if figure is not None]
         if known:
@@ -70,18 +77,18 @@ def dots(axes: Any, series: Sequence[Series], labels: Sequence[str], *, side_by_
     axes.grid(axis="x", alpha=0.3)
 
 
-def legend(figure: Any, panels: Sequence[Any]) -> None:
-    """One for all panels, above them, where it hides nothing."""
-    named: dict[str, Any] = {}
+def add_legend(figure: Any, panels: Sequence[Any]) -> None:
+    """One legend for all panels, above them, where it covers nothing."""
+    handle_of: dict[str, Any] = {}
     for axes in panels:
         handles, labels = axes.get_legend_handles_labels()
-        named |= dict(zip(labels, handles, strict=True))
-    columns = min(len(named), IN_A_ROW)
-    figure.legend(named.values(), named, loc="outside upper center", ncols=columns, fontsize=7)
+        handle_of |= dict(zip(labels, handles, strict=True))
+    columns = min(len(handle_of), LEGEND_COLUMNS)
+    figure.legend(handle_of.values(), handle_of, loc="outside upper center", ncols=columns, fontsize=7)
 
 
-def seconds_axis(axes: Any) -> None:
-    """Logarithmic, with plain numbers; to be called when everything is drawn."""
+def log_seconds_axis(axes: Any) -> None:
+    """Make the x axis logarithmic with plain numbers. Call it after everything is drawn: it reads the limits."""
     from matplotlib.ticker import LogLocator, NullLocator
 
     axes.set_xscale("log")
@@ -91,19 +98,19 @@ def seconds_axis(axes: Any) -> None:
     axes.xaxis.set_minor_locator(NullLocator())
 
 
-def summary(values: Sequence[float]) -> Figure | None:
-    """Mean and deviation, None where nothing was run."""
+def mean_and_std(values: Sequence[float]) -> MeanStd | None:
+    """Mean and standard deviation; None if there are no values."""
     return (float(np.mean(values)), float(np.std(values))) if values else None
 
 
-def name_panel(axes: Any, data: str) -> None:
-    axes.set_title(title(data), fontsize=8)
+def set_title(axes: Any, data: str) -> None:
+    axes.set_title(data_title(data), fontsize=8)
     axes.grid(alpha=0.3)
 
 
-def picture(axes: Any, shape: tuple[int, int], marked: Sequence[tuple[Sequence[int], str]]) -> None:
-    """An image's frame, with pixels marked in a colour."""
-    for pixels, colour in marked:
+def draw_pixels(axes: Any, shape: tuple[int, int], groups: Sequence[tuple[Sequence[int], str]]) -> None:
+    """The frame of an image of this shape, with groups of pixels, each in its colour."""
+    for pixels, colour in groups:
         rows, columns = np.unravel_index(np.asarray(pixels, dtype=np.int64), shape)
         axes.scatter(columns, rows, c=colour, marker="s", s=7, linewidths=0)
     height, width = shape

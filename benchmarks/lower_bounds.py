@@ -1,8 +1,9 @@
-"""The least a training step can cost, for the paper's six data sets: printed as the table in README.md.
+"""Lower bounds of the cost of a training step on the paper's six data sets, printed as the table in README.md.
 
-Products: the first layer forward and its weight gradient, and three small ones of the second layer. Bytes:
-the batch read twice, the first layer read forward, and its weights and Adam's two moments read and
-written. Both are for one trial; T trials need T times as much, in as many kernels.
+Products: the first layer's forward product and its weight gradient, and three small products of the second
+layer. Bytes: the batch read twice, the first layer's weights read for the forward product, and these weights
+and Adam's two moments read and written. Both are for one trial; T trials need T times as much in the same
+number of kernels.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
-"""What the paper reports of the methods it compares with, by its column and data set.
+"""The paper's figures for its baselines, by column heading and data set.
 
 From the same tables as ``experiments.paper``: LLY is batch-wise attention (Liao, Latty, Yang 2021), GL group
-LASSO, SL Sequential LASSO, OMP orthogonal matching pursuit, CAE the concrete autoencoder. Of LassoNet it
-repeats figures with all features only.
+LASSO, SL Sequential LASSO, OMP orthogonal matching pursuit, CAE the concrete autoencoder. For LassoNet the
+paper has figures with all features only.
 """
 
 from __future__ import annotations
 
-from experiments.paper import ACCURACY, EFFICIENCY, Figure
+from experiments.paper import ACCURACY, EFFICIENCY, MeanStd
 
-ACCURACY_OF: dict[str, dict[str, Figure]] = {
+ACCURACY_OF: dict[str, dict[str, MeanStd]] = {
     "SA": ACCURACY,
     "LLY": {
         "mice_protein": (0.981, 0.005),
@@ -53,8 +53,8 @@ ACCURACY_OF: dict[str, dict[str, Figure]] = {
     },
 }
 
-# Accuracy and the seconds of one trial at the epochs and batch sizes of EFFICIENCY.
-EFFICIENCY_OF: dict[str, dict[str, tuple[Figure, Figure]]] = {
+# Accuracy and seconds of one trial, at the epochs and batch sizes of EFFICIENCY.
+EFFICIENCY_OF: dict[str, dict[str, tuple[MeanStd, MeanStd]]] = {
     "SA": {data: (accuracy, seconds) for data, (_, _, accuracy, seconds) in EFFICIENCY.items()},
     "LLY": {
         "mice_protein": ((0.907, 0.042), (90.5, 3.5)),

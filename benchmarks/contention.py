@@ -1,4 +1,4 @@
-"""What a selection takes when another process keeps a core busy, against an idle machine."""
+"""Seconds of a selection while another process occupies one core, against an idle machine."""
 
 from __future__ import annotations
 

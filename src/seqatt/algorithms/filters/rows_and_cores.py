@@ -1,0 +1,35 @@
+"""Threads and row weights of methods that call other libraries."""
+
+from __future__ import annotations
+
+import os
+
+from seqatt.data.tables.table_data import TableData
+
+MIN_CELLS = (
+    1 << 18
+)  # below so many cells one thread is used: on a busy machine two took a minute for 300 rows
+
+
+def available_threads(n_jobs: int | None) -> int:
+    """``n_jobs`` threads, at most the cores this process may use; by default ``OMP_NUM_THREADS`` or all cores."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if n_jobs is not None:
+        return cores if n_jobs == -1 else min(n_jobs, cores)
+    limit = os.environ.get("OMP_NUM_THREADS", "")
+    return min(int(limit), cores) if limit.isdecimal() and int(limit) > 0 else cores
+
+
+def threads_for_table(shape: tuple[int, int], n_jobs: int | None) -> int:
+    """``available_threads``, but one thread for a small table unless ``n_jobs`` is set."""
+    small = shape[0] * shape[1] < MIN_CELLS
+    return 1 if n_jobs is None and small else available_threads(n_jobs)
+
+
+def check_equal_weights(data: TableData, method: str) -> None:
+    """For methods whose library takes no row weights."""
+    if data.weights is not None:
+        raise ValueError(
+            f"sample_weight, class_weight: {method} cannot weigh rows; leave them out, "
+            "or use cmim, forest or boosting, which can"
+        )

@@ -1,0 +1,87 @@
+"""Options of Sequential Attention. Importing them does not import torch: the command line reads them for its help."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from seqatt.options import RARE, option
+from seqatt.training.options import TrainingOptions
+from seqatt.validation import boolean, choice, integer, number
+
+MASK_NAMES = ("softmax", "l1", "l2", "l1_normalised", "l2_normalised")
+
+
+@dataclass(frozen=True)
+class AttentionOptions(TrainingOptions):
+    """Sequential Attention: the mask, the pace of selection, and what is reset when."""
+
+    mask: str = option("softmax", choice(MASK_NAMES), "How attention logits become weights.")
+    temperature: float = option(1.0, number(above=0), "Temperature of the softmax mask.", group=RARE)
+    features_per_phase: int | None = option(
+        None,
+        integer(1, optional=True),
+        "Features selected at the end of a phase; by default 1 without a surplus, and as many more as the surplus "
+        "needs. More is faster and coarser.",
+    )
+    warmup: float = option(
+        0.1,
+        number(minimum=0, below=1),
+        "Share of training before the first phase, with all features at full weight.",
+    )
+    ensemble: int | None = option(
+        None,
+        integer(1, optional=True),
+        "Models whose scores are pooled before each selection. They share the training budget, and each holds out "
+        "rows of its own. By default 4; 1 for your own model, for fewer than 32 rows and for one_pass=False. "
+        "1 is the paper's.",
+    )
+    surplus: float = option(
+        2.0,
+        number(minimum=1),
+        "Select surplus * k features, then remove those whose removal increases the held-out loss least. "
+        "1 is the paper's.",
+    )
+    replacement: int | None = option(
+        None,
+        integer(0, optional=True),
+        "Rounds that drop the least useful tenth of the selected features and select again, within the same budget; "
+        "by default one per three features, at most 5. 0 is the paper's.",
+    )
+    weight_decay: float | None = option(
+        None,
+        number(minimum=0, below=1, optional=True),
+        "Decay per step of the first-layer weights of unselected features (Definition 3.1's penalty), in the built-in "
+        "network and in modules that start with a Linear layer; by default 3 / rows, at most 0.1.",
+        group=RARE,
+    )
+    univariate_test: float | None = option(
+        None,
+        number(minimum=0, optional=True),
+        "Weight of a univariate significance test. Before training, each feature is tested alone; features whose "
+        "-log10(FDR q-value) is below this value are penalised by the shortfall, up to three times if they are "
+        "unrelated to every selected feature. 0 disables the test and is the paper's. By default "
+        "10 sqrt(2 log(columns) / rows), from 2 to 4, and 0 for fewer than 32 rows and for one_pass=False.",
+        group=RARE,
+    )
+    asinh_inputs: bool | None = option(
+        None,
+        boolean(optional=True),
+        "Train on asinh of the standardised numbers, so that outliers cannot be used to fit single rows; by default "
+        "where there are more columns than rows, but not for your own model, a linear one (hidden=()) or "
+        "one_pass=False. False is the paper's.",
+        group=RARE,
+    )
+    one_pass: bool = option(
+        True,
+        boolean(),
+        "Train one model for all phases. False is Algorithm 1 as printed: a new model, trained in full, per phase.",
+        group=RARE,
+    )
+    reset_model: bool = option(
+        False, boolean(), "In one pass, start each phase from new model weights too.", group=RARE
+    )
+
+    def check_together(self) -> None:
+        super().check_together()
+        if self.temperature != 1 and self.mask != "softmax":
+            raise ValueError(f"temperature: only the softmax mask has one, not {self.mask!r}")

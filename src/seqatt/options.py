@@ -1,0 +1,99 @@
+"""How an option is declared: once, with its type, default, check and help text.
+
+``select``, the scikit-learn selectors and the command line all read these declarations. A method declares its own
+options as a frozen dataclass::
+
+    @dataclass(frozen=True)
+    class ForestOptions(Options):
+        n_estimators: int = option(500, integer(1), "Number of trees.")
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import textwrap
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from seqatt.validation import Check
+
+SELECTION = "What to select"
+TRAINING = "Training"
+RARE = "Training, rarely needed"
+FILES = "Files"
+RUNNING = "Running"
+
+
+def option(default: Any, check: Check, help: str, *, group: str = TRAINING) -> Any:
+    """A field of an ``Options`` dataclass; ``group`` is the heading it stands under in ``--help``."""
+    metadata = {"check": check, "help": help, "group": group}
+    if isinstance(default, dict):
+        return dataclasses.field(default_factory=lambda: dict(default), metadata=metadata)
+    return dataclasses.field(default=default, metadata=metadata)
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options of a method, each checked and brought to its canonical type when an instance is made."""
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            checked = field.metadata["check"](field.name, getattr(self, field.name))
+            object.__setattr__(self, field.name, checked)
+        self.check_together()
+
+    def check_together(self) -> None:
+        """Checks that involve several options; a subclass that overrides it calls ``super()`` first."""
+
+    def to_settings(self) -> dict[str, Any]:
+        """For ``Selection.settings``: values that JSON can hold, functions by their names."""
+        values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        return {name: _name_of(v) if callable(v) else to_json(v) for name, v in values.items()}
+
+
+def names_of(options: type[Options]) -> list[str]:
+    return [field.name for field in dataclasses.fields(options)]
+
+
+def help_of(options: type[Options], name: str) -> str:
+    """The help text of one option."""
+    return str(options.__dataclass_fields__[name].metadata["help"])
+
+
+def describe(options: type[Options], *, skip: Collection[str] = ()) -> list[str]:
+    """Lines for a docstring: one paragraph per option that is not in ``skip``, with its default and its help text."""
+    lines = []
+    for field in dataclasses.fields(options):
+        if field.name not in skip:
+            default = "" if field.default is None else f" (default {field.default!r})"
+            text = f"{field.name}{default} : {field.metadata['help']}"
+            lines += textwrap.wrap(text, 112, initial_indent="- ", subsequent_indent="  ")
+    return lines
+
+
+def fill_in_options(docstring: str | None, lines: list[str]) -> str:
+    """The docstring with the line ``{options}`` replaced by ``lines`` at the same indentation."""
+
+    def indented(match: re.Match[str]) -> str:
+        return "\n".join(match.group(1) + line for line in lines)
+
+    return re.sub(r"^( *)\{options\}$", indented, docstring or "", flags=re.MULTILINE)
+
+
+def to_json(value: Any) -> Any:
+    """Lists, dicts and Python's own numbers for tuples, sets, arrays and NumPy's numbers."""
+    import numpy as np  # here, because the command line reads options before anything else is imported
+
+    if isinstance(value, Mapping):
+        return {str(key): to_json(item) for key, item in value.items()}
+    if isinstance(value, set | frozenset):
+        return sorted(map(to_json, value), key=repr)  # the order of a set differs between processes
+    if isinstance(value, list | tuple | np.ndarray):
+        return [to_json(item) for item in value]
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _name_of(function: Any) -> str:
+    return str(getattr(function, "__qualname__", type(function).__qualname__))

@@ -1,0 +1,67 @@
+"""The members of a trial's ensemble: their seeds, the rows each trains on, and how their scores are pooled."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from seqatt.training.defaults import training_rows
+
+WEIGHTS, ORDER, NOISE, HOLDOUT, GATE = range(5)  # independent random streams of one seed
+
+
+@dataclass(frozen=True)
+class Member:
+    """One model of a trial's ensemble.
+
+    Several ``variants`` of a member (other strengths of a penalty) use the same random draws.
+    """
+
+    seed: int
+    number: int
+    variant: int = 0
+
+    def generator(self, stream: int) -> torch.Generator:
+        return torch.Generator().manual_seed(self._state(stream))
+
+    def module_seed(self) -> int:
+        """Seed of torch's global generators for a user's own module; the first member has the trial's seed."""
+        return self.seed if self.number == 0 else self._state(WEIGHTS)
+
+    def _state(self, stream: int) -> int:
+        """The streams of one seed are independent of each other and of the streams of other seeds."""
+        words = [self.seed, stream, self.number] if self.number else [self.seed, stream]
+        return int(np.random.SeedSequence(words).generate_state(1, np.uint64)[0]) & (2**63 - 1)
+
+
+def split_rows(rows: int, seed: int, members: int) -> list[tuple[Tensor | None, Tensor | None]]:
+    """For each member, the numbers of the rows it trains on and of those held out from it.
+
+    A single model has all rows for both, written as None. For an ensemble the rows are divided into one part more
+    than there are members, and each member holds out a part of its own.
+    """
+    size = rows - training_rows(rows, members)
+    if size == 0:
+        return [(None, None)] * members
+    order = torch.randperm(rows, generator=Member(seed, 0).generator(HOLDOUT))
+    held_out = [order[i * size : (i + 1) * size] for i in range(members)]
+    trained = [torch.cat([order[: i * size], order[(i + 1) * size :]]) for i in range(members)]
+    return list(zip(trained, held_out, strict=True))
+
+
+def pool_scores(scores: NDArray[np.float64], candidates: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """The scores (trials, members, d) of each trial's members as one score per feature (trials, d).
+
+    The scores of each member are standardised over the ``candidates`` (trials, d), so that members have the same
+    influence whatever the scale of their logits; then they are averaged.
+    """
+    count = np.maximum(candidates.sum(1), 1)[:, None, None]
+    counted = candidates[:, None, :]
+    centred = scores - (scores * counted).sum(2, keepdims=True) / count
+    spread = np.sqrt((centred**2 * counted).sum(2, keepdims=True) / count)
+    pooled: NDArray[np.float64] = (centred / np.where(spread > 0, spread, 1.0)).mean(1)
+    return pooled

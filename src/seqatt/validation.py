@@ -1,0 +1,149 @@
+"""Checks of arguments, shared by every part of the package.
+
+A check is a function ``(name, value) -> value``: it returns the value in its canonical type, or raises an error
+that names the argument, what was wrong and what would be right.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+Check = Callable[[str, Any], Any]
+
+
+def integer(minimum: int, *, maximum: int | None = None, optional: bool = False) -> Check:
+    """An integer from ``minimum`` to ``maximum``; with ``optional`` also None."""
+
+    def check(name: str, value: Any) -> int | None:
+        if value is None and optional:
+            return None
+        if isinstance(value, bool) or not hasattr(value, "__index__") or value < minimum:
+            raise ValueError(f"{name}: must be a whole number of at least {minimum}, got {value!r}")
+        if maximum is not None and value > maximum:
+            raise ValueError(f"{name}: must be a whole number of at most {maximum}, got {value!r}")
+        return int(value)
+
+    return check
+
+
+def number(
+    *,
+    minimum: float | None = None,
+    above: float | None = None,
+    below: float | None = None,
+    maximum: float | None = None,
+    optional: bool = False,
+) -> Check:
+    """A finite number within bounds; with ``optional`` also None."""
+    bounds = {"at least": minimum, "above": above, "below": below, "at most": maximum}
+    described = " and ".join(f"{word} {bound}" for word, bound in bounds.items() if bound is not None)
+
+    def check(name: str, value: Any) -> float | None:
+        if value is None and optional:
+            return None
+        try:
+            converted = math.nan if isinstance(value, bool | str) else float(value)
+        except (TypeError, ValueError):
+            converted = math.nan
+        inside = (
+            math.isfinite(converted)
+            and (minimum is None or converted >= minimum)
+            and (above is None or converted > above)
+            and (below is None or converted < below)
+            and (maximum is None or converted <= maximum)
+        )
+        if not inside:
+            raise ValueError(f"{name}: must be a number {described}, got {value!r}")
+        return converted
+
+    return check
+
+
+def boolean(*, optional: bool = False) -> Check:
+    """True or False; with ``optional`` also None."""
+
+    def check(name: str, value: Any) -> bool | None:
+        if not isinstance(value, bool) and not (value is None and optional):
+            raise TypeError(f"{name}: must be True or False, got {value!r}")
+        return value
+
+    return check
+
+
+def choice(allowed: Iterable[str], *, optional: bool = False) -> Check:
+    """One of several strings; with ``optional`` also None."""
+    names = list(allowed)
+
+    def check(name: str, value: Any) -> str | None:
+        if value is None and optional:
+            return None
+        if value not in names:
+            raise ValueError(f"{name}: unknown {value!r}; use one of {', '.join(names)}")
+        return str(value)
+
+    return check
+
+
+def layer_widths(name: str, value: Any) -> tuple[int, ...]:
+    """The widths of hidden layers: one integer or several, each at least 1."""
+    plain = value.tolist() if hasattr(value, "tolist") else value  # an array of widths has __index__ too
+    widths = (plain,) if hasattr(plain, "__index__") else plain
+    widths = tuple(widths) if isinstance(widths, Iterable) else (None,)
+    if any(isinstance(width, bool) or not hasattr(width, "__index__") or width < 1 for width in widths):
+        raise ValueError(f"{name}: must be widths of at least 1, such as (67,), got {value!r}")
+    return tuple(int(width) for width in widths)
+
+
+def function(name: str, value: Any) -> Any:
+    """A module, a function or None."""
+    if value is not None and not callable(value):
+        raise TypeError(f"{name}: must be a module or a function, got {value!r}")
+    return value
+
+
+def n_jobs(name: str, value: Any) -> int | None:
+    """A number of threads; -1 for every core, None to follow ``OMP_NUM_THREADS``."""
+    jobs: int | None = value if value in (None, -1) else integer(1)(name, value)
+    return jobs
+
+
+def column_names(name: str, value: Any) -> tuple[str, ...]:
+    """The names of columns: one string or several."""
+    names = (value,) if isinstance(value, str) else value
+    if not isinstance(names, list | tuple | set | frozenset) or not all(isinstance(n, str) for n in names):
+        raise TypeError(f"{name}: must be names of columns, got {value!r}")
+    return tuple(names)
+
+
+def anything(name: str, value: Any) -> Any:
+    """No check here: whoever uses the value checks it against the data."""
+    return value
+
+
+def check_seeds(seeds: Sequence[int]) -> list[int]:
+    """At least one integer from 0 on."""
+    checked = []
+    for seed in seeds:
+        if isinstance(seed, bool) or not hasattr(seed, "__index__") or int(seed) < 0:
+            raise ValueError(f"seed: must be a whole number of at least 0, got {seed!r}")
+        checked.append(int(seed))
+    if not checked:
+        raise ValueError("seeds: at least one seed is needed")
+    return checked
+
+
+def check_option_names(
+    function: str, given: Iterable[str], known: Sequence[str], also: Sequence[str] = ()
+) -> None:
+    """Refuse an option that ``function`` does not have and suggest the nearest one that it has.
+
+    ``also`` are further names that are allowed but not listed as options of the function itself.
+    """
+    for name in given:
+        if name not in (*known, *also):
+            near = difflib.get_close_matches(name, [*known, *also], 1)
+            hint = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(known) or 'none'}"
+            raise TypeError(f"{function} has no option {name!r}; {hint}")

@@ -12,18 +12,18 @@ from __future__ import annotations
 import sys
 import time
 from typing import Any
+from unittest.mock import patch
 
 import torch
 from datasets import PAPER, load
 from record_file import print_table, write_record
 from timing import synchronize
 
-from seqatt.algorithms.neural.sequential_attention import members_of, plan, prepare
-from seqatt.data.tables.table_data import read_table_data
-from seqatt.training.backend.threads import training_threads
-from seqatt.training.build import largest_product
-from seqatt.training.loop import train
+from seqatt.algorithms.neural import sequential_attention as method
 from seqatt.algorithms.neural.attention_options import AttentionOptions
+from seqatt.algorithms.registry import SelectionRequest
+from seqatt.data.tables.table_data import read_table_data
+from seqatt.training.loop import train
 
 TRIALS, K = 5, 50
 
@@ -34,24 +34,30 @@ def measure(name: str, device: torch.device) -> dict[str, Any]:
     options = AttentionOptions(epochs=epochs, batch_size=batch)
     started = time.perf_counter()
     data = read_table_data(X, y, task="multiclass")
-    schedule = plan(data, K, options)
+    request = SelectionRequest(data, K, list(range(TRIALS)), options, device)
+    plan = method.make_plan(request)
+    selection_seconds = 0.0
 
-    with training_threads(largest_product(data, options), device) as threads:
-        groups = prepare(data, range(TRIALS), options, device)
+    def timed_train(*arguments: Any) -> Any:
+        nonlocal selection_seconds
         synchronize()
         ready = time.perf_counter()
-        train(groups, schedule, threads=threads)
+        traces = train(*arguments)
         synchronize()
-    ended = time.perf_counter()
-    steps = sum(phase.steps for phase in schedule)
+        selection_seconds = time.perf_counter() - ready
+        return traces
+
+    with patch.object(method, "train", timed_train):
+        method.sequential_attention(request, plan, lambda steps: None)
+    everything_seconds = time.perf_counter() - started
     return {
         "data": name,
-        "steps": steps,
-        "members": members_of(data, options),
+        "steps": plan.steps,
+        "members": plan.members,
         "batch": min(batch, data.rows),
-        "selection_seconds": ended - ready,
-        "microseconds_a_step": 1e6 * (ended - ready) / steps,
-        "everything_seconds": ended - started,
+        "selection_seconds": selection_seconds,
+        "microseconds_a_step": 1e6 * selection_seconds / plan.steps,
+        "everything_seconds": everything_seconds,
         "paper_seconds": paper_seconds,
     }
 

@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 import torch
-from step import OPTIONS, attending_groups
+from step import BATCH, OPTIONS, attending_groups
 from timing import synchronize
 from torch.profiler import ProfilerActivity, profile
 
@@ -22,20 +22,20 @@ CHUNKS = 20  # chunks of CHUNK_STEPS steps per measurement
 def profile_steps(data: TableData, trials: int, device: torch.device) -> dict[str, Any]:
     """Microseconds per step of each kernel (or operation), and on a GPU the share of time without a kernel."""
     on_gpu = device.type == "cuda"
-    trainer = attending_groups(data, trials, device)[0].crews[0]
+    trainer = attending_groups(data, trials, device)[0].trainers[0]
     steps = CHUNK_STEPS * CHUNKS
-    with training_threads(largest_product(data, OPTIONS), device):
+    with training_threads(largest_product(data, OPTIONS, BATCH), device):
         for _ in range(3):
-            trainer.advance(CHUNK_STEPS)
+            trainer.train_chunk(CHUNK_STEPS)
         synchronize()
         started = time.perf_counter()
         for _ in range(CHUNKS):
-            trainer.advance(CHUNK_STEPS)
+            trainer.train_chunk(CHUNK_STEPS)
         synchronize()
         seconds = time.perf_counter() - started
         with profile(activities=[ProfilerActivity.CUDA if on_gpu else ProfilerActivity.CPU]) as profiled:
             for _ in range(CHUNKS):
-                trainer.advance(CHUNK_STEPS)
+                trainer.train_chunk(CHUNK_STEPS)
             synchronize()
     spent: dict[str, tuple[float, int]] = {}
     for event in profiled.key_averages():

@@ -8,19 +8,24 @@ rows; on a GPU they are replayed from a CUDA graph, as the steps are.
 from __future__ import annotations
 
 import statistics
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import torch
 from timing import Work, in_turns, median_ratio
 
+from seqatt.algorithms.neural.attention_options import AttentionOptions
+from seqatt.algorithms.neural.sequential_attention import make_attention_gate
 from seqatt.data.tables.table_data import TableData, read_table_data
 from seqatt.training.backend.threads import training_threads
-from seqatt.training.build import largest_product, make_attention, make_trial_groups
+from seqatt.training.build import largest_product, make_trial_groups
+from seqatt.training.ensemble import Member
+from seqatt.training.gates.attention import AttentionGate
 from seqatt.training.loader import CHUNK_STEPS
 from seqatt.training.loop import TrialGroup
 from seqatt.training.masks import SoftmaxMask
-from seqatt.algorithms.neural.attention_options import AttentionOptions
+from seqatt.training.models.model import Model
 from seqatt.training.schedule import Phase
 
 ROWS, BATCH, FEATURES, HIDDEN, CLASSES = 20_000, 256, 784, 67, 10
@@ -34,14 +39,14 @@ def make_table() -> TableData:
 
 
 def attending_groups(data: TableData, trials: int, device: torch.device) -> list[TrialGroup]:
-    """Trial groups that have entered a phase with attention."""
+    """Trial groups that have started a phase with attention."""
 
-    def make_gate(body: Any, members: Any) -> Any:
-        return make_attention(len(members), data.features, SoftmaxMask(), 3e-3, device)
+    def make_gate(model: Model, members: Sequence[Member]) -> AttentionGate:
+        return make_attention_gate(len(members), data.features, SoftmaxMask(), 3e-3, device)
 
-    groups = make_trial_groups(data, range(trials), OPTIONS, device, make_gate, decay=1e-4)
+    groups = make_trial_groups(data, range(trials), OPTIONS, device, BATCH, make_gate, weight_decay=1e-4)
     for group in groups:
-        group.enter(Phase(CHUNK_STEPS, take=1))
+        group.start_phase(Phase(CHUNK_STEPS, take=1))
     return groups
 
 
@@ -100,9 +105,9 @@ def measure(data: TableData, trials: int, device: torch.device, rounds: int = 15
 
     def train_chunk() -> None:
         for group in groups:
-            group.crews[0].advance(CHUNK_STEPS)
+            group.trainers[0].train_chunk(CHUNK_STEPS)
 
-    with training_threads(largest_product(data, OPTIONS), device):
+    with training_threads(largest_product(data, OPTIONS, BATCH), device):
         steps, products = in_turns([train_chunk, bare_products(trials, device)], rounds, repeats=1)
     return {
         "workload": f"step, T={trials}",

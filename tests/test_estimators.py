@@ -165,7 +165,7 @@ def test_string_labels(problem):
 
 @pytest.mark.parametrize(
     ("method", "options"),
-    [("f_test", None), ("forest", {"trees": 10}), ("group_lasso", {"epochs": 3, "penalty": 0.1})],
+    [("f_test", None), ("forest", {"n_estimators": 10}), ("group_lasso", {"epochs": 3, "penalty": 0.1})],
 )
 def test_any_method_is_select_in_another_dress(problem, method, options):
     X, y = problem
@@ -188,10 +188,10 @@ def test_the_method_can_be_searched_for(problem):
     ("parameters", "error", "message"),
     [
         ({"method": "tarot"}, ValueError, "method: unknown 'tarot'"),
-        ({"options": {"tree": 3}}, TypeError, "forest has no option 'tree'; did you mean 'trees'"),
+        ({"options": {"n_estimator": 3}}, TypeError, "forest has no option 'n_estimator'; did you mean 'n_est"),
         ({"options": {"seed": 3}}, ValueError, "options: 'seed' is the parameter random_state"),
         ({"options": {"sample_weight": [1]}}, ValueError, "options: 'sample_weight' is an argument of fit"),
-        ({"options": ["trees"]}, TypeError, "options: must be a dict"),
+        ({"options": ["n_estimators"]}, TypeError, "options: must be a dict"),
     ],
 )
 def test_bad_parameters_of_any_method_are_named(problem, parameters, error, message):

@@ -84,6 +84,7 @@ def choice(allowed: Iterable[str], *, optional: bool = False) -> Check:
             raise ValueError(f"{name}: unknown {value!r}; use one of {', '.join(names)}")
         return str(value)
 
+    check.choices = names  # type: ignore[attr-defined]  # the command line lists them
     return check
 
 

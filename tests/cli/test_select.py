@@ -21,7 +21,7 @@ import pytest
 from tests.support.problems import linear_problem
 
 import seqatt
-from seqatt.cli.arguments import settings_of
+from seqatt.cli.arguments import read_settings
 from seqatt.cli.holdout import split_rows
 from seqatt.data.tables.whole_file import UnreadableFile, read_whole_file
 
@@ -141,19 +141,19 @@ def test_options_reach_the_method(csv):
     ],
 )
 def test_settings_are_read_as_json_or_pythons_words(value, read):
-    assert settings_of([f"name={value}"], "") == {"name": read}
+    assert read_settings([f"name={value}"], "") == {"name": read}
 
 
 def test_other_methods_are_told_their_own_options(csv):
-    done = run("select", csv, "-t", "label", "-k", 2, "--json", "--method", "forest", "--set", "trees=7")
+    done = run("select", csv, "-t", "label", "-k", 2, "--json", "--method", "forest", "--set", "n_estimators=7")
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["settings"]["trees"] == 7
+    assert json.loads(done.stdout)["settings"]["n_estimators"] == 7
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--target", "label", "-k", "2", "--set", "trees=7"], "sequential_attention has no option 'trees'"),
+        (["--target", "label", "-k", "2", "--set", "n_estimators=7"], "sequential_attention has no option 'n_estimators'"),
         (["--target", "label", "-k", "2", "--set", "seed=7"], "sequential_attention has no option 'seed'"),
         (["--target", "label", "-k", "2", "--set", "groups={}"], "--set: 'groups' is about the table"),
         (["--target", "nope", "-k", "2"], "--target: no column 'nope'"),

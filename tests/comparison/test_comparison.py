@@ -209,7 +209,7 @@ def test_a_comparison_with_only_failed_runs_can_be_displayed():
 def test_missing_runs_are_counted():
     comparison = make_comparison({"a": [0.5, 0.6], "b": [0.5]})
     assert comparison.missing == 1
-    assert "interrupted: 3 of 4 runs were comparison" in comparison.to_markdown()
+    assert "interrupted: 3 of 4 runs were made" in comparison.to_markdown()
     assert make_comparison({"a": [0.5], "b": [0.5]}).missing == 0
 
 

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import os
 import subprocess
 import sys
+import time
+from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+import torch
+import torch.distributed as dist
 from pyarrow import csv
 from tests.support.kill_and_resume import kill_and_resume
 
 import seqatt
 from seqatt.datasets.synthetic import click_log
+from seqatt.distributed.process_group import ProcessGroup, RankLost
 
 QUICK = {"k": 3, "hidden": [8], "batch_size": 32, "log1p": True, "schema_rows": 500, "checkpoint_every": 0.03}
 
@@ -31,6 +38,44 @@ def files(tmp_path_factory):
 def torchrun(*arguments: object, ranks: int = 2) -> list[str]:
     run = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(ranks), "--standalone"]
     return [*run, "-m", "seqatt", "select", *map(str, arguments)]
+
+
+def use_collectives(rank: int, store: Path, behaviour: str) -> None:
+    """One rank, in a process of its own: every collective of texts once, then again without rank 1."""
+    dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=2)
+    group = ProcessGroup(torch.device("cpu"), timeout=2)
+    own = ["", "\u00e4 much longer text"][rank]
+    assert group.allgather_texts(own) == ["", "\u00e4 much longer text"]
+    assert group.broadcast_text(["{}", "ignored"][rank]) == "{}"
+    group.barrier()
+    if rank == 1:
+        if behaviour == "hangs":
+            time.sleep(5)
+        os._exit(0)
+    for collective in (
+        lambda: group.broadcast_text("text") and group.barrier(),  # sending alone may succeed
+        lambda: group.allgather_texts("text"),
+        group.barrier,
+    ):
+        with pytest.raises(RankLost) as error:
+            collective()
+        assert str(error.value).startswith("ranks: rank 0 of 2 cannot reach another rank, which has ended or")
+        assert str(error.value).endswith("start all ranks again with resume")
+    os._exit(0)
+
+
+@pytest.mark.parametrize("behaviour", ["ends", "hangs"])
+def test_texts_of_any_length_are_exchanged_and_a_lost_rank_is_reported(tmp_path, behaviour):
+    context = multiprocessing.get_context("spawn")
+    ranks = [
+        context.Process(target=use_collectives, args=(rank, tmp_path / "store", behaviour))
+        for rank in range(2)
+    ]
+    for process in ranks:
+        process.start()
+    for process in ranks:
+        process.join(60)
+    assert [process.exitcode for process in ranks] == [0, 0]
 
 
 def test_two_ranks_killed_at_any_moment_and_resumed_select_what_one_process_selects(files, tmp_path):

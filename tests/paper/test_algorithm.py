@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import torch
 from tests.support.problems import linear_problem
 
 import seqatt
-from seqatt.algorithms.neural.sequential_attention import sequential_attention
-from seqatt.data.tables.table_data import read_table_data
 from seqatt.algorithms.neural.attention_options import AttentionOptions
+from seqatt.algorithms.neural.sequential_attention import make_plan, sequential_attention
+from seqatt.algorithms.registry import SelectionRequest
+from seqatt.data.tables.table_data import read_table_data
 from seqatt.training.schedule import Phase
 
 
@@ -74,7 +77,9 @@ def test_features_are_selected_at_the_end_of_a_phase():
     data = read_table_data(X, y)
     schedule = (Phase(40, sees="all"), Phase(30, take=1), Phase(30, take=1))
     options = AttentionOptions(ensemble=1, univariate_test=0, asinh_inputs=False)
-    (trace,) = sequential_attention(data, 2, [0], options, torch.device("cpu"), schedule, lambda steps: None)
+    request = SelectionRequest(data, 2, [0], options, torch.device("cpu"))
+    plan = replace(make_plan(request), schedule=schedule)
+    (trace,) = sequential_attention(request, plan, lambda steps: None)
     warm_up, first, second = trace.phases
     assert warm_up.taken == []
     assert warm_up.scores is None

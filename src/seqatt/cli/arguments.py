@@ -1,4 +1,4 @@
-"""What commands are given, in the words of a command line: amounts, settings, columns, folders."""
+"""Arguments that several commands have: numbers of features, settings, columns, folders."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class TaskName(StrEnum):
     regression = "regression"
 
 
-def amount(k: str) -> int | float:
-    """A number of features or a fraction of them."""
+def read_amount(k: str) -> int | float:
+    """A number of features, or a fraction of them."""
     try:
         return int(k)
     except ValueError:
@@ -32,8 +32,8 @@ def amount(k: str) -> int | float:
         raise typer.BadParameter(f"{k!r} is not a number", param_hint="-k") from None
 
 
-def settings_of(given: list[str], form: str) -> dict[str, Any]:
-    """NAME=VALUE of --set: the value as JSON or Python has it, else text; ``form`` is for the error."""
+def read_settings(given: list[str], form: str) -> dict[str, Any]:
+    """NAME=VALUE of --set. A value is read as Python or JSON, else as text; ``form`` is shown in errors."""
     settings: dict[str, Any] = {}
     for setting in given:
         name, equals, value = setting.partition("=")
@@ -49,7 +49,7 @@ def settings_of(given: list[str], form: str) -> dict[str, Any]:
 
 
 def make_folder(out: Path) -> None:
-    """A folder that can be written to, before any work."""
+    """Make the folder, and check before any work that it can be written to."""
     try:
         out.mkdir(parents=True, exist_ok=True)
         probe = out / f".probe-{os.getpid()}"
@@ -60,24 +60,23 @@ def make_folder(out: Path) -> None:
 
 
 def split_columns(
-    table: Any, target: str, ignore: str, alone: dict[str, str | None]
+    table: Any, target: str, ignore: str, named: dict[str, str | None]
 ) -> tuple[Any, Any, list[Any]]:
-    """Features, target, and the columns that the options in ``alone`` name, which are neither."""
+    """Features, target, and the columns that the options in ``named`` name, which are neither."""
     names = [str(name) for name in table.column_names]
     targets = [target] if target in names else target.split(",")
     ignored = [name for name in ignore.split(",") if name]
-    told = {option: [name or ""] for option, name in alone.items()}
-    for option, wanted in {"--target": targets, "--ignore": ignored, **told}.items():
-        for name in wanted:
+    others = {option: [name or ""] for option, name in named.items()}
+    for option, columns in {"--target": targets, "--ignore": ignored, **others}.items():
+        for name in columns:
             if name and name not in names:
                 raise ValueError(f"{option}: no column {name!r}; the columns are {_some(names)}")
             if names.count(name) > 1:
                 raise ValueError(f"{option}: column {name!r} stands twice in the file; rename one")
-    apart = {*targets, *ignored, *alone.values()}
-    X = table.select([i for i, name in enumerate(names) if name not in apart])
+    not_features = {*targets, *ignored, *named.values()}
+    X = table.select([i for i, name in enumerate(names) if name not in not_features])
     y = table.select(targets) if len(targets) > 1 else table.column(targets[0])
-    others = [name if name is None else table.column(name) for name in alone.values()]
-    return X, y, others
+    return X, y, [name if name is None else table.column(name) for name in named.values()]
 
 
 def _some(names: list[str]) -> str:

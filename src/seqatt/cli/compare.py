@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from seqatt.cli.arguments import TaskName, amount, make_folder, settings_of, split_columns
+from seqatt.cli.arguments import TaskName, make_folder, read_amount, read_settings, split_columns
 
 EXAMPLES = (
     "Examples:\n\n"
@@ -63,7 +63,7 @@ def compare(
 
     Prints the test metric, seconds and stability of each method and k, and what to conclude.
     """
-    amounts = [amount(one.strip()) for one in k.split(",")]
+    amounts = [read_amount(one.strip()) for one in k.split(",")]
     options = _options(settings or [])
     from seqatt.cli.display import show_comparison
     from seqatt.comparison.compare import compare as run
@@ -116,7 +116,7 @@ def _options(given: list[str]) -> dict[str, dict[str, Any]]:
     """What is set, by method."""
     form = "METHOD.OPTION=VALUE, such as sequential_attention.epochs=20"
     options: dict[str, dict[str, Any]] = {}
-    for name, value in settings_of(given, form).items():
+    for name, value in read_settings(given, form).items():
         method, dot, option = name.partition(".")
         if not (dot and method and option):
             raise typer.BadParameter(f"{name!r} is not of the form {form}", param_hint="--set")

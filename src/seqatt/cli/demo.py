@@ -1,4 +1,4 @@
-"""``seqatt demo``: something to see in ten seconds."""
+"""``seqatt demo``: a first selection, on data that comes with scikit-learn."""
 
 from __future__ import annotations
 

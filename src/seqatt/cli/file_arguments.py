@@ -1,4 +1,4 @@
-"""When a command reads files a batch at a time, and what it can be told then."""
+"""Whether ``seqatt select`` streams its files, and the arguments that are for streamed files alone."""
 
 from __future__ import annotations
 
@@ -12,19 +12,17 @@ from typing import Any
 
 import typer
 
-LARGE = 1 << 29  # bytes on the disk from which a single file is not read whole
+MIN_STREAMED_BYTES = 1 << 29  # a single file of this size or more is not read whole
 
 
-def streams(files: list[str], asked: bool, about: dict[str, Any], holdout: float) -> bool:
-    """Whether the user says so, or there are several files, a folder, a pattern, a URL or a large file."""
+def is_streamed(files: list[str], requested: bool, arguments: dict[str, Any], holdout: float) -> bool:
+    """Whether files are streamed: on request, or for several files, a folder, a pattern, a URL or a large file."""
     first = Path(files[0])
-    many = len(files) > 1 or first.is_dir() or _is_pattern(files[0])
-    streamed = asked or many or "://" in files[0] or _is_large(first)
-    if about and not streamed:
-        option = next(iter(about)).replace("_", "-").replace("kinds", "categorical")
-        raise typer.BadParameter(
-            "is for files read a batch at a time; add --stream", param_hint=f"--{option}"
-        )
+    several = len(files) > 1 or first.is_dir() or _is_pattern(files[0])
+    streamed = requested or several or "://" in files[0] or _is_large(first)
+    if arguments and not streamed:
+        flag = next(iter(arguments)).replace("_", "-").replace("column-types", "categorical")
+        raise typer.BadParameter("is for files read a batch at a time; add --stream", param_hint=f"--{flag}")
     if streamed and holdout:
         raise typer.BadParameter(
             "needs a single file that fits in memory; leave it out for streamed files", param_hint="--holdout"
@@ -32,47 +30,52 @@ def streams(files: list[str], asked: bool, about: dict[str, Any], holdout: float
     return streamed
 
 
-def stream_options(
+def file_arguments(
     passes: int | None, categorical: str, log1p: str, negatives_kept: float | None, on_bad_file: str | None
 ) -> dict[str, Any]:
-    """Those that were given, in the words of ``select``."""
-    given = {
+    """The options of ``select`` for the arguments that were given."""
+    options = {
         "passes": passes,
-        "kinds": dict.fromkeys(_names(categorical), "categorical") or None,
+        "column_types": dict.fromkeys(_names(categorical), "categorical") or None,
         "log1p": True if log1p == "all" else _names(log1p) or None,
         "negatives_kept": negatives_kept,
         "on_bad_file": on_bad_file,
     }
-    return {name: value for name, value in given.items() if value is not None}
+    return {name: value for name, value in options.items() if value is not None}
 
 
-def keeping_options(
+def checkpoint_arguments(
     checkpoint: Path | None, resume: bool, every: float | None, on_full_disk: str | None
 ) -> dict[str, Any]:
-    """Those that were given, in the words of ``select``."""
-    given = {
+    """The options of ``select`` for the arguments that were given."""
+    options = {
         "checkpoint": checkpoint,
         "resume": resume or None,
         "checkpoint_every": every,
         "on_full_disk": on_full_disk,
     }
-    return {name: value for name, value in given.items() if value is not None}
+    return {name: value for name, value in options.items() if value is not None}
 
 
-def with_folder(about_run: dict[str, Any], out: Path | None) -> dict[str, Any]:
-    """Runs keep checkpoints beside their answer, unless another folder is named."""
-    told = ({} if out is None else {"checkpoint": out / "checkpoint"}) | about_run
-    if told.get("resume") and "checkpoint" not in told:
+def with_checkpoint_folder(arguments: dict[str, Any], out: Path | None) -> dict[str, Any]:
+    """Checkpoints go beside the result unless another folder is named."""
+    options = ({} if out is None else {"checkpoint": out / "checkpoint"}) | arguments
+    if options.get("resume") and "checkpoint" not in options:
         raise typer.BadParameter(
             "needs the folder that holds the checkpoints; add --out DIR or --checkpoint DIR",
             param_hint="--resume",
         )
-    return told
+    return options
+
+
+def column_arguments(ignore: str, weight: str | None) -> dict[str, Any]:
+    """Columns that are not features."""
+    return {"ignore": _names(ignore)} | ({} if weight is None else {"sample_weight": weight})
 
 
 @contextmanager
 def as_rank(streamed: bool) -> Iterator[int]:
-    """As one of several processes where torchrun started several; gives the number of this one."""
+    """Join the process group where torchrun started several processes; yields the rank of this one."""
     if int(os.environ.get("WORLD_SIZE", "1")) == 1:
         yield 0
         return
@@ -82,24 +85,19 @@ def as_rank(streamed: bool) -> Iterator[int]:
     from seqatt.distributed.process_group import join_process_group
 
     with join_process_group() as rank:
-        if rank:  # what rank 0 says too need not be said again
+        if rank:  # rank 0 gives the same warnings, except about data that only this rank skipped
             warnings.simplefilter("ignore")
             warnings.simplefilter("always", SkippedData)
         yield rank
 
 
-def named_columns(ignore: str, weight: str | None) -> dict[str, Any]:
-    """Columns that are no features."""
-    return {"ignore": _names(ignore)} | ({} if weight is None else {"sample_weight": weight})
+def _names(text: str) -> list[str]:
+    return [name for name in text.split(",") if name]
 
 
-def _names(listed: str) -> list[str]:
-    return [name for name in listed.split(",") if name]
-
-
-def _is_pattern(named: str) -> bool:
-    return glob.has_magic(named) and not Path(named).exists()
+def _is_pattern(name: str) -> bool:
+    return glob.has_magic(name) and not Path(name).exists()
 
 
 def _is_large(path: Path) -> bool:
-    return path.is_file() and path.stat().st_size >= LARGE
+    return path.is_file() and path.stat().st_size >= MIN_STREAMED_BYTES

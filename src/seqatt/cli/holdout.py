@@ -1,4 +1,4 @@
-"""A selection tested on rows kept aside, beside as many random features and beside all of them."""
+"""Evaluation of a selection on held-out rows, beside as many random features and beside all of them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from seqatt.selection import Selection
 
 
 def split_rows(y: Any, holdout: float, seed: int) -> tuple[Any, Any]:
-    """Row numbers to learn from and to test on; every class on both sides where that can be."""
+    """Row numbers to train on and to test on, stratified by class where that is possible."""
     every = np.arange(len(y))
     if not holdout:
         return every, every[:0]
@@ -32,7 +32,7 @@ def split_rows(y: Any, holdout: float, seed: int) -> tuple[Any, Any]:
 
 
 def _looks_like_classes(labels: Any) -> bool:
-    """Labels that come back are classes; a class that is not learnt cannot be tested."""
+    """Whether labels repeat, as classes do: a class without training rows cannot be evaluated."""
     return len(set(labels.tolist())) <= len(labels) / 2
 
 
@@ -45,7 +45,7 @@ def score_beside(
     device: str,
     options: dict[str, Any],
 ) -> dict[str, dict[str, Any]]:
-    """Test scores with the chosen, with as many random, and with all features."""
+    """Test scores with the selected features, with as many random ones, and with all features."""
     about = ("task", "class_weight", "sample_weight", "missing_indicator")
     shared = {name: options[name] for name in about if name in options} | {"device": device}
     k = len(selection.indices)
@@ -65,10 +65,10 @@ def score_beside(
     return {name: {"features": size, **scores[name]} for name, size in sizes.items()}
 
 
-def without_nan(value: Any) -> Any:
-    """NaN is not JSON: null says that there is no such figure."""
+def nan_to_none(value: Any) -> Any:
+    """Replace NaN, which JSON does not have, by None."""
     if isinstance(value, dict):
-        return {name: without_nan(item) for name, item in value.items()}
+        return {name: nan_to_none(item) for name, item in value.items()}
     if isinstance(value, list):
-        return [without_nan(item) for item in value]
+        return [nan_to_none(item) for item in value]
     return None if value != value else value

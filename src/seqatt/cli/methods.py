@@ -1,4 +1,4 @@
-"""``seqatt methods``: every way to choose, a line each."""
+"""``seqatt methods``: every selection method, one line each."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import typer
 def list_methods(
     as_json: Annotated[bool, typer.Option("--json", help="Print them as JSON, with options.")] = False,
 ) -> None:
-    """Every method that select takes, and what it does."""
+    """List every method that select takes, and what it does."""
     from seqatt.algorithms.registry import all_methods
 
     if as_json:

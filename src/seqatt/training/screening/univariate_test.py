@@ -11,7 +11,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import fdtrc
-from scipy.stats import false_discovery_control
 
 from seqatt.training.screening.row_sample import RowSample, transposed_product
 
@@ -81,4 +80,8 @@ def _pillai_trace(sample: RowSample, columns: NDArray[np.int64], products: Float
 
 def benjamini_hochberg(p: Floats) -> Floats:
     """Benjamini and Hochberg's q-values: for each p-value, the smallest FDR at which it is significant."""
-    return np.maximum(false_discovery_control(p), np.finfo(np.float64).tiny)
+    order = np.argsort(p, kind="stable")
+    q = p[order] * len(p) / np.arange(1, len(p) + 1)
+    out = np.empty_like(p)
+    out[order] = np.minimum.accumulate(q[::-1])[::-1]
+    return np.clip(out, np.finfo(np.float64).tiny, 1.0)

@@ -1,0 +1,79 @@
+"""Flags of a command, made from the declarations of options: names, defaults, choices and help texts stand there."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Callable, Iterator
+from enum import Enum
+from typing import Annotated, Any
+
+import typer
+
+from seqatt.options import Options
+
+SIMPLE_TYPES = {"float": float, "int": int, "str": str, "bool": bool}
+WIDTHS = "tuple[int, ...]"
+
+
+def add_option_flags(command: Callable[..., None], options: type[Options], *, before: str) -> None:
+    """Replace the ``**kwargs`` of a command by one flag per option, listed before the parameter ``before``.
+
+    A flag that is not given is None.
+    """
+    signature = inspect.signature(command, eval_str=True)
+    own = [p for p in signature.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
+    place = [p.name for p in own].index(before)
+    parameters = [*own[:place], *_flags(options), *own[place:]]
+    command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+
+
+def _flags(options: type[Options]) -> Iterator[inspect.Parameter]:
+    """One parameter per option that can be written on a command line; functions and modules cannot."""
+    for field in dataclasses.fields(options):
+        type_name = str(field.type).removesuffix(" | None")
+        if type_name not in (*SIMPLE_TYPES, WIDTHS):
+            continue
+        flag = "--" + field.name.replace("_", "-")
+        option = typer.Option(
+            f"{flag}/--no-{flag[2:]}" if type_name == "bool" else flag,
+            help=field.metadata["help"] + _shown(field.default),
+            rich_help_panel=field.metadata["group"],
+        )
+        value_type: Any = SIMPLE_TYPES.get(type_name, str)  # widths are read as text
+        choices = getattr(field.metadata["check"], "choices", None)
+        if choices is not None:
+            value_type = _make_choice(field.name, choices)
+        yield inspect.Parameter(
+            field.name,
+            inspect.Parameter.POSITIONAL_OR_KEYWORD,
+            default=None,
+            annotation=Annotated[value_type | None, option],
+        )
+
+
+def _make_choice(name: str, choices: list[str]) -> Any:
+    """The type of a flag that takes one of several words."""
+    return Enum(name, {choice: choice for choice in choices}, type=str)  # type: ignore[misc]
+
+
+def _shown(default: Any) -> str:
+    if default is None:
+        return ""
+    text = ",".join(map(str, default)) if isinstance(default, tuple) else str(default)
+    return rf" \[default: {text}]"  # escaped: Rich would take it for markup
+
+
+def read_flags(options: type[Options], given: dict[str, Any]) -> dict[str, Any]:
+    """The flags that were given, as ``select`` takes them."""
+    types = {field.name: str(field.type) for field in dataclasses.fields(options)}
+    values = {name: v.value if isinstance(v, Enum) else v for name, v in given.items() if v is not None}
+    return {name: _widths(v, name) if types[name] == WIDTHS else v for name, v in values.items()}
+
+
+def _widths(text: str, name: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(width) for width in text.split(","))
+    except ValueError:
+        message = f"{text!r} is not a list of widths such as 128,64"
+        raise typer.BadParameter(message, param_hint=f"--{name.replace('_', '-')}") from None

@@ -33,6 +33,7 @@ COMPARED_METHODS = (
     ComparedMethod("deep_lasso", "Deep Lasso"),
     ComparedMethod("cancel_out", "CancelOut"),
     ComparedMethod("first_layer", "first-layer weights"),
+    ComparedMethod("permutation_importance", "permutation importance"),
     ComparedMethod(
         "greedy", "greedy", epochs=False
     ),  # its epochs are those of each of its thousands of models

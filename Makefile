@@ -3,7 +3,7 @@ BIN := .venv/bin
 STAMP := .venv/.ready
 PAPER := accuracy methods masks adaptivity efficiency speed budget pixels marginal wide spurious criteo
 
-.PHONY: setup demo test test-ray check format bench paper $(PAPER:%=paper-%) clean
+.PHONY: setup demo test test-fast test-gpu test-ray check format bench paper $(PAPER:%=paper-%) clean
 
 setup: $(STAMP)
 
@@ -20,6 +20,15 @@ demo: $(STAMP)
 test: $(STAMP)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal
 
+# The inner loop: everything but the tests marked slow.
+test-fast: $(STAMP)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal -m "not slow"
+
+# The tests that need a CUDA device, with whichever Python has one: PYTHON=python3 make test-gpu needs no .venv.
+test-gpu:
+	$(PYTHON) -c 'import torch; assert torch.cuda.is_available(), "test-gpu: no CUDA device here"'
+	PYTHONPATH=src $(PYTHON) -m pytest -m gpu tests
+
 # Apart: Ray is a large download, and starting its processes takes longer than all that they do.
 test-ray: $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[ray]'
@@ -30,6 +39,7 @@ check: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python tools/check_layout.py
 	$(BIN)/python benchmarks/speed_check.py
 
 format: $(STAMP)

@@ -42,7 +42,7 @@ PAPER_ROWS = 3_000_000_000  # of the paper's Criteo log
 
 def prepare(files: list[str], batch: int | None) -> tuple[FileData, StreamAttentionOptions, int]:
     options = StreamAttentionOptions(log1p=True, batch_size=batch)
-    data = read_file_data(files, "click", options, options.buckets)
+    data = read_file_data(files, "click", options, options.hash_buckets)
     return data, options, batch_size_for(data, METHOD.schedule(K, options), options)
 
 

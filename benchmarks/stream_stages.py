@@ -68,7 +68,7 @@ def _timed(work: Any) -> tuple[Any, float]:
 
 
 def _network(data: FileData, options: StreamAttentionOptions, device: torch.device) -> EmbeddingMLP:
-    shape = options.hidden, options.activation, options.learning_rate, options.embedding
+    shape = options.hidden, options.activation, options.learning_rate, options.embedding_dim
     return EmbeddingMLP(data, *shape, 0, device)
 
 

@@ -58,8 +58,8 @@ def test_it_is_select_in_another_dress(problem):
 
 
 def test_every_option_of_select_is_a_parameter():
-    from seqatt.api.select import TABLE_OPTIONS
     from seqatt.algorithms.neural.attention_options import AttentionOptions
+    from seqatt.api.select import TABLE_OPTIONS
 
     own = set(AttentionOptions.__dataclass_fields__) | set(TABLE_OPTIONS) - {"sample_weight"}
     parameters = set(SequentialAttentionSelector().get_params())

@@ -1,3 +1,5 @@
+"""The linear methods, and the guarantees of their selections."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -14,14 +16,14 @@ METHODS = ["linear_omp", "linear_sequential_lasso", "linear_attention"]
 
 
 @pytest.mark.parametrize("task", ["binary", "multiclass", "multilabel", "regression", "multi-output"])
-def test_the_three_methods_give_one_selection(task):
+def test_the_three_methods_select_the_same_features(task):
     X, y = linear_problem(task)
-    found = [seqatt.select(X, y, 6, method=method) for method in METHODS]
-    assert found[0].indices.tolist() == found[1].indices.tolist() == found[2].indices.tolist()
-    np.testing.assert_allclose(found[0].scores, found[1].scores, rtol=1e-6)
+    omp, lasso, attention = (seqatt.select(X, y, 6, method=method) for method in METHODS)
+    assert omp.indices.tolist() == lasso.indices.tolist() == attention.indices.tolist()
+    np.testing.assert_allclose(omp.scores, lasso.scores, rtol=1e-6)
 
 
-def test_a_method_is_the_function_on_standardised_columns():
+def test_the_method_is_the_function_on_standardised_columns():
     X, y = linear_problem("regression")
     X = X * np.geomspace(1, 100, 8) + 3
     selection = seqatt.select(X, y, 5, method="linear_omp")
@@ -34,13 +36,13 @@ def test_a_method_is_the_function_on_standardised_columns():
 
 def test_classes_are_one_hot_targets():
     X, y = linear_problem("multiclass")
-    hot = (y[:, None] == np.unique(y)).astype(float)
-    path = omp(X, hot, 5, centre=True, scale=True)
+    one_hot = (y[:, None] == np.unique(y)).astype(float)
+    path = omp(X, one_hot, 5, centre=True, scale=True)
     assert seqatt.select(X, y, 5, method="linear_omp").indices.tolist() == path.order
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_a_category_is_one_feature_and_its_size_is_no_advantage(method):
+def test_a_category_is_one_feature_and_gains_nothing_from_many_levels(method):
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.normal(size=(400, 4)), columns=list("abcd"))
     frame["many"] = rng.integers(0, 40, size=400).astype(str)
@@ -51,7 +53,7 @@ def test_a_category_is_one_feature_and_its_size_is_no_advantage(method):
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_groups_missing_values_and_weights(method):
+def test_groups_missing_values_and_row_weights_are_supported(method):
     X, y = linear_problem("regression")
     X[::7, 1] = np.nan
     groups = {"pair": [1, 4], "noise": [0, 2, 3]}
@@ -64,17 +66,17 @@ def test_groups_missing_values_and_weights(method):
     assert set(weighted.indices) == {1, 4}
 
 
-def test_a_sparse_table_too_large_to_open_gives_the_same(monkeypatch):
+def test_a_sparse_table_that_is_never_made_dense_gives_the_same_selection(monkeypatch):
     X, y = linear_problem("regression")
     X = sp.csr_matrix(np.where(np.abs(X) > 0.7, X, 0))
-    opened = seqatt.select(X, y, 4, method="linear_omp")
+    made_dense = seqatt.select(X, y, 4, method="linear_omp")
     monkeypatch.setattr(encoding, "DENSE_CELLS", 10)
-    kept = seqatt.select(X, y, 4, method="linear_omp")
-    assert opened.indices.tolist() == kept.indices.tolist()
-    np.testing.assert_allclose(opened.scores, kept.scores, rtol=1e-6)
+    kept_sparse = seqatt.select(X, y, 4, method="linear_omp")
+    assert made_dense.indices.tolist() == kept_sparse.indices.tolist()
+    np.testing.assert_allclose(made_dense.scores, kept_sparse.scores, rtol=1e-6)
 
 
-def test_an_early_stop_is_said_and_filled_up():
+def test_an_early_stop_is_recorded_and_k_features_are_selected_all_the_same():
     X, y = linear_problem("regression")
     X[:, [2, 3]] = X[:, [1, 1]]
     selection = seqatt.select(X, y, 8, method="linear_omp")
@@ -82,10 +84,10 @@ def test_an_early_stop_is_said_and_filled_up():
     assert set(selection.indices[-2:]) == {2, 3}
 
 
-def test_softmax_is_an_option_of_linear_attention_alone():
+def test_only_linear_attention_has_a_parameterisation():
     X, y = linear_problem("regression")
-    chosen = seqatt.select(X, y, 2, method="linear_attention", parameterisation="softmax")
-    assert set(chosen.indices) == {1, 4}
+    selection = seqatt.select(X, y, 2, method="linear_attention", parameterisation="softmax")
+    assert set(selection.indices) == {1, 4}
     with pytest.raises(TypeError, match="no option 'parameterisation'"):
         seqatt.select(X, y, 2, method="linear_omp", parameterisation="softmax")
     with pytest.raises(ValueError, match="parameterisation: unknown"):
@@ -93,13 +95,13 @@ def test_softmax_is_an_option_of_linear_attention_alone():
 
 
 class TestGuarantees:
-    def test_they_are_what_they_are_called(self):
+    def test_each_quantity_agrees_with_its_definition(self):
         X, y = linear_problem("regression")
         report = guarantees(X, y, omp(X, y, 3, centre=True, scale=True))
         centred = X - X.mean(0)
-        full = np.linalg.lstsq(centred, y - y.mean(), rcond=None)
-        part = np.linalg.lstsq(centred[:, report.chosen], y - y.mean(), rcond=None)
-        assert report.relative_error == pytest.approx(part[1][0] / full[1][0], rel=1e-9)
+        of_all = np.linalg.lstsq(centred, y - y.mean(), rcond=None)
+        of_chosen = np.linalg.lstsq(centred[:, report.chosen], y - y.mean(), rcond=None)
+        assert report.relative_error == pytest.approx(of_chosen[1][0] / of_all[1][0], rel=1e-9)
         correlations = np.corrcoef(X.T)
         values = np.linalg.eigvalsh(correlations[np.ix_(report.chosen, report.chosen)])
         assert (report.smallest, report.largest) == pytest.approx((values[0], values[-1]))
@@ -107,7 +109,7 @@ class TestGuarantees:
         assert report.share == pytest.approx(1 - np.exp(-(report.ratio**2)))
         assert "explain" in str(report)
 
-    def test_the_bound_holds_against_every_set(self):
+    def test_the_bound_holds_for_every_set_of_two_features(self):
         from itertools import combinations
 
         for seed in range(20):
@@ -119,12 +121,12 @@ class TestGuarantees:
             best = max(guarantees(X, y, pair).r2 for pair in combinations(range(6), 2))
             assert best * report.share <= report.r2 <= best + 1e-12
 
-    def test_the_extremes(self):
+    def test_an_exact_fit_a_failed_fit_and_invalid_features(self):
         X = np.random.default_rng(0).normal(size=(5, 9))
         y = X[:, 2].copy()
         assert guarantees(X, y, [2]).relative_error == 1.0
         assert guarantees(X, y, [3]).relative_error == np.inf
         assert guarantees(X, y, [2]).ratio == pytest.approx(0, abs=1e-9)
-        for bad in ([], [1, 1], [9], None):
+        for invalid in ([], [1, 1], [9], None):
             with pytest.raises(ValueError, match="chosen: "):
-                guarantees(X, y, bad)
+                guarantees(X, y, invalid)

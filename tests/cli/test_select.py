@@ -230,7 +230,7 @@ def test_duplicate_names_in_a_file(tmp_path):
     (tmp_path / "d.csv").write_text("a,a,y\n1,2,0\n2,1,1\n3,3,0\n")
     done = run("select", tmp_path / "d.csv", "-t", "y", "-k", 1)
     assert done.returncode == 1
-    assert "'a' stands twice" in done.stderr
+    assert "'a' appears twice" in done.stderr
 
 
 def test_a_diverged_run_keeps_what_was_found(csv, tmp_path):

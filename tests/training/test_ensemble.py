@@ -9,13 +9,13 @@ from tests.support.problems import linear_problem
 from torch import nn
 
 import seqatt
+from seqatt.algorithms.neural.attention_options import AttentionOptions
 from seqatt.algorithms.neural.sequential_attention import members_of, plan, prepare
 from seqatt.data.tables.table_data import read_table_data
 from seqatt.training.build import _split_rows
 from seqatt.training.defaults import default_input_dropout, default_members
 from seqatt.training.input_dropout import InputDropout
 from seqatt.training.loop import pool_scores
-from seqatt.algorithms.neural.attention_options import AttentionOptions
 
 CPU = torch.device("cpu")
 

@@ -15,7 +15,8 @@ from seqatt.data.tables.table_data import read_table_data, resolve_k
 from seqatt.options import Options, fill_in_options, names_of
 from seqatt.progress import progress_bar
 from seqatt.selection import Selection, TrainingDiverged, describe_environment, make_selection
-from seqatt.training.backend.device import resolve_device, start_device
+from seqatt.training.backend.device import resolve_device
+from seqatt.training.kernels import start_device
 from seqatt.training.loop import Diverged
 from seqatt.training.options import TrainingOptions
 from seqatt.validation import check_option_names, check_seeds

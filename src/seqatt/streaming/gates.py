@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from seqatt.algorithms.neural.batch_attention import BatchAttentionGate
-from seqatt.algorithms.neural.group_lasso import AVERAGE_RATE, MIN_NORM, GroupLassoGate, HasFirstLayer
+from seqatt.algorithms.gated.batch_attention import BatchAttentionGate
+from seqatt.algorithms.gated.group_lasso import AVERAGE_RATE, MIN_NORM, GroupLassoGate, HasFirstLayer
 from seqatt.streaming.allreduce import RankMeans
 from seqatt.training.batch import Batch
 from seqatt.training.feature_columns import FeatureColumns

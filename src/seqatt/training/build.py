@@ -10,13 +10,13 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from seqatt.data.tables.table_data import SparseColumns, TableData
-from seqatt.training.backend.device import start_device
 from seqatt.training.batch import DeviceTable
 from seqatt.training.defaults import default_ensemble_size
 from seqatt.training.ensemble import NOISE, ORDER, WEIGHTS, Member, split_rows
 from seqatt.training.feature_columns import FeatureColumns
 from seqatt.training.gates.gate import Gate
 from seqatt.training.input_dropout import InputDropout
+from seqatt.training.kernels import start_device
 from seqatt.training.loader import InMemoryLoader, MemberData
 from seqatt.training.loop import TrialGroup
 from seqatt.training.models.architecture import MLPShape

@@ -1,4 +1,4 @@
-"""CMIM is what its definition says, worked out by hand from the table's rows."""
+"""CMIM against its definition, computed row by row."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from tests.support.problems import linear_problem
 
 import seqatt
 from seqatt.algorithms.filters.binning import bin_values
+from seqatt.algorithms.filters.joint_counts import JointCounts
 
 
 def conditional(y, x, z, weights) -> float:
-    """I(y; x | z) in nats, a sum over the triples that occur."""
+    """I(y; x | z) in nats: a sum over the triples that occur."""
     triples, pairs_y, pairs_x, singles = Counter(), Counter(), Counter(), Counter()
-    there = weights > 0
-    for a, b, c, w in zip(*(v[there].tolist() for v in (y, x, z, weights)), strict=True):
+    positive = weights > 0
+    for a, b, c, w in zip(*(v[positive].tolist() for v in (y, x, z, weights)), strict=True):
         triples[a, b, c] += w
         pairs_y[a, c] += w
         pairs_x[b, c] += w
@@ -31,26 +32,26 @@ def conditional(y, x, z, weights) -> float:
 
 
 def by_definition(X, targets, k, weights=None) -> tuple[list[int], list[float]]:
-    """Every score anew at every choice; equal to twelve digits is equal, and the first of equals wins."""
+    """Every score computed for every selection; scores equal to twelve digits are a tie, won by the lowest index."""
     weights = np.ones(len(X)) if weights is None else weights
-    nothing = np.zeros(len(X))
-    chosen, scores = [], []
+    no_condition = np.zeros(len(X))
+    selected, selected_scores = [], []
     for _ in range(k):
-        worth = {}
-        for n in set(range(X.shape[1])) - set(chosen):
-            own = []
+        scores = {}
+        for n in set(range(X.shape[1])) - set(selected):
+            per_target = []
             for y in targets:
-                known = [nothing, *(X[:, v] for v in chosen)]
-                own.append(min(conditional(y, X[:, n], z, weights) for z in known))
-            worth[n] = round(float(np.mean(own)), 12)
-        best = min(worth, key=lambda n: (-worth[n], n))
-        chosen.append(best)
-        scores.append(worth[best])
-    return chosen, scores
+                conditions = [no_condition, *(X[:, v] for v in selected)]
+                per_target.append(min(conditional(y, X[:, n], z, weights) for z in conditions))
+            scores[n] = round(float(np.mean(per_target)), 12)
+        best = min(scores, key=lambda n: (-scores[n], n))
+        selected.append(best)
+        selected_scores.append(scores[best])
+    return selected, selected_scores
 
 
 def random_table(seed: int, rows: int = 60, columns: int = 7) -> tuple[np.ndarray, np.ndarray]:
-    """Small whole numbers, a copy, and classes that some columns decide together."""
+    """Small integers, column 3 a copy of column 1, and classes that depend on columns 0, 1 and 2."""
     rng = np.random.default_rng(seed)
     X = rng.integers(0, rng.integers(2, 5, size=columns), size=(rows, columns)).astype(float)
     X[:2] = [[0], [1]]  # no column is constant
@@ -60,72 +61,70 @@ def random_table(seed: int, rows: int = 60, columns: int = 7) -> tuple[np.ndarra
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_it_is_the_definition_on_discrete_tables(seed):
+def test_it_follows_its_definition_on_discrete_tables(seed):
     X, y = random_table(seed)
     order, scores = by_definition(X, [y], 7)
-    found = seqatt.select(X, y, 7, method="cmim", bins=4, task="multiclass")
-    assert found.indices.tolist() == order
-    np.testing.assert_allclose(found.scores, scores, atol=1e-11)
+    selection = seqatt.select(X, y, 7, method="cmim", bins=4, task="multiclass")
+    assert selection.indices.tolist() == order
+    np.testing.assert_allclose(selection.scores, scores, atol=1e-11)
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_weights_count_as_so_many_rows(seed):
+def test_a_row_of_weight_w_counts_as_w_rows(seed):
     X, y = random_table(seed)
     weights = np.random.default_rng(seed).integers(0, 4, size=len(X))
     weights[:2] = 1
-    weighed = seqatt.select(X, y, 5, method="cmim", bins=4, task="multiclass", sample_weight=weights)
+    weighted = seqatt.select(X, y, 5, method="cmim", bins=4, task="multiclass", sample_weight=weights)
     repeated = seqatt.select(
         np.repeat(X, weights, 0), np.repeat(y, weights), 5, method="cmim", bins=4, task="multiclass"
     )
-    assert weighed.indices.tolist() == repeated.indices.tolist() == by_definition(X, [y], 5, weights)[0]
-    np.testing.assert_allclose(weighed.scores, repeated.scores, atol=1e-9)
+    assert weighted.indices.tolist() == repeated.indices.tolist() == by_definition(X, [y], 5, weights)[0]
+    np.testing.assert_allclose(weighted.scores, repeated.scores, atol=1e-9)
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_each_label_has_its_own_score_and_the_mean_decides(seed):
+def test_the_score_is_the_mean_of_the_scores_per_label(seed):
     X, y = random_table(seed)
     labels = np.stack([y == 1, y == 2, X[:, 4] > 0], 1).astype(int)
     order, scores = by_definition(X, list(labels.T), 5)
-    found = seqatt.select(X, labels, 5, method="cmim", bins=4)
-    assert found.indices.tolist() == order
-    np.testing.assert_allclose(found.scores, scores, atol=1e-11)
+    selection = seqatt.select(X, labels, 5, method="cmim", bins=4)
+    assert selection.indices.tolist() == order
+    np.testing.assert_allclose(selection.scores, scores, atol=1e-11)
 
 
 @pytest.mark.parametrize("task", ["binary", "multiclass", "multilabel", "regression", "multi-output"])
 @pytest.mark.parametrize("seed", range(4))
-def test_lazy_and_plain_choose_the_same(task, seed):
+def test_lazy_and_exhaustive_search_select_the_same(task, seed):
     X, y = linear_problem(task, features=20, seed=seed)
-    lazy, plain = (seqatt.select(X, y, 12, method="cmim", lazy=lazy) for lazy in (True, False))
-    assert lazy.indices.tolist() == plain.indices.tolist()
-    assert lazy.scores.tolist() == plain.scores.tolist()
+    lazy, exhaustive = (seqatt.select(X, y, 12, method="cmim", lazy=lazy) for lazy in (True, False))
+    assert lazy.indices.tolist() == exhaustive.indices.tolist()
+    assert lazy.scores.tolist() == exhaustive.scores.tolist()
 
 
-def test_lazy_counts_less(monkeypatch):
-    from seqatt.algorithms.filters.joint_counts import JointCounts
-
-    counted = []
-    whole = JointCounts.information
-    monkeypatch.setattr(JointCounts, "information", lambda self, *v: counted.append(v) or whole(self, *v))
+def test_lazy_search_counts_fewer_tables(monkeypatch):
+    calls = []
+    information = JointCounts.information
+    monkeypatch.setattr(JointCounts, "information", lambda self, *v: calls.append(v) or information(self, *v))
     X, y = linear_problem("multiclass", features=40)
-    tables = []
+    tables = {}
     for lazy in (True, False):
-        counted.clear()
+        calls.clear()
         seqatt.select(X, y, 10, method="cmim", lazy=lazy)
-        tables.append(len(counted))
-    assert tables[1] == 40 + sum(40 - chosen for chosen in range(1, 10))
-    assert tables[0] < tables[1] / 2
+        tables[lazy] = len(calls)
+    assert tables[False] == 40 + sum(40 - selected for selected in range(1, 10))
+    assert tables[True] < tables[False] / 2
 
 
-def test_a_copy_says_nothing_new():
+def test_a_copy_of_a_selected_feature_has_a_score_of_zero():
     X, y = random_table(0, rows=300)
-    found = seqatt.select(X, y, 7, method="cmim", bins=4, task="multiclass")
-    assert {1, 3} & set(found.indices[:3])
-    assert not {1, 3} <= set(found.indices[:3])
-    later = max(found.indices.tolist().index(1), found.indices.tolist().index(3))
-    assert found.scores[later] == 0
+    selection = seqatt.select(X, y, 7, method="cmim", bins=4, task="multiclass")
+    assert {1, 3} & set(selection.indices[:3])
+    assert not {1, 3} <= set(selection.indices[:3])
+    later = max(selection.indices.tolist().index(1), selection.indices.tolist().index(3))
+    assert selection.scores[later] == 0
 
 
-def test_two_features_that_tell_only_together_are_found_once_one_is_known():
+def test_a_feature_that_is_informative_only_beside_a_selected_one_is_found():
     rng = np.random.default_rng(0)
     a, b, noise = rng.integers(0, 2, size=(3, 4000))
     hint = np.where(rng.random(4000) < 0.6, a, 1 - a)
@@ -139,49 +138,48 @@ def test_a_category_is_one_variable():
     codes = rng.integers(0, 5, size=400)
     frame = pd.DataFrame({"colour": np.array(list("rgbyk"))[codes], "size": rng.integers(0, 3, 400)})
     y = (codes % 2).astype(int)
-    found = seqatt.select(frame, y, 1, method="cmim")
-    assert found.features == ["colour"]
-    share = np.bincount(y) / 400  # the category decides: its information is the whole entropy
-    np.testing.assert_allclose(found.scores, -(share @ np.log(share)), atol=1e-11)
+    selection = seqatt.select(frame, y, 1, method="cmim")
+    assert selection.features == ["colour"]
+    share = np.bincount(y) / 400  # the category determines the class: its information is the entropy
+    np.testing.assert_allclose(selection.scores, -(share @ np.log(share)), atol=1e-11)
 
 
-def test_a_group_is_worth_its_best_variable_and_makes_all_of_them_known():
+def test_a_group_has_the_score_of_its_best_variable_and_conditions_on_all_of_them():
     rng = np.random.default_rng(2)
     X = rng.integers(0, 2, size=(500, 5)).astype(float)
     y = (X[:, 0] + X[:, 3] + (rng.random(500) < 0.05) > 0).astype(int)
     X[:, 2] = X[:, 3]
     groups = {"pair": [0, 3], "noise": [1, 4]}
-    found = seqatt.select(X, y, 3, method="cmim", groups=groups, lazy=False)
-    nothing, even = np.zeros(500), np.ones(500)
-    best = max(conditional(y, X[:, v], nothing, even) for v in (0, 3))
-    assert found.features == ["pair", "noise", "x2"]  # x2 is a copy of what the pair holds
-    np.testing.assert_allclose(found.scores[0], best, atol=1e-11)
-    assert found.scores[2] == 0
+    selection = seqatt.select(X, y, 3, method="cmim", groups=groups, lazy=False)
+    best = max(conditional(y, X[:, v], np.zeros(500), np.ones(500)) for v in (0, 3))
+    assert selection.features == ["pair", "noise", "x2"]  # x2 is a copy of a column of the pair
+    np.testing.assert_allclose(selection.scores[0], best, atol=1e-11)
+    assert selection.scores[2] == 0
 
 
-def test_a_marked_gap_is_a_value():
+def test_a_missing_value_with_an_indicator_is_a_value_of_its_own():
     rng = np.random.default_rng(3)
     X = rng.normal(size=(600, 3))
-    gone = rng.random(600) < 0.3
-    X[gone, 2] = np.nan
-    found = seqatt.select(X, gone.astype(int), 1, method="cmim", missing_indicator=True)
-    share = np.bincount(gone) / 600
-    assert found.indices.tolist() == [2]
-    np.testing.assert_allclose(found.scores, -(share @ np.log(share)), atol=1e-11)
+    missing = rng.random(600) < 0.3
+    X[missing, 2] = np.nan
+    selection = seqatt.select(X, missing.astype(int), 1, method="cmim", missing_indicator=True)
+    share = np.bincount(missing) / 600
+    assert selection.indices.tolist() == [2]
+    np.testing.assert_allclose(selection.scores, -(share @ np.log(share)), atol=1e-11)
 
 
-def test_sparse_tables_too_large_to_open_give_the_same(monkeypatch):
+def test_a_sparse_table_that_is_never_made_dense_gives_the_same_selection(monkeypatch):
     rng = np.random.default_rng(4)
     X = sp.random(300, 100, density=0.2, random_state=rng, format="csr")
     y = (np.asarray(X[:, 70].todense()).ravel() > 0).astype(int)
-    opened = seqatt.select(X, y, 5, method="cmim")
+    made_dense = seqatt.select(X, y, 5, method="cmim")
     monkeypatch.setattr("seqatt.data.tables.encoding.DENSE_CELLS", 10)
-    closed = seqatt.select(X, y, 5, method="cmim")
-    assert opened.indices[0] == 70
-    assert opened.indices.tolist() == closed.indices.tolist()
+    kept_sparse = seqatt.select(X, y, 5, method="cmim")
+    assert made_dense.indices[0] == 70
+    assert made_dense.indices.tolist() == kept_sparse.indices.tolist()
 
 
-def test_bins_hold_equal_shares():
+def test_bins_have_equal_numbers_of_values():
     values = np.random.default_rng(0).normal(size=1000)
     assert np.bincount(bin_values(values, 8)).tolist() == [125] * 8
     order = np.argsort(values)
@@ -196,7 +194,7 @@ def test_a_frequent_value_has_a_bin_of_its_own(frequent):
     assert codes[100] not in codes[:100]
 
 
-def test_weighted_bins_are_those_of_repeated_rows():
+def test_weighted_bins_are_those_of_repeated_values():
     rng = np.random.default_rng(1)
     values, weights = rng.normal(size=200).round(1), rng.integers(1, 5, size=200)
     repeated = bin_values(np.repeat(values, weights), 5)
@@ -207,19 +205,19 @@ def test_weighted_bins_are_those_of_repeated_rows():
     ("rows", "classes", "bins"),
     [(60, 2, 2), (300, 2, 5), (6000, 10, 10), (100_000, None, 10), (300, None, 3)],
 )
-def test_bins_follow_the_rows(rows, classes, bins):
+def test_the_default_number_of_bins_depends_on_the_rows(rows, classes, bins):
     rng = np.random.default_rng(0)
     y = rng.normal(size=rows) if classes is None else np.arange(rows) % classes
-    found = seqatt.select(rng.normal(size=(rows, 2)), y, 1, method="cmim")
-    assert found.settings["bins"] == bins
+    selection = seqatt.select(rng.normal(size=(rows, 2)), y, 1, method="cmim")
+    assert selection.settings["bins"] == bins
 
 
 @pytest.mark.parametrize("bins", [1, 2.5, True, "many"])
-def test_wrong_bins_are_told(bins, problem):
+def test_an_invalid_number_of_bins_is_an_error(bins, problem):
     with pytest.raises(ValueError, match="bins: must be a whole number of at least 2"):
         seqatt.select(*problem, 2, method="cmim", bins=bins)
 
 
-def test_lazy_is_yes_or_no(problem):
+def test_lazy_must_be_a_boolean(problem):
     with pytest.raises(TypeError, match="lazy"):
         seqatt.select(*problem, 2, method="cmim", lazy=1)

@@ -1,4 +1,4 @@
-"""The concrete autoencoder's own promises; those of every method are in tests/contract."""
+"""Tests of the concrete autoencoder alone; tests/contract has those of every method."""
 
 from __future__ import annotations
 
@@ -9,83 +9,86 @@ import torch
 from tests.support.problems import linear_problem
 
 import seqatt
-from seqatt.algorithms.neural.concrete_autoencoder import ConcreteAutoencoder, assign
+from seqatt.algorithms.neural.concrete_autoencoder import (
+    AutoencoderOptions,
+    ConcreteAutoencoder,
+    assign_features,
+)
 from seqatt.data.tables.table_data import read_table_data
 from seqatt.training.batch import DeviceTable
-from seqatt.algorithms.neural.concrete_autoencoder import AutoencoderOptions
 
 CPU = torch.device("cpu")
 
 
-def test_nodes_that_agree_still_get_distinct_features():
-    chances = np.log(np.array([[0.9, 0.06, 0.04], [0.95, 0.01, 0.04], [0.5, 0.3, 0.2]]))
-    assert assign(chances) == [0, 1, 2]  # 0 to the surest node; 1 to the third, which wants it most
+def test_nodes_that_prefer_the_same_feature_get_distinct_features():
+    log_probabilities = np.log(np.array([[0.9, 0.06, 0.04], [0.95, 0.01, 0.04], [0.5, 0.3, 0.2]]))
+    assert assign_features(log_probabilities) == [0, 1, 2]  # of the second, third and first node
 
 
-def test_every_node_on_the_same_feature_still_gives_k():
-    chances = np.full((4, 6), -50.0)
-    chances[:, 3] = 0.0
-    order = assign(chances)
+def test_k_features_are_assigned_if_all_nodes_prefer_the_same():
+    log_probabilities = np.full((4, 6), -50.0)
+    log_probabilities[:, 3] = 0.0
+    order = assign_features(log_probabilities)
     assert order[0] == 3
     assert len(set(order)) == 4
 
 
-def test_an_end_with_all_nodes_alike_returns_k_distinct_features():
+def test_k_distinct_features_are_selected_if_all_nodes_end_alike():
     X, y = linear_problem("binary", rows=60)
-    source = read_table_data(X, y)
-    selector = ConcreteAutoencoder(source, DeviceTable(source, CPU), 3, 10, [0], AutoencoderOptions(), CPU)
-    selector.logits[:, :, 5] += 100.0
-    trace = selector.traces()[0]
+    data = read_table_data(X, y)
+    autoencoder = ConcreteAutoencoder(data, DeviceTable(data, CPU), 3, 10, [0], AutoencoderOptions(), CPU)
+    autoencoder.logits[:, :, 5] += 100.0
+    trace = autoencoder.traces()[0]
     assert trace.order[0] == 5
     assert len(set(trace.order)) == 3
     assert sorted(trace.order + trace.rest) == list(range(8))
 
 
 @pytest.mark.parametrize("reconstruct", [False, True])
-def test_the_written_out_gradient_is_autograds(reconstruct):
+def test_the_gradients_are_those_of_autograd(reconstruct):
     rng = np.random.default_rng(0)
     a, c = rng.normal(size=(2, 50))
     frame = pd.DataFrame({"a": a, "b": rng.choice(list("xyz"), 50), "c": c})
     y = (frame["a"] > 0).astype(int)
-    source = read_table_data(frame, y)
+    data = read_table_data(frame, y)
     options = AutoencoderOptions(hidden=(7,), reconstruct=reconstruct)
-    selector = ConcreteAutoencoder(source, DeviceTable(source, CPU), 2, 10, [0], options, CPU)
-    seen = []
-    selector._logit_adam.step = seen.extend
-    selector._adam.step = seen.extend
-    selector._loader.load(1)
+    autoencoder = ConcreteAutoencoder(data, DeviceTable(data, CPU), 2, 10, [0], options, CPU)
+    grads = []
+    autoencoder._logit_adam.step = grads.extend
+    autoencoder._adam.step = grads.extend
+    autoencoder._loader.load(1)
     with torch.no_grad():
-        selector._train(1)
-    logits = selector.logits[0].clone().requires_grad_()
-    matrix = selector._matrix[0].clone().requires_grad_()
-    upper, bias, last = (param[0] for param in selector.layers.params)
-    noise = selector._bank[: logits.numel()].view_as(logits)
+        autoencoder._train(1)
+    logits = autoencoder.logits[0].clone().requires_grad_()
+    matrix = autoencoder._matrix[0].clone().requires_grad_()
+    upper, bias, last = (param[0] for param in autoencoder.layers.params)
+    noise = autoencoder._bank[: logits.numel()].view_as(logits)
     mixture = torch.softmax((logits + noise) / 10.0, 1)
-    x = torch.from_numpy(source.columns)
-    slot = {0: 0, 1: 0, 2: 1, 3: 2, 4: 0}
-    passed = torch.zeros(50, 2, 3)
-    for column, feature in enumerate(source.feature_of):
-        passed[:, :, slot[column]] = passed[:, :, slot[column]] + x[:, column, None] * mixture[:, feature]
-    out = torch.relu(passed.flatten(1) @ matrix.T + bias) @ upper.T + last
+    x = torch.from_numpy(data.columns)
+    channels = [0, 0, 1, 2, 0]  # of each column: features a and c have one column, b has three
+    inputs = torch.zeros(50, 2, 3)
+    for column, (feature, channel) in enumerate(zip(data.feature_of, channels, strict=True)):
+        inputs[:, :, channel] = inputs[:, :, channel] + x[:, column, None] * mixture[:, feature]
+    out = torch.relu(inputs.flatten(1) @ matrix.T + bias) @ upper.T + last
     if reconstruct:
         loss = torch.nn.functional.mse_loss(out, x)
     else:
-        truth = torch.from_numpy(source.target.values)
-        loss = torch.nn.functional.binary_cross_entropy_with_logits(out, truth)
+        target = torch.from_numpy(data.target.values)
+        loss = torch.nn.functional.binary_cross_entropy_with_logits(out, target)
     loss.backward()
-    torch.testing.assert_close(seen[0][0], logits.grad, rtol=1e-4, atol=1e-6)
-    torch.testing.assert_close(seen[1][0], matrix.grad, rtol=1e-4, atol=1e-6)
+    torch.testing.assert_close(grads[0][0], logits.grad, rtol=1e-4, atol=1e-6)
+    torch.testing.assert_close(grads[1][0], matrix.grad, rtol=1e-4, atol=1e-6)
 
 
-def test_reconstruction_keeps_what_the_table_is_made_of_and_ignores_the_target():
+def test_reconstruction_selects_what_represents_the_table_and_ignores_the_target():
     rng = np.random.default_rng(0)
-    parts = rng.normal(size=(300, 2))
-    X = parts.repeat(4, axis=1) + 0.1 * rng.normal(size=(300, 8))
+    factors = rng.normal(size=(300, 2))
+    X = factors.repeat(4, axis=1) + 0.1 * rng.normal(size=(300, 8))
     options = {"method": "concrete_autoencoder", "reconstruct": True}
     targets = rng.integers(0, 2, size=(2, 300))
-    answers = [seqatt.select(X, y, 2, **options).indices.tolist() for y in targets]
-    assert answers[0] == answers[1]
-    assert {index // 4 for index in answers[0]} == {0, 1}
+    selected = [seqatt.select(X, y, 2, **options).indices.tolist() for y in targets]
+    assert selected[0] == selected[1]
+    assert {index // 4 for index in selected[0]} == {0, 1}
 
 
 @pytest.mark.parametrize("pair", [(1, 10), (10, 0), 3, (1, 2, 3)])
@@ -96,17 +99,16 @@ def test_temperatures_must_fall(problem, pair):
 
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
-def test_a_gpu_finds_what_a_cpu_finds():
+def test_a_gpu_selects_the_features_that_a_cpu_selects():
     X, y = linear_problem("multiclass", rows=600, features=20)
-    for seed, found in enumerate(
-        seqatt.select_trials(X, y, 2, seeds=range(3), method="concrete_autoencoder", device="cuda")
-    ):
-        assert set(found.indices) == {1, 4}
-        alone = seqatt.select(X, y, 2, seed=seed, method="concrete_autoencoder", device="cpu")
-        assert set(found.indices) == set(alone.indices)
+    trials = seqatt.select_trials(X, y, 2, seeds=range(3), method="concrete_autoencoder", device="cuda")
+    for seed, trial in enumerate(trials):
+        assert set(trial.indices) == {1, 4}
+        on_cpu = seqatt.select(X, y, 2, seed=seed, method="concrete_autoencoder", device="cpu")
+        assert set(trial.indices) == set(on_cpu.indices)
 
 
-def test_a_loss_that_is_no_number_stops_with_nothing_chosen(problem):
+def test_a_loss_that_is_not_finite_stops_training_with_nothing_selected(problem):
     with pytest.raises(seqatt.TrainingDiverged) as caught:
         seqatt.select(*problem, 2, method="concrete_autoencoder", learning_rate=1e30)
     assert caught.value.selections[0].features == []

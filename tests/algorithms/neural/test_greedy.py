@@ -14,100 +14,102 @@ import seqatt
 from seqatt.data.tables.table_data import read_table_data
 from seqatt.training import candidates
 from seqatt.training.batch import DeviceTable
-from seqatt.training.build import WEIGHTS, Member
-from seqatt.training.candidates import LOOKS, CandidateModels
+from seqatt.training.candidates import VALIDATIONS, CandidateModels, CandidateOptions
+from seqatt.training.ensemble import WEIGHTS, Member
 from seqatt.training.models.architecture import MLPShape
 from seqatt.training.models.torch_module import build_mlp
-from seqatt.training.candidates import CandidateOptions
 
 CPU = torch.device("cpu")
 
 
-def train_one(source, learns, judged, columns, steps: int, rate: float) -> float:
-    """One model, in torch's own words; the lowest held-out loss of those looked at."""
-    x = torch.from_numpy(source.columns)[:, columns]
-    truth = torch.from_numpy(source.target.values)
-    model = build_mlp(MLPShape(len(columns), (8,), source.target.outputs))
+def train_one(data, train_rows, validation_rows, columns, steps: int, learning_rate: float) -> float:
+    """The lowest held-out loss of one model, trained in plain torch."""
+    x = torch.from_numpy(data.columns)[:, columns]
+    y = torch.from_numpy(data.target.values)
+    model = build_mlp(MLPShape(len(columns), (8,), data.target.outputs))
     generator = Member(0, 0).generator(WEIGHTS)
     for layer in (model[0], model[2]):
         bound = 1 / math.sqrt(layer.in_features)
         for param in (layer.weight, layer.bias):
             param.data.uniform_(-bound, bound, generator=generator)
-    optimizer = torch.optim.Adam(model.parameters(), lr=rate)
-    best, each = math.inf, steps // 20
-    for part in range(20):
-        optimizer.param_groups[0]["lr"] = rate * (1 + math.cos(math.pi * part / 20)) / 2
-        for _ in range(each):
+    optimizer = torch.optim.Adam(model.parameters(), lr=learning_rate)
+    best = math.inf
+    for phase in range(20):
+        optimizer.param_groups[0]["lr"] = learning_rate * (1 + math.cos(math.pi * phase / 20)) / 2
+        for _ in range(steps // 20):
             optimizer.zero_grad()
-            torch.nn.functional.cross_entropy(model(x[learns]), truth[learns]).backward()
+            torch.nn.functional.cross_entropy(model(x[train_rows]), y[train_rows]).backward()
             optimizer.step()
-        if (part + 1) % (20 // LOOKS) == 0:
+        if (phase + 1) % (20 // VALIDATIONS) == 0:
             with torch.no_grad():
-                best = min(best, float(torch.nn.functional.cross_entropy(model(x[judged]), truth[judged])))
+                out = model(x[validation_rows])
+                best = min(best, float(torch.nn.functional.cross_entropy(out, y[validation_rows])))
     return best
 
 
-def test_every_round_chooses_what_an_explicit_loop_of_trainings_chooses():
+def test_every_round_selects_the_feature_that_an_explicit_loop_of_trainings_selects():
     X, y = linear_problem("multiclass", rows=120, features=6)
-    options = {"epochs": 100, "hidden": (8,), "folds": 1}  # all rows in a batch: a step each pass
+    options = {"epochs": 100, "hidden": (8,), "folds": 1}  # all rows in one batch: one step per epoch
     selection = seqatt.select(X, y, 3, method="greedy", device="cpu", **options)
-    source = read_table_data(X, y)
-    made = CandidateModels(source, DeviceTable(source, CPU), 0, CandidateOptions(**options), CPU)
-    learns, judged = made._learns[0], made._judged[0]
-    assert made.steps == 100
-    chosen: list[int] = []
+    data = read_table_data(X, y)
+    models = CandidateModels(data, DeviceTable(data, CPU), 0, CandidateOptions(**options), CPU)
+    train_rows, validation_rows = models._train_rows[0], models._validation_rows[0]
+    assert models.steps == 100
+    selected: list[int] = []
     for _ in range(3):
-        free = [f for f in range(6) if f not in chosen]
-        alone = [train_one(source, learns, judged, [*chosen, f], 100, 1e-2) for f in free]
+        unselected = [f for f in range(6) if f not in selected]
+        expected = [
+            train_one(data, train_rows, validation_rows, [*selected, f], 100, 1e-2) for f in unselected
+        ]
         with torch.no_grad():
-            _, together = made.losses(chosen, free, lambda models: None)
-        np.testing.assert_allclose(together, alone, rtol=2e-3, atol=1e-4)
-        chosen.append(free[int(np.argmin(alone))])
-    assert selection.indices.tolist() == chosen
+            _, losses = models.losses(selected, unselected, lambda count: None)
+        np.testing.assert_allclose(losses, expected, rtol=2e-3, atol=1e-4)
+        selected.append(unselected[int(np.argmin(expected))])
+    assert selection.indices.tolist() == selected
 
 
 @pytest.mark.parametrize(
-    ("rows", "asked", "batch"), [(100, None, 80), (100, 32, 32), (4, None, 4), (300, None, 240)]
+    ("rows", "requested", "batch_size"), [(100, None, 80), (100, 32, 32), (4, None, 4), (300, None, 240)]
 )
-def test_settings_have_the_batch_that_models_were_trained_on(rows, asked, batch):
+def test_settings_record_the_batch_size_and_steps_of_training(rows, requested, batch_size):
     X, y = linear_problem("regression", rows=rows)
-    told = {"epochs": 2, "hidden": (4,), "batch_size": asked}
-    source = read_table_data(X, y)
-    made = CandidateModels(source, DeviceTable(source, CPU), 0, CandidateOptions(**told), CPU)
-    settings = seqatt.select(X, y, 1, method="greedy", device="cpu", **told).settings
-    assert settings["batch_size"] == made._batch_size == batch
-    assert settings["steps"] == made.steps
+    options = {"epochs": 2, "hidden": (4,), "batch_size": requested}
+    data = read_table_data(X, y)
+    models = CandidateModels(data, DeviceTable(data, CPU), 0, CandidateOptions(**options), CPU)
+    settings = seqatt.select(X, y, 1, method="greedy", device="cpu", **options).settings
+    assert settings["batch_size"] == models._batch_size == batch_size
+    assert settings["steps"] == models.steps
 
 
 @pytest.mark.parametrize("at_once", [1, 2, 100])
-def test_blocks_of_candidates_change_nothing(monkeypatch, at_once):
+def test_gains_do_not_depend_on_how_many_candidates_train_at_once(monkeypatch, at_once):
     X, y = linear_problem("regression", rows=80)
-    whole = seqatt.marginal_gains(X, y, [1], epochs=30, device="cpu")
+    expected = seqatt.marginal_gains(X, y, [1], epochs=30, device="cpu")
     monkeypatch.setattr(candidates.CandidateModels, "_at_once", lambda self, columns: at_once)
-    parts = seqatt.marginal_gains(X, y, [1], epochs=30, device="cpu")
-    np.testing.assert_allclose(parts, whole, rtol=1e-4, atol=1e-6)
+    gains = seqatt.marginal_gains(X, y, [1], epochs=30, device="cpu")
+    np.testing.assert_allclose(gains, expected, rtol=1e-4, atol=1e-6)
 
 
-def test_gains_are_of_features_in_the_users_order_and_only_of_candidates():
+def test_gains_are_in_the_users_order_of_features_and_nan_for_features_that_are_no_candidates():
     X, y = linear_problem("regression")
     X[:, 6] = 1.0
     frame = pd.DataFrame(X, columns=list("hgfedcba"))
     gains = seqatt.marginal_gains(frame, y, ["g"], epochs=60)
-    assert np.isnan(gains[[1, 6]]).all()  # chosen, and constant
+    assert np.isnan(gains[[1, 6]]).all()  # selected already, and constant
     assert int(np.nanargmax(gains)) == 4
     some = seqatt.marginal_gains(frame, y, [1], ["d", 0], epochs=60)
     assert np.flatnonzero(~np.isnan(some)).tolist() == [0, 4]
     np.testing.assert_allclose(some[[0, 4]], gains[[0, 4]], rtol=1e-4, atol=1e-6)
 
 
-def test_a_copy_of_a_chosen_feature_adds_next_to_nothing():
+def test_the_gain_of_a_copy_of_a_selected_feature_is_small():
     X, y = linear_problem("regression")
     X[:, 0] = X[:, 1]
     gains = seqatt.marginal_gains(X, y, [1])
     assert gains[0] < 0.1 * gains[4]
 
 
-def test_gains_of_a_category_come_with_all_its_columns():
+def test_the_gain_of_a_category_is_that_of_all_its_columns():
     rng = np.random.default_rng(0)
     kind = rng.choice(list("abcd"), 300)
     frame = pd.DataFrame({"noise": rng.normal(size=300), "kind": kind, "other": rng.normal(size=300)})
@@ -116,14 +118,14 @@ def test_gains_of_a_category_come_with_all_its_columns():
     assert abs(gains[[0, 2]]).max() < 0.1
 
 
-def test_trials_that_diverge_are_reported_with_a_selection_a_seed():
+def test_if_trials_diverge_the_error_has_one_selection_per_seed():
     X, y = linear_problem("regression", rows=40)
     X[:, 3] = 1.0
-    told = {"method": "greedy", "learning_rate": 1e20, "epochs": 20, "hidden": (4,)}
+    options = {"method": "greedy", "learning_rate": 1e20, "epochs": 20, "hidden": (4,)}
     with pytest.raises(seqatt.TrainingDiverged) as caught:
-        seqatt.select_trials(X, y, 2, seeds=[3, 5], **told)
-    assert [found.seed for found in caught.value.selections] == [3, 5]
-    assert [len(found.indices) for found in caught.value.selections] == [0, 0]
+        seqatt.select_trials(X, y, 2, seeds=[3, 5], **options)
+    assert [selection.seed for selection in caught.value.selections] == [3, 5]
+    assert [len(selection.indices) for selection in caught.value.selections] == [0, 0]
 
 
 @pytest.mark.parametrize(
@@ -137,36 +139,36 @@ def test_trials_that_diverge_are_reported_with_a_selection_a_seed():
         ({"folds": 6}, "folds: .* at most 5"),
     ],
 )
-def test_bad_arguments_are_named(problem, arguments, message):
+def test_an_error_names_the_invalid_argument(problem, arguments, message):
     with pytest.raises(ValueError, match=message):
         seqatt.marginal_gains(*problem, **arguments)
 
 
-@pytest.mark.parametrize("asked", [[1.7], [None], [True, 2], 3, "x1", np.array(3), [[1], [2]]])
+@pytest.mark.parametrize("value", [[1.7], [None], [True, 2], 3, "x1", np.array(3), [[1], [2]]])
 @pytest.mark.parametrize("argument", ["chosen", "candidates"])
-def test_what_is_no_list_of_features_is_refused(problem, argument, asked):
+def test_an_argument_that_is_not_a_list_of_features_is_an_error(problem, argument, value):
     with pytest.raises(TypeError, match=f"{argument}: (.* is no feature; use|must be positions or names)"):
-        seqatt.marginal_gains(*problem, **{argument: asked})
+        seqatt.marginal_gains(*problem, **{argument: value})
 
 
-def test_a_mask_and_a_selection_mean_the_features_they_mark():
+def test_features_can_be_given_as_a_mask_or_a_selection():
     X, y = linear_problem("regression", rows=40)
-    told = {"epochs": 3, "hidden": (4,), "device": "cpu"}
+    options = {"epochs": 3, "hidden": (4,), "device": "cpu"}
     frame = pd.DataFrame(X, columns=list("hgfedcba"))
     selection = seqatt.select(frame, y, 2, method="f_test")
-    wanted = seqatt.marginal_gains(frame, y, selection.indices, **told)
-    for asked in (selection, selection.features):
-        np.testing.assert_array_equal(seqatt.marginal_gains(frame, y, asked, **told), wanted)
+    expected = seqatt.marginal_gains(frame, y, selection.indices, **options)
+    for value in (selection, selection.features):
+        np.testing.assert_array_equal(seqatt.marginal_gains(frame, y, value, **options), expected)
     mask = selection.support
-    wanted_by_place = seqatt.marginal_gains(frame, y, sorted(selection.indices), **told)
-    for asked in (mask, mask.tolist(), torch.from_numpy(mask)):
-        np.testing.assert_array_equal(seqatt.marginal_gains(frame, y, asked, **told), wanted_by_place)
-    turned = seqatt.marginal_gains(frame[list("abcdefgh")], y, selection, **told)
-    np.testing.assert_array_equal(turned, wanted[::-1])
-    np.testing.assert_array_equal(np.isnan(seqatt.marginal_gains(X, y, selection, **told)), mask)
-    pair = {"groups": {"pair": ["h", "a"]}}
-    grouped = seqatt.select(frame, y, 1, method="f_test", **pair)
-    gains = seqatt.marginal_gains(frame, y, grouped, **pair, **told)
+    in_table_order = seqatt.marginal_gains(frame, y, sorted(selection.indices), **options)
+    for value in (mask, mask.tolist(), torch.from_numpy(mask)):
+        np.testing.assert_array_equal(seqatt.marginal_gains(frame, y, value, **options), in_table_order)
+    reversed_columns = seqatt.marginal_gains(frame[list("abcdefgh")], y, selection, **options)
+    np.testing.assert_array_equal(reversed_columns, expected[::-1])
+    np.testing.assert_array_equal(np.isnan(seqatt.marginal_gains(X, y, selection, **options)), mask)
+    groups = {"pair": ["h", "a"]}
+    grouped = seqatt.select(frame, y, 1, method="f_test", groups=groups)
+    gains = seqatt.marginal_gains(frame, y, grouped, groups=groups, **options)
     assert np.isnan(gains).tolist() == grouped.support.tolist()
 
 
@@ -177,11 +179,10 @@ def test_an_unknown_option_of_marginal_gains_is_an_error(problem):
 
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
-def test_a_gpu_finds_what_a_cpu_finds():
+def test_a_gpu_selects_the_features_that_a_cpu_selects():
     X, y = linear_problem("multiclass", rows=600, features=20)
-    for seed, found in enumerate(
-        seqatt.select_trials(X, y, 2, seeds=range(3), method="greedy", device="cuda")
-    ):
-        assert set(found.indices) == {1, 4}
-        alone = seqatt.select(X, y, 2, seed=seed, method="greedy", device="cpu")
-        assert set(found.indices) == set(alone.indices)
+    trials = seqatt.select_trials(X, y, 2, seeds=range(3), method="greedy", device="cuda")
+    for seed, trial in enumerate(trials):
+        assert set(trial.indices) == {1, 4}
+        on_cpu = seqatt.select(X, y, 2, seed=seed, method="greedy", device="cpu")
+        assert set(trial.indices) == set(on_cpu.indices)

@@ -1,1 +1,1 @@
-"""Methods that train a neural network."""
+"""Sequential Attention, and methods with a training step of their own."""

@@ -14,7 +14,6 @@ from seqatt.algorithms.registry import Plan, SelectionRequest, register
 from seqatt.data.tables.table_data import TableData
 from seqatt.progress import Advance
 from seqatt.selection import Trace
-from seqatt.training.backend.device import start_device
 from seqatt.training.backend.threads import training_threads
 from seqatt.training.build import largest_product, make_trial_groups
 from seqatt.training.defaults import (
@@ -29,6 +28,7 @@ from seqatt.training.defaults import (
 )
 from seqatt.training.ensemble import Member
 from seqatt.training.gates.attention import AttentionGate
+from seqatt.training.kernels import start_device
 from seqatt.training.loop import train
 from seqatt.training.masks import Mask, make_mask
 from seqatt.training.models.model import Model

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from seqatt.algorithms.neural.gated_method import GateContext, PenaltyOptions, register_gated
+from seqatt.algorithms.gated.gated_method import GateContext, PenaltyOptions, register_gated
 from seqatt.options import option
 from seqatt.training.backend.matmul import PARALLEL_SIZE
 from seqatt.training.batch import Batch

@@ -11,7 +11,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from seqatt.algorithms.neural.gated_method import GateContext, PenaltyOptions, register_gated
+from seqatt.algorithms.gated.gated_method import GateContext, PenaltyOptions, register_gated
 from seqatt.training.backend.matmul import matmul
 from seqatt.training.feature_columns import FeatureColumns
 from seqatt.training.gates.gate import Gate, OpenGate

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from seqatt.algorithms.neural.gated_method import GateContext, PenaltyOptions, register_gated
+from seqatt.algorithms.gated.gated_method import GateContext, PenaltyOptions, register_gated
 from seqatt.training.backend.matmul import PARALLEL_SIZE
 from seqatt.training.gates.gate import Gate
 from seqatt.training.models.adam import Adam

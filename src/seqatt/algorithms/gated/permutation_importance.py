@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from seqatt.algorithms.neural.gated_method import GateContext, register_gated
+from seqatt.algorithms.gated.gated_method import GateContext, register_gated
 from seqatt.options import option
 from seqatt.training.batch import Batch
 from seqatt.training.feature_columns import FeatureColumns

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import torch
 from torch import Tensor
 
-from seqatt.algorithms.neural.gated_method import GateContext, register_gated
+from seqatt.algorithms.gated.gated_method import GateContext, register_gated
 from seqatt.training.batch import Batch
 from seqatt.training.feature_columns import FeatureColumns
 from seqatt.training.gates.gate import Gate, OpenGate

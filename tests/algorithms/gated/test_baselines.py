@@ -1,9 +1,8 @@
-"""What Sequential Attention's rivals promise beyond the contract of every method."""
+"""What the methods that are a gate and a schedule promise beyond the contract of every method."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -14,19 +13,30 @@ from tests.support.problems import linear_problem
 from torch import nn
 
 import seqatt
-from seqatt.algorithms.neural import gated_method as rival
-from seqatt.algorithms.neural.rivals import RIVALS
+from seqatt.algorithms.gated import gated_method
+from seqatt.algorithms.gated.stochastic_gates import StochasticGatesOptions
+from seqatt.algorithms.registry import SelectionRequest, all_methods
 from seqatt.data.tables.table_data import read_table_data
 from seqatt.training.defaults import default_steps
-from seqatt.algorithms.neural.stochastic_gates import StochasticGatesOptions
+from seqatt.training.schedule import at_once
 
 QUICK = {"epochs": 5, "hidden": (8,)}
-PENALISED = [name for name, rival in RIVALS.items() if rival.strengths(5)]
-OF_THE_FIRST_LAYER = ["sequential_lasso", "group_lasso", "omp", "first_layer"]
+GATED = [
+    name
+    for name, method in all_methods().items()
+    if getattr(method.plan, "func", None) is gated_method.make_plan
+]
+PENALISED = [name for name in GATED if issubclass(all_methods()[name].options, gated_method.PenaltyOptions)]
+NEED_A_FIRST_LAYER = ["sequential_lasso", "group_lasso", "omp", "first_layer"]
+
+
+def test_the_methods_under_test_are_all_there():
+    assert len(GATED) >= 8
+    assert len(PENALISED) >= 5
 
 
 def mixed_table(rows: int = 400) -> tuple[pd.DataFrame, np.ndarray]:
-    """A category and a pair of numbers decide; four numbers and a category of eight do not."""
+    """The target depends on a category and a pair of numbers, not on four other numbers and another category."""
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.normal(size=(rows, 6)), columns=["left", "right", "a", "b", "c", "d"])
     frame["city"] = rng.choice(["Bonn", "Kiel", "Ulm"], size=rows)
@@ -35,42 +45,42 @@ def mixed_table(rows: int = 400) -> tuple[pd.DataFrame, np.ndarray]:
     return frame, np.asarray(effect + frame["left"] + frame["right"] + 0.1 * rng.normal(size=rows))
 
 
-@pytest.mark.parametrize("method", RIVALS)
-def test_a_category_and_a_group_are_chosen_whole(method):
+@pytest.mark.parametrize("method", GATED)
+def test_a_category_and_a_group_are_each_selected_as_one_feature(method):
     frame, y = mixed_table()
     selection = seqatt.select(frame, y, 2, method=method, groups={"pair": ["left", "right"]})
     assert set(selection.features) == {"city", "pair"}
 
 
-@pytest.mark.parametrize("method", RIVALS)
-def test_the_features_of_many_that_decide_are_found(method):
+@pytest.mark.parametrize("method", GATED)
+def test_three_relevant_features_among_thirty_are_found(method):
     rng = np.random.default_rng(1)
     X = rng.normal(size=(600, 30))
     y = (X[:, 3] + X[:, 17] * 1.2 - X[:, 29] + 0.2 * rng.normal(size=600) > 0).astype(int)
     assert set(seqatt.select(X, y, 3, method=method).indices) == {3, 17, 29}
 
 
-@pytest.mark.parametrize("method", RIVALS)
-def test_rows_of_no_weight_are_not_listened_to(method):
+@pytest.mark.parametrize("method", GATED)
+def test_rows_of_weight_zero_have_no_influence(method):
     X, y = linear_problem("regression", rows=400)
-    misled = y.copy()
-    misled[200:] = 5 * X[200:, 7]
+    misleading = y.copy()
+    misleading[200:] = 5 * X[200:, 7]
     weight = np.repeat([1.0, 0.0], 200)
-    assert set(seqatt.select(X, misled, 2, method=method, sample_weight=weight).indices) == {1, 4}
+    assert set(seqatt.select(X, misleading, 2, method=method, sample_weight=weight).indices) == {1, 4}
 
 
-@pytest.mark.parametrize("method", RIVALS)
-def test_a_sparse_table_gives_what_its_dense_twin_gives(method):
+@pytest.mark.parametrize("method", GATED)
+def test_a_sparse_table_gives_the_selection_of_the_dense_table(method):
     X, y = linear_problem("binary", rows=80)
     X[np.abs(X) < 0.5] = 0
-    dense, packed = (
+    from_dense, from_sparse = (
         seqatt.select(table, y, 3, method=method, **QUICK) for table in (X, sparse.csr_matrix(X))
     )
-    assert dense.indices.tolist() == packed.indices.tolist()
+    assert from_dense.indices.tolist() == from_sparse.indices.tolist()
 
 
-@pytest.mark.parametrize("method", RIVALS)
-def test_all_strengths_together_train_as_long_as_sequential_attention(method):
+@pytest.mark.parametrize("method", GATED)
+def test_all_strengths_of_a_penalty_share_the_budget_of_sequential_attention(method):
     X, y = linear_problem("binary", rows=2000)
     settings = seqatt.select(X, y, 3, method=method).settings
     models = len(settings.get("penalties", [0]))
@@ -79,7 +89,7 @@ def test_all_strengths_together_train_as_long_as_sequential_attention(method):
 
 
 @pytest.mark.parametrize("method", PENALISED)
-def test_the_strength_that_did_best_on_rows_kept_aside_gives_the_answer(method):
+def test_the_strength_with_the_lowest_held_out_loss_gives_the_result(method):
     X, y = linear_problem("multiclass", rows=200)
     trials = seqatt.select_trials(X, y, 3, seeds=[0, 1], method=method, **QUICK)
     for settings in (trial.settings for trial in trials):
@@ -90,7 +100,7 @@ def test_the_strength_that_did_best_on_rows_kept_aside_gives_the_answer(method):
 
 
 @pytest.mark.parametrize("method", PENALISED)
-def test_a_strength_that_was_given_is_used(method):
+def test_a_requested_strength_is_used(method):
     X, y = linear_problem("multiclass", rows=200)
     selection = seqatt.select(X, y, 3, method=method, penalty=0.05, **QUICK)
     assert selection.settings["penalty"] == 0.05
@@ -98,27 +108,28 @@ def test_a_strength_that_was_given_is_used(method):
 
 
 @pytest.mark.parametrize("method", PENALISED)
-def test_strengths_that_all_diverge_are_reported_with_a_selection_a_seed(method):
+def test_if_all_strengths_diverge_the_error_has_one_selection_per_seed(method):
     X, y = linear_problem("regression", rows=60)
-    told = {"method": method, "learning_rate": 1e20, **QUICK}
+    options = {"method": method, "learning_rate": 1e20, **QUICK}
     with pytest.raises(seqatt.TrainingDiverged, match="learning_rate") as caught:
-        seqatt.select_trials(X, y, 2, seeds=[3, 5], **told)
-    assert [found.seed for found in caught.value.selections] == [3, 5]
-    assert [len(found.indices) for found in caught.value.selections] == [0, 0]
+        seqatt.select_trials(X, y, 2, seeds=[3, 5], **options)
+    assert [selection.seed for selection in caught.value.selections] == [3, 5]
+    assert [len(selection.indices) for selection in caught.value.selections] == [0, 0]
 
 
-def test_a_strength_that_diverges_loses():
-    source = read_table_data(*linear_problem("regression", rows=60))
-    options = StochasticGatesOptions(**QUICK)
-    its = replace(RIVALS["stochastic_gates"], strengths=lambda k: (float("inf"), 0.1))
-    plan = rival.plan(its, source, 2, options)
-    (trace,) = rival.choose(its, source, [0], options, torch.device("cpu"), plan, lambda steps: None)
+def test_a_strength_that_diverges_is_not_used():
+    data = read_table_data(*linear_problem("regression", rows=60))
+    request = SelectionRequest(data, 2, [0], StochasticGatesOptions(**QUICK), torch.device("cpu"))
+    plan = gated_method.make_plan(
+        request, schedule=at_once, penalties=lambda k: (float("inf"), 0.1), weight_decay=False
+    )
+    (trace,) = all_methods()["stochastic_gates"].select(request, plan, lambda steps: None)
     assert len(trace.order) == 2
     assert trace.settings["penalty"] == 0.1
     assert trace.settings["penalty_losses"][0] is None
 
 
-def test_a_strong_penalty_empties_the_first_layer_of_all_but_the_signal():
+def test_a_strong_penalty_shrinks_the_first_layer_weights_of_irrelevant_features():
     X, y = linear_problem("regression")
     scores = seqatt.select(X, y, 8, method="group_lasso", penalty=0.4).scores
     assert (scores[:2] > 0.05).all()
@@ -126,12 +137,12 @@ def test_a_strong_penalty_empties_the_first_layer_of_all_but_the_signal():
 
 
 @pytest.mark.parametrize("penalty", [-1, float("nan"), "strong"])
-def test_a_penalty_that_is_none_is_an_error(penalty, problem):
+def test_an_invalid_penalty_is_an_error(penalty, problem):
     with pytest.raises(ValueError, match="penalty: must be a number at least 0"):
         seqatt.select(*problem, 2, method="group_lasso", penalty=penalty)
 
 
-def test_a_pursuit_without_hidden_layers_is_orthogonal_matching_pursuit():
+def test_omp_without_hidden_layers_is_linear_omp():
     rng = np.random.default_rng(2)
     X = rng.normal(size=(300, 12))
     X[:, 5] = 0.7 * X[:, 2] + 0.7 * X[:, 9] + 0.2 * X[:, 5]
@@ -151,8 +162,8 @@ class NoFirstLayer(nn.Module):
         return self.outer(torch.tanh(self.inner(x)))
 
 
-@pytest.mark.parametrize("method", RIVALS)
-def test_your_own_network_serves_every_method_that_it_can(method):
+@pytest.mark.parametrize("method", GATED)
+def test_every_method_works_with_a_users_own_network(method):
     X, y = linear_problem("regression")
 
     def make(columns: int, outputs: int) -> nn.Module:
@@ -161,27 +172,27 @@ def test_your_own_network_serves_every_method_that_it_can(method):
     assert set(seqatt.select(X, y, 2, method=method, model=make, epochs=400).indices) == {1, 4}
 
 
-@pytest.mark.parametrize("method", RIVALS)
-def test_a_network_without_a_first_linear_layer_is_an_error_only_where_one_is_needed(method):
+@pytest.mark.parametrize("method", GATED)
+def test_a_network_without_a_first_linear_layer_is_an_error_only_for_methods_that_need_one(method):
     X, y = linear_problem("regression", rows=60)
     torch.manual_seed(0)
-    if method in OF_THE_FIRST_LAYER:
+    if method in NEED_A_FIRST_LAYER:
         with pytest.raises(ValueError, match=r"model: .* first Linear layer, and NoFirstLayer has none"):
             seqatt.select(X, y, 2, method=method, model=NoFirstLayer(), epochs=5)
     else:
-        chosen = seqatt.select(X, y, 2, method=method, model=NoFirstLayer(), epochs=5)
-        assert len(set(chosen.indices.tolist())) == 2
+        selection = seqatt.select(X, y, 2, method=method, model=NoFirstLayer(), epochs=5)
+        assert len(set(selection.indices.tolist())) == 2
 
 
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")
-@pytest.mark.parametrize("method", RIVALS)
+@pytest.mark.parametrize("method", GATED)
 @pytest.mark.parametrize("task", ["binary", "multiclass", "multilabel", "regression"])
-def test_a_gpu_finds_them_too_and_says_the_same_twice(method, task):
+def test_a_gpu_finds_the_relevant_features_and_repeats_its_result(method, task):
     X, y = linear_problem(task)
-    once, again = (
+    first, second = (
         seqatt.select_trials(X, y, 2, seeds=[0, 1], method=method, device="cuda") for _ in range(2)
     )
-    for one, other in zip(once, again, strict=True):
-        assert set(one.indices) == {1, 4}
-        assert one.scores.tolist() == other.scores.tolist()
+    for once, again in zip(first, second, strict=True):
+        assert set(once.indices) == {1, 4}
+        assert once.scores.tolist() == again.scores.tolist()

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from seqatt.training.backend import device as device_module
-from seqatt.training.backend.device import start_device
+from seqatt.training import kernels as device_module
+from seqatt.training.kernels import start_device
 
 
 def test_a_failed_start_is_tried_again_and_a_successful_one_is_not(monkeypatch):

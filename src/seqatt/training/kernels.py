@@ -1,0 +1,47 @@
+"""The device to train on, and its start in the background.
+
+Starting CUDA and Triton takes most of a second, which is hidden while the table is read.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+import torch
+
+_started: dict[torch.device, Future[Any]] = {}
+
+
+def start_device(device: torch.device) -> Future[Any]:
+    """A future of the module of fused kernels, or of None where these cannot run.
+
+    The first call for a device starts the work, and later calls return the same future. A start that failed,
+    for example for lack of memory, is tried again by the next call.
+    """
+    future = _started.get(device)
+    if future is None or (future.done() and future.exception() is not None):
+        future = _started[device] = _start(device)
+    return future
+
+
+def _start(device: torch.device) -> Future[Any]:
+    if device.type != "cuda":
+        no_kernels: Future[Any] = Future()
+        no_kernels.set_result(None)
+        return no_kernels
+    executor = ThreadPoolExecutor(1, thread_name_prefix="seqatt-start-device")
+    future = executor.submit(_start_cuda, device)
+    executor.shutdown(wait=False)
+    return future
+
+
+def _start_cuda(device: torch.device) -> Any:
+    torch.zeros(1, device=device)
+    try:
+        from seqatt.training.triton import fused
+    except ImportError:
+        return None  # Triton is not installed: models use plain operations
+    with torch.cuda.device(device):
+        fused.gate_works(device)
+    return fused

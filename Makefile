@@ -24,10 +24,11 @@ test: $(STAMP)
 test-fast: $(STAMP)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal -m "not slow"
 
-# The tests that need a CUDA device, with whichever Python has one: PYTHON=python3 make test-gpu needs no .venv.
+# The tests that need a CUDA device, by a Python that has torch with CUDA and pytest: no .venv is made. Only the files
+# that have such tests are collected, so that nothing else has to be installed there.
 test-gpu:
 	$(PYTHON) -c 'import torch; assert torch.cuda.is_available(), "test-gpu: no CUDA device here"'
-	PYTHONPATH=src $(PYTHON) -m pytest -m gpu tests
+	PYTHONPATH=src $(PYTHON) -m pytest -m gpu $$(grep -rl 'mark\.gpu' --include='test_*.py' tests)
 
 # Apart: Ray is a large download, and starting its processes takes longer than all that they do.
 test-ray: $(STAMP)

@@ -47,7 +47,7 @@ def stage_rates(
     rates["decode"] = count / seconds
     order = torch.randperm(count).numpy()
     shuffled, seconds = _timed(lambda: concatenate(decoded).take(order))
-    rates["mix"] = count / seconds
+    rates["shuffle"] = count / seconds
     batches = [shuffled.take(slice(i, i + size)) for i in range(0, count - size + 1, size)]
     transfer = DeviceTransfer(device)
     transfer.transfer(batches[0])
@@ -158,5 +158,5 @@ def bottleneck(rates: dict[str, float], memory_rate: float) -> str:
     if memory_rate <= rates["reading, all threads"]:
         share = memory_rate / rates["bare products"]
         return f"the training step ({share:.0%} of the rate of its bare matrix products)"
-    slowest = min(("read", "decode", "mix"), key=lambda stage: rates[stage])
+    slowest = min(("read", "decode", "shuffle"), key=lambda stage: rates[stage])
     return f"reading, and most of it: {slowest}"

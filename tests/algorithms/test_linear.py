@@ -18,9 +18,9 @@ METHODS = ["linear_omp", "linear_sequential_lasso", "linear_attention"]
 @pytest.mark.parametrize("task", ["binary", "multiclass", "multilabel", "regression", "multi-output"])
 def test_the_three_methods_select_the_same_features(task):
     X, y = linear_problem(task)
-    omp, lasso, attention = (seqatt.select(X, y, 6, method=method) for method in METHODS)
-    assert omp.indices.tolist() == lasso.indices.tolist() == attention.indices.tolist()
-    np.testing.assert_allclose(omp.scores, lasso.scores, rtol=1e-6)
+    by_omp, by_lasso, by_attention = (seqatt.select(X, y, 6, method=method) for method in METHODS)
+    assert by_omp.indices.tolist() == by_lasso.indices.tolist() == by_attention.indices.tolist()
+    np.testing.assert_allclose(by_omp.scores, by_lasso.scores, rtol=1e-6)
 
 
 def test_the_method_is_the_function_on_standardised_columns():

@@ -1,4 +1,4 @@
-"""The training loop's promises, most of them named after bugs of other implementations."""
+"""The training loop; many of these tests are for bugs of other implementations."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ CPU = torch.device("cpu")
 QUICK = {"epochs": 5, "hidden": (8,)}
 
 
-def state(trials: int = 1, features: int = 5, constant: tuple[int, ...] = ()) -> SelectionState:
-    mask = np.zeros(features, dtype=bool)
-    mask[list(constant)] = True
-    return SelectionState(trials, mask, CPU)
+def make_state(trials: int = 1, features: int = 5, constant: tuple[int, ...] = ()) -> SelectionState:
+    is_constant = np.zeros(features, dtype=bool)
+    is_constant[list(constant)] = True
+    return SelectionState(trials, is_constant, CPU)
 
 
 @pytest.mark.parametrize("features_per_phase", range(1, 9))
 @pytest.mark.parametrize("replacement", [0, 2])
-def test_taking_p_a_phase_gives_exactly_k_for_every_p(features_per_phase, replacement):
+def test_exactly_k_features_are_selected_for_any_features_per_phase(features_per_phase, replacement):
     X, y = linear_problem("binary", rows=50, features=12)
     selection = seqatt.select(
         X, y, 8, features_per_phase=features_per_phase, replacement=replacement, **QUICK
@@ -36,69 +36,69 @@ def test_taking_p_a_phase_gives_exactly_k_for_every_p(features_per_phase, replac
     assert len(set(selection.indices.tolist())) == 8
 
 
-def test_the_first_choice_comes_from_trained_logits():
+def test_the_first_feature_is_selected_from_trained_logits():
     X, y = linear_problem("regression")
     for seed in range(5):
-        first = seqatt.select(X, y, 1, seed=seed).history
-        scores = next(entry for entry in first if entry["taken"])["scores"]
+        history = seqatt.select(X, y, 1, seed=seed).history
+        scores = next(entry for entry in history if entry["taken"])["scores"]
         assert max(scores.values()) - min(scores.values()) > 0.01
 
 
-def test_kept_features_weigh_one_and_never_more():
-    gate, chosen = AttentionGate(1, 5, SoftmaxMask(), 1e-2, CPU), state()
-    chosen.take(np.array([[0.0, 3, 1, 2, 0]]), 2)
+def test_selected_features_have_weight_one():
+    gate, state = AttentionGate(1, 5, SoftmaxMask(), 1e-2, CPU), make_state()
+    state.take(np.array([[0.0, 3, 1, 2, 0]]), 2)
     gate.logits.copy_(torch.tensor([[9.0, 9, 9, 9, 9]]))
-    gate.refresh(chosen)
+    gate.refresh(state)
     weights = gate.weights[0]
     assert weights[[1, 3]].tolist() == [1, 1]
     torch.testing.assert_close(weights[[0, 2, 4]].sum(), torch.tensor(1.0))
 
 
-def test_a_feature_is_never_chosen_twice_and_ties_go_to_the_lowest_index():
-    chosen = state()
+def test_a_feature_is_never_selected_twice_and_ties_go_to_the_lowest_index():
+    state = make_state()
     for _ in range(5):
-        chosen.take(np.zeros((1, 5)), 1)
-    assert chosen.order == [[0, 1, 2, 3, 4]]
+        state.take(np.zeros((1, 5)), 1)
+    assert state.order == [[0, 1, 2, 3, 4]]
 
 
-def test_constant_features_wait_until_nothing_else_is_left():
-    chosen = state(constant=(0, 2))
-    assert chosen.take(np.array([[9.0, 1, 8, 0, 0.5]]), 3) == [[1, 4, 3]]
-    assert chosen.blocked[0, [0, 2]].tolist() == [0, 0]
-    assert chosen.take(np.zeros((1, 5)), 2) == [[0, 2]]
+def test_constant_features_are_selected_only_when_no_others_are_left():
+    state = make_state(constant=(0, 2))
+    assert state.take(np.array([[9.0, 1, 8, 0, 0.5]]), 3) == [[1, 4, 3]]
+    assert state.blocked[0, [0, 2]].tolist() == [0, 0]
+    assert state.take(np.zeros((1, 5)), 2) == [[0, 2]]
 
 
-def test_drop_lets_go_of_the_least_harmful():
-    chosen = state()
-    chosen.take(np.array([[5.0, 4, 3, 2, 1]]), 3)
-    assert chosen.drop(np.array([[0.9, 0.1, 0.5]]), 1) == [[1]]
-    assert chosen.order == [[0, 2]]
-    assert chosen.selected[0].tolist() == [1, 0, 1, 0, 0]
+def test_drop_removes_the_features_of_least_harm():
+    state = make_state()
+    state.take(np.array([[5.0, 4, 3, 2, 1]]), 3)
+    assert state.drop(np.array([[0.9, 0.1, 0.5]]), 1) == [[1]]
+    assert state.order == [[0, 2]]
+    assert state.selected[0].tolist() == [1, 0, 1, 0, 0]
 
 
 @pytest.mark.parametrize("name", list(MASKS))
 def test_resetting_the_logits_resets_the_optimizers_moments(name):
-    gate, chosen = AttentionGate(1, 5, MASKS[name], 1e-2, CPU), state()
+    gate, state = AttentionGate(1, 5, MASKS[name], 1e-2, CPU), make_state()
     fresh = copy.deepcopy(gate)
     grad = torch.tensor([[1.0, -1, 0.5, 0, 2]])
     for _ in range(7):
-        gate.refresh(chosen)
-        gate.update(grad, chosen)
+        gate.refresh(state)
+        gate.update(grad, state)
     assert not torch.equal(gate.logits, fresh.logits)
     gate.reset()
     for one in (gate, fresh):
-        one.refresh(chosen)
-        one.update(grad, chosen)
+        one.refresh(state)
+        one.update(grad, state)
     torch.testing.assert_close(gate.logits, fresh.logits, rtol=0, atol=0)
 
 
 @pytest.mark.parametrize("name", list(MASKS))
-def test_every_mask_finds_the_planted_features(name):
+def test_every_mask_finds_the_relevant_features(name):
     X, y = linear_problem("regression")
     assert set(seqatt.select(X, y, 2, mask=name).indices) == {1, 4}
 
 
-def test_algorithm_1_as_printed_finds_them_too():
+def test_algorithm_1_as_printed_finds_the_relevant_features():
     X, y = linear_problem("regression")
     selection = seqatt.select(X, y, 2, one_pass=False, epochs=300)
     assert set(selection.indices) == {1, 4}
@@ -106,7 +106,7 @@ def test_algorithm_1_as_printed_finds_them_too():
     assert len(selection.history) == 2
 
 
-def test_the_models_weights_may_start_afresh_too():
+def test_the_relevant_features_are_found_if_each_phase_resets_the_model():
     X, y = linear_problem("regression")
     assert set(seqatt.select(X, y, 2, reset_model=True).indices) == {1, 4}
 
@@ -122,13 +122,13 @@ def test_the_models_weights_may_start_afresh_too():
         {"temperature": 0.5},
     ],
 )
-def test_the_built_in_network_can_be_shaped(network):
+def test_the_built_in_network_can_be_configured(network):
     X, y = linear_problem("regression")
     assert set(seqatt.select(X, y, 2, **network).indices) == {1, 4}
 
 
-class Gated(nn.Module):
-    """A module with branches, buffers, dropout and a batch norm inside."""
+class CustomModule(nn.Module):
+    """A module with a branch, buffers, dropout and batch normalisation."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -144,50 +144,50 @@ class Gated(nn.Module):
         return self.outer(self.drop(torch.relu(self.inner(x)))).squeeze(-1)
 
 
-def test_any_module_loss_and_optimizer():
+def test_a_user_can_bring_a_module_a_loss_and_an_optimizer():
     X, y = linear_problem("regression")
     torch.manual_seed(0)
     selection = seqatt.select(
         X,
         y,
         2,
-        model=Gated(),
+        model=CustomModule(),
         loss=lambda out, y: nn.functional.huber_loss(out, y, reduction="none"),
         optimizer=lambda parameters: torch.optim.AdamW(parameters, lr=3e-3),
     )
     assert set(selection.indices) == {1, 4}
-    assert selection.settings["model"] == "Gated"
+    assert selection.settings["model"] == "CustomModule"
     json.dumps(selection.settings)
 
 
-def test_a_users_module_is_left_as_it_was():
+def test_a_users_module_is_not_modified():
     X, y = linear_problem("regression")
-    model = Gated()
+    model = CustomModule()
     before = copy.deepcopy(model.state_dict())
     seqatt.select(X, y, 2, model=model, epochs=1)
     for name, value in model.state_dict().items():
         torch.testing.assert_close(value, before[name])
 
 
-def test_a_function_may_make_the_module_and_the_seed_rules_it():
+def test_the_seed_determines_the_weights_of_a_module_made_by_a_function():
     X, y = linear_problem("multiclass")
 
     def make(columns: int, outputs: int) -> nn.Module:
         return nn.Sequential(nn.Linear(columns, 16), nn.Dropout(0.3), nn.ReLU(), nn.Linear(16, outputs))
 
     torch.manual_seed(1)
-    company = seqatt.select_trials(X, y, 3, seeds=[0, 1], model=make, epochs=5)
+    trials = seqatt.select_trials(X, y, 3, seeds=[0, 1], model=make, epochs=5)
     torch.manual_seed(2)
     alone = seqatt.select(X, y, 3, seed=1, model=make, epochs=5)
-    assert company[1].scores.tolist() == alone.scores.tolist()
-    assert company[0].scores.tolist() != alone.scores.tolist()
+    assert trials[1].scores.tolist() == alone.scores.tolist()
+    assert trials[0].scores.tolist() != alone.scores.tolist()
 
 
-def test_two_outputs_serve_a_binary_target(problem):
+def test_a_model_of_a_binary_target_may_have_two_outputs(problem):
     assert set(seqatt.select(*problem, 2, model=nn.Linear(8, 2)).indices) == {1, 4}
 
 
-FITTING = [
+MODELS_AND_LOSSES = [
     (nn.Linear(8, 1), nn.BCEWithLogitsLoss()),
     (nn.Linear(8, 1), nn.MSELoss()),
     (nn.Sequential(nn.Linear(8, 1), nn.Flatten(0)), nn.BCEWithLogitsLoss()),
@@ -198,14 +198,14 @@ FITTING = [
 ]
 
 
-@pytest.mark.parametrize(("model", "loss"), FITTING)
-def test_targets_come_in_the_shape_of_the_outputs(problem, model, loss):
+@pytest.mark.parametrize(("model", "loss"), MODELS_AND_LOSSES)
+def test_a_loss_gets_targets_in_the_shape_of_the_outputs(problem, model, loss):
     selection = seqatt.select(*problem, 2, model=model, loss=loss)
     assert set(selection.indices) == {1, 4}
     assert selection.history[0]["loss"] > 0
 
 
-def test_the_callers_randomness_and_threads_are_left_alone(problem):
+def test_the_callers_random_state_and_number_of_threads_are_restored(problem):
     torch.manual_seed(0)
     expected = torch.rand(3)
     torch.manual_seed(0)
@@ -215,32 +215,32 @@ def test_the_callers_randomness_and_threads_are_left_alone(problem):
     assert torch.get_num_threads() == threads
 
 
-def test_seeds_matter():
+def test_different_seeds_give_different_scores():
     X, y = linear_problem("multiclass", rows=500)
     a, b = seqatt.select_trials(X, y, 4, seeds=[0, 1], **QUICK)
     assert a.scores.tolist() != b.scores.tolist()
 
 
-def test_history_tells_every_phase():
+def test_the_history_records_every_phase():
     X, y = linear_problem("binary")
     selection = seqatt.select(X, y, 4, replacement=1, warmup=0.2)
     steps = sum(entry["steps"] for entry in selection.history)
     assert steps == selection.settings["steps"]
     assert selection.history[0]["sees"] == "all"
-    held: list[str] = []
+    selected: list[str] = []
     for entry in selection.history:
         if entry["scores"] is not None:
-            assert set(entry["scores"]) == set(selection.names) - set(held)
+            assert set(entry["scores"]) == set(selection.names) - set(selected)
             assert list(entry["scores"].values()) == sorted(entry["scores"].values(), reverse=True)
-        held = [f for f in held if f not in entry["dropped"]] + entry["taken"]
+        selected = [f for f in selected if f not in entry["dropped"]] + entry["taken"]
         assert np.isfinite(entry["loss"])
         assert entry["seconds"] >= 0
-    assert held == selection.features
+    assert selected == selection.features
 
 
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
-def test_cuda_finds_what_the_cpu_finds():
+def test_the_relevant_features_are_found_on_cuda():
     for task in ("binary", "multiclass", "regression"):
         X, y = linear_problem(task)
         for selection in seqatt.select_trials(X, y, 2, seeds=range(3), device="cuda"):
@@ -248,7 +248,7 @@ def test_cuda_finds_what_the_cpu_finds():
 
 
 @pytest.mark.parametrize("replacement", [0, 3, None])
-def test_every_choice_has_a_step_however_short_the_training(replacement):
+def test_every_phase_that_selects_has_a_step_however_short_the_training(replacement):
     X, y = linear_problem("binary")
     selection = seqatt.select(X, y, 6, epochs=0.001, batch_size=300, warmup=0.5, replacement=replacement)
     assert all(entry["steps"] > 0 for entry in selection.history if entry["taken"])

@@ -50,7 +50,7 @@ def test_scores_are_those_of_the_library_averaged_over_the_targets(task):
     np.testing.assert_allclose(all_scores(X, y, "f_test"), expected, rtol=1e-4)
     expected = np.mean([information(X, target, random_state=0) for target in targets], axis=0)
     np.testing.assert_allclose(all_scores(X, y, "mutual_information"), expected, atol=1e-6)
-    expected = np.mean([information(X, y, n_neighbors=7, random_state=0) for y in targets], axis=0)
+    expected = np.mean([information(X, target, n_neighbors=7, random_state=0) for target in targets], axis=0)
     np.testing.assert_allclose(all_scores(X, y, "mutual_information", n_neighbors=7), expected, atol=1e-6)
 
 

@@ -58,18 +58,18 @@ def test_the_gradients_are_those_of_autograd(reconstruct):
     autoencoder._adam.step = grads.extend
     autoencoder._loader.load(1)
     with torch.no_grad():
-        autoencoder._train(1)
+        autoencoder._train_chunk(1)
     logits = autoencoder.logits[0].clone().requires_grad_()
-    matrix = autoencoder._matrix[0].clone().requires_grad_()
+    first_layer = autoencoder._first_layer[0].clone().requires_grad_()
     upper, bias, last = (param[0] for param in autoencoder.layers.params)
-    noise = autoencoder._bank[: logits.numel()].view_as(logits)
+    noise = autoencoder._noise_bank[: logits.numel()].view_as(logits)
     mixture = torch.softmax((logits + noise) / 10.0, 1)
     x = torch.from_numpy(data.columns)
     channels = [0, 0, 1, 2, 0]  # of each column: features a and c have one column, b has three
     inputs = torch.zeros(50, 2, 3)
     for column, (feature, channel) in enumerate(zip(data.feature_of, channels, strict=True)):
         inputs[:, :, channel] = inputs[:, :, channel] + x[:, column, None] * mixture[:, feature]
-    out = torch.relu(inputs.flatten(1) @ matrix.T + bias) @ upper.T + last
+    out = torch.relu(inputs.flatten(1) @ first_layer.T + bias) @ upper.T + last
     if reconstruct:
         loss = torch.nn.functional.mse_loss(out, x)
     else:
@@ -77,7 +77,7 @@ def test_the_gradients_are_those_of_autograd(reconstruct):
         loss = torch.nn.functional.binary_cross_entropy_with_logits(out, target)
     loss.backward()
     torch.testing.assert_close(grads[0][0], logits.grad, rtol=1e-4, atol=1e-6)
-    torch.testing.assert_close(grads[1][0], matrix.grad, rtol=1e-4, atol=1e-6)
+    torch.testing.assert_close(grads[1][0], first_layer.grad, rtol=1e-4, atol=1e-6)
 
 
 def test_reconstruction_selects_what_represents_the_table_and_ignores_the_target():

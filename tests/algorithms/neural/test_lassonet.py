@@ -25,7 +25,7 @@ def make_path(X, y, k=2, steps=40, **options) -> LassoNetPath:
 @pytest.mark.parametrize("task", ["binary", "multiclass", "multilabel", "regression"])
 @pytest.mark.parametrize("activation", ["relu", "tanh"])
 def test_without_a_penalty_it_trains_a_plain_network_with_a_skip_connection(monkeypatch, task, activation):
-    monkeypatch.setattr(lassonet, "DENSE", 1.0)
+    monkeypatch.setattr(lassonet, "DENSE_SHARE", 1.0)
     X, y = linear_problem(task, rows=80)
     path = make_path(X, y, hidden=(6, 5), activation=activation)
     data = read_table_data(X, y)
@@ -65,10 +65,10 @@ def test_at_the_end_of_the_path_at_most_k_features_are_left():
     with torch.no_grad():
         for _ in path.train():
             pass
-    lengths = path._lengths[0]
-    assert 1 <= int((lengths > 0).sum()) <= 4
-    layer = path.first[0, :67].abs().amax(0)
-    assert (layer <= 10 * lengths * 1.0001 + 1e-7).all()
+    skip_norms = path._skip_norms[0]
+    assert 1 <= int((skip_norms > 0).sum()) <= 4
+    largest_weights = path.first[0, :67].abs().amax(0)
+    assert (largest_weights <= 10 * skip_norms * 1.0001 + 1e-7).all()
     assert set(path.traces()[0].order[:2]) == {1, 4}
 
 
@@ -83,7 +83,7 @@ def test_all_columns_of_a_category_leave_together():
         for _ in path.train():
             pass
     assert data.names[path.traces()[0].order[0]] == "kind"
-    removed = path._lengths[0] == 0
+    removed = path._skip_norms[0] == 0
     removed_columns = removed[torch.from_numpy(data.feature_of)]
     assert removed_columns.any()
     assert not path.first[0][:, removed_columns].any()

@@ -1,9 +1,9 @@
-"""The concrete autoencoder (Abid, Balin and Zou, ICML 2019) as a method.
+"""The concrete autoencoder (Abid, Balin and Zou, ICML 2019).
 
-k nodes each pass on a mixture of the features, ``softmax((logits + Gumbel noise) / temperature)``, to a
-network that predicts the target (or, ``reconstruct``, the table itself). The temperature falls exponentially,
-and with it every mixture becomes a single feature. A feature of several columns passes all of them: a node
-has as many channels as the widest feature has columns.
+The inputs of a network are k nodes, each a mixture of the features with the weights
+``softmax((logits + Gumbel noise) / temperature)``. The network predicts the target (or, with ``reconstruct``, the table
+itself). As the temperature falls exponentially, every mixture becomes a single feature. For features of several
+columns, a node has one channel per column of the widest feature.
 """
 
 from __future__ import annotations
@@ -32,13 +32,15 @@ from seqatt.training.models.mlp_tail import MLPTail, init_linear
 from seqatt.training.options import NetworkOptions
 from seqatt.validation import boolean
 
-PLACES = 1 << 20  # in the bank of draws, where a step's noise may start
-EACH = 8  # steps between batches whose loss is recorded
-SELECTOR_RATE = 3.0  # times the learning rate: logits have further to go than weights
+NOISE_OFFSETS = 1 << 20  # positions in the bank of Gumbel noise at which the noise of a step may start
+LOSS_INTERVAL = 8  # steps between batches whose loss is recorded
+LOGIT_LR_FACTOR = (
+    3.0  # learning rate of the logits, as a multiple of the option: they move further than weights
+)
 
 
 def falling_temperatures(name: str, value: Any) -> tuple[float, float]:
-    """Check: two positive numbers, the second at most the first."""
+    """Two positive numbers, the second at most the first."""
     try:
         first, last = (float(temperature) for temperature in value)
     except (TypeError, ValueError):
@@ -59,7 +61,7 @@ class AutoencoderOptions(NetworkOptions):
 
 
 class ConcreteAutoencoder(CustomTrainer):
-    """T networks behind k nodes each."""
+    """T networks, each with k nodes as inputs."""
 
     def __init__(
         self,
@@ -72,11 +74,14 @@ class ConcreteAutoencoder(CustomTrainer):
         device: torch.device,
     ) -> None:
         self._data, self._k, self._steps, self._options = data, k, steps, options
-        nodes = min(k, int((~data.constant).sum()))  # constant features make up the number afterwards
+        nodes = min(k, int((~data.constant).sum()))  # constant features fill up the selection to k
         columns, features, trials = len(data.feature_of), data.features, len(seeds)
         self._feature_of = torch.from_numpy(data.feature_of).to(device)
-        slots = _slots(data.feature_of, features)
-        self._channels = torch.from_numpy(np.eye(slots.max() + 1, dtype=np.float32)[slots].T).to(device)
+        channels = _channels(data.feature_of, features)
+        one_hot = np.eye(channels.max() + 1, dtype=np.float32)[channels].T
+        self._channels = torch.from_numpy(one_hot).to(
+            device
+        )  # (p, c): which columns each channel of a node takes
         width = nodes * len(self._channels)
         task, outputs = data.target.task, data.target.outputs
         if options.reconstruct:
@@ -84,29 +89,30 @@ class ConcreteAutoencoder(CustomTrainer):
         shape = MLPShape(width, options.hidden, outputs, options.activation)
         members = [Member(seed, 0) for seed in seeds]
         generators = [member.generator(WEIGHTS) for member in members]
-        matrix, bias = init_linear(shape.sizes[0][0], width, generators)
-        spread = np.sqrt(2 / (nodes + features))  # Glorot's, as in the authors' code
-        drawn = [torch.randn(nodes, features, generator=generator) * spread for generator in generators]
-        self.logits = torch.stack(drawn).to(device)
-        self._matrix = matrix.to(device)
+        first_layer, bias = init_linear(shape.sizes[0][0], width, generators)
+        spread = np.sqrt(2 / (nodes + features))  # Glorot initialisation, as in the authors' code
+        logits = [torch.randn(nodes, features, generator=generator) * spread for generator in generators]
+        self.logits = torch.stack(logits).to(device)
+        self._first_layer = first_layer.to(device)
         self.layers = MLPTail(shape, task, bias, generators, device)
-        rate = torch.tensor(options.learning_rate, device=device)
-        self._adam = Adam([self._matrix, *self.layers.params], rate)
-        self._logit_adam = Adam([self.logits], rate * SELECTOR_RATE)
-        self._barred = torch.from_numpy(np.where(data.constant, -np.inf, 0.0).astype(np.float32)).to(device)
+        lr = torch.tensor(options.learning_rate, device=device)
+        self._adam = Adam([self._first_layer, *self.layers.params], lr)
+        self._logit_adam = Adam([self.logits], lr * LOGIT_LR_FACTOR)
+        self._blocked = torch.from_numpy(np.where(data.constant, -np.inf, 0.0).astype(np.float32)).to(device)
         self._loader = make_loader(data, table, seeds, options)
         self._recorder = GraphRecorder(device, enabled=self._loader.graph_capturable)
         first, last = options.temperatures
-        falling = first * (last / first) ** (np.arange(steps) / max(steps - 1, 1))
-        self._temperatures = torch.from_numpy(falling.astype(np.float32)).to(device)
-        uniform = torch.rand(nodes * features + PLACES, generator=torch.Generator().manual_seed(0))
-        self._bank = -torch.log(-torch.log(uniform.clamp(1e-7, 1 - 1e-7))).to(device)
+        temperatures = first * (last / first) ** (np.arange(steps) / max(steps - 1, 1))
+        self._temperatures = torch.from_numpy(temperatures.astype(np.float32)).to(device)
+        # A replayed CUDA graph draws no random numbers: a step's noise is a random slice of one bank.
+        uniform = torch.rand(nodes * features + NOISE_OFFSETS, generator=torch.Generator().manual_seed(0))
+        self._noise_bank = -torch.log(-torch.log(uniform.clamp(1e-7, 1 - 1e-7))).to(device)
         self._cells = torch.arange(nodes * features, device=device)
-        self._draws = [member.generator(NOISE) for member in members]
-        self._places = torch.zeros(self._loader.chunk_steps, trials, dtype=torch.int64, device=device)
+        self._generators = [member.generator(NOISE) for member in members]
+        self._offsets = torch.zeros(self._loader.chunk_steps, trials, dtype=torch.int64, device=device)
         self._done = torch.zeros(1, dtype=torch.int64, device=device)
         self._losses = torch.zeros(trials, device=device)
-        self._looks = 0
+        self._recorded_losses = 0
         self._started = time.perf_counter()
 
     def is_thread_invariant(self) -> bool:
@@ -115,44 +121,45 @@ class ConcreteAutoencoder(CustomTrainer):
     def train(self) -> Iterator[int]:
         done = 0
         while done < self._steps:
-            some = min(self._loader.chunk_steps, self._steps - done)
-            self._loader.load(some)
-            places = [torch.randint(PLACES, (some,), generator=draws) for draws in self._draws]
-            self._places[:some] = torch.stack(places, 1)
-            if not self._recorder.replay("step", some):
-                with self._recorder.capture("step", some):
-                    self._train(some)
-            done += some
-            self._looks += -(-some // EACH)
+            chunk = min(self._loader.chunk_steps, self._steps - done)
+            self._loader.load(chunk)
+            offsets = [torch.randint(NOISE_OFFSETS, (chunk,), generator=g) for g in self._generators]
+            self._offsets[:chunk] = torch.stack(offsets, 1)
+            if not self._recorder.replay("step", chunk):
+                with self._recorder.capture("step", chunk):
+                    self._train_chunk(chunk)
+            done += chunk
+            self._recorded_losses += -(-chunk // LOSS_INTERVAL)
             if not (self._losses.is_cuda and done < self._steps) and not bool(self._losses.isfinite().all()):
                 raise NonFiniteLoss
-            yield some
+            yield chunk
 
-    def _train(self, steps: int) -> None:
+    def _train_chunk(self, steps: int) -> None:
         for i in range(steps):
             batch = self._loader.batch(i)
             if self._options.reconstruct:
                 batch = Batch(batch.x, batch.x, batch.w)
             temperature = self._temperatures.index_select(0, self._done)
-            noise = self._bank[self._places[i].unsqueeze(1) + self._cells].view_as(self.logits)
-            mixture = torch.softmax((self.logits + noise + self._barred) / temperature, 2)
-            passed = self._by_channel(mixture)
-            outer, others, out = self.layers.gradients(self._matrix @ passed, batch)
-            towards = self._by_feature(self._matrix.mT @ outer)
-            inner = (mixture * towards).sum(2, keepdim=True)
-            self._logit_adam.step([mixture * (towards - inner) / temperature])
-            self._adam.step([outer @ passed.mT, *others])
+            noise = self._noise_bank[self._offsets[i].unsqueeze(1) + self._cells].view_as(self.logits)
+            mixture = torch.softmax((self.logits + noise + self._blocked) / temperature, 2)
+            node_inputs = self._to_columns(mixture)
+            grad, other_grads, out = self.layers.gradients(self._first_layer @ node_inputs, batch)
+            mixture_grad = self._to_features(self._first_layer.mT @ grad)
+            mean_grad = (mixture * mixture_grad).sum(2, keepdim=True)
+            self._logit_adam.step([mixture * (mixture_grad - mean_grad) / temperature])
+            self._adam.step([grad @ node_inputs.mT, *other_grads])
             self._done += 1
-            if i % EACH == 0:
+            if i % LOSS_INTERVAL == 0:
                 self._losses += self.layers.loss(out, batch)
 
-    def _by_channel(self, mixture: Tensor) -> Tensor:
-        """From features (T, k, d) to the columns each channel of a node passes on (T, k * p, c)."""
+    def _to_columns(self, mixture: Tensor) -> Tensor:
+        """From weights of features (T, k, d) to weights of columns (T, k * p, c), for p channels per node."""
         if len(self._channels) == 1:
             return mixture
         return (mixture.index_select(2, self._feature_of).unsqueeze(2) * self._channels).flatten(1, 2)
 
-    def _by_feature(self, grad: Tensor) -> Tensor:
+    def _to_features(self, grad: Tensor) -> Tensor:
+        """The gradient (T, k, d) with respect to a mixture, from that with respect to ``_to_columns`` of it."""
         if len(self._channels) == 1:
             return grad
         by_node = grad.view(*self.logits.shape[:2], len(self._channels), -1)
@@ -161,29 +168,29 @@ class ConcreteAutoencoder(CustomTrainer):
 
     def traces(self) -> list[Trace]:
         seconds = time.perf_counter() - self._started
-        sure = torch.log_softmax(self.logits.double() + self._barred, 2).cpu().numpy()
-        losses = (self._losses / max(self._looks, 1)).tolist()
-        found = []
-        for chances, loss in zip(sure, losses, strict=True):
-            order = assign(chances)
-            best = chances.max(0)
+        log_probabilities = torch.log_softmax(self.logits.double() + self._blocked, 2).cpu().numpy()
+        losses = (self._losses / max(self._recorded_losses, 1)).tolist()
+        traces = []
+        for of_nodes, loss in zip(log_probabilities, losses, strict=True):
+            order = assign_features(of_nodes)
+            best = of_nodes.max(0)
             others = np.lexsort((-best, self._data.constant))
             ranked = order + [int(f) for f in others if int(f) not in set(order)]
-            step = PhaseRecord(self._steps, "all", loss, seconds, ranked[: self._k], scores=np.exp(best))
-            found.append(Trace(ranked[: self._k], ranked[self._k :], [step]))
-        return found
+            record = PhaseRecord(self._steps, "all", loss, seconds, ranked[: self._k], scores=np.exp(best))
+            traces.append(Trace(ranked[: self._k], ranked[self._k :], [record]))
+        return traces
 
 
-def assign(chances: NDArray[np.float64]) -> list[int]:
-    """A feature for each node (k, d), no feature twice: the surest pair of all first, then the next.
+def assign_features(log_probabilities: NDArray[np.float64]) -> list[int]:
+    """One feature per node from log-probabilities (k, d), no feature twice; greedily, the most probable pair first.
 
-    Two nodes may settle on one feature. It goes to the node that is surer, and the other one takes the
-    best of those that are left.
+    If several nodes prefer the same feature, the node of highest probability gets it, and the others the best of
+    those that are left.
     """
-    nodes, features = chances.shape
+    nodes, features = log_probabilities.shape
     free_nodes, taken = set(range(nodes)), set()
     order = []
-    for cell in np.argsort(-chances, axis=None, kind="stable"):
+    for cell in np.argsort(-log_probabilities, axis=None, kind="stable"):
         node, feature = divmod(int(cell), features)
         if node in free_nodes and feature not in taken:
             free_nodes.remove(node)
@@ -194,8 +201,8 @@ def assign(chances: NDArray[np.float64]) -> list[int]:
     return order
 
 
-def _slots(feature_of: NDArray[np.int64], features: int) -> NDArray[np.int64]:
-    """Which of its feature's columns each column is."""
+def _channels(feature_of: NDArray[np.int64], features: int) -> NDArray[np.int64]:
+    """The position (c,) of each column among the columns of its feature."""
     counts = np.bincount(feature_of, minlength=features)
     return np.arange(len(feature_of)) - (counts.cumsum() - counts)[feature_of]
 
@@ -204,6 +211,6 @@ register_custom(
     "concrete_autoencoder",
     ConcreteAutoencoder,
     title="Concrete autoencoder",
-    summary="k nodes that each learn to pass one feature on to a network",
+    summary="a network whose k inputs each learn to be a single feature",
     options=AutoencoderOptions,
 )

@@ -1,9 +1,9 @@
-"""LassoNet (Lemhadri, Ruan, Abraham and Tibshirani, JMLR 2021) as a method.
+"""LassoNet (Lemhadri, Ruan, Abraham and Tibshirani, JMLR 2021).
 
-A network with a skip connection from the inputs to the outputs. A feature may enter the hidden layer only as
-far as it enters the skip, ``|W_j|_inf <= M |skip_j|``, and the lengths of the skip weights are penalised: a
-feature whose skip weights are zero is out. Training starts dense and without a penalty, which then grows
-until few features are left. The features that last longest are chosen.
+A network with a skip connection from the inputs to the outputs. The first-layer weights of feature j are bounded by
+its skip weights, ``|W_j|_inf <= M |skip_j|_2``, and the sum of the norms ``|skip_j|_2`` is penalised: a feature whose
+skip weights are zero is removed from the network. Training starts without a penalty, which then grows until few
+features are left. The features that stay longest are selected.
 """
 
 from __future__ import annotations
@@ -33,16 +33,18 @@ from seqatt.training.models.mlp_tail import MLPTail, init_linear
 from seqatt.training.options import NetworkOptions
 from seqatt.validation import number
 
-DENSE = 0.1  # share of the steps without a penalty
-TO_K = 0.9  # share of the path by which no more than k features should be left
-EACH = 8  # steps between changes of the penalty
-START = 1e-4  # of the penalty at which nothing enters an empty network
-FASTEST = 1.1, 1.02  # growth of the penalty: while every feature is in, and later
-# Batches are small, and the constraint adds up the noise of all hidden units: it must be averaged away.
-MOMENTUM = 0.98
-PATH_RATE = 3  # times the dense start's learning rate, but
-STEEPEST = 2  # over the largest eigenvalue of the columns' covariance at most: beyond, steps overshoot
-STEEP, MEMORY = 5, 0.99  # a gradient so many times the usual length is shortened: one row can be far out
+DENSE_SHARE = (
+    0.1  # of the steps: training without a penalty; the others are the path, on which the penalty grows
+)
+K_SHARE = 0.9  # of the path, at the end of which at most k features should be left
+INTERVAL = 8  # steps between two changes of the penalty, and between batches whose loss is recorded
+START_PENALTY = 1e-4  # times the penalty from which on no feature enters a network of zeros
+MAX_GROWTH = 1.1, 1.02  # factors by which the penalty grows at most: while all features are active, and later
+MOMENTUM = 0.98  # on the path: batches are small, and the constraint adds up the noise of all hidden units
+LR_FACTOR = 3  # learning rate of the path, as a multiple of the option, but at most
+MAX_LR = 2  # divided by the largest eigenvalue of the columns' covariance: larger steps overshoot
+# A gradient is clipped to so many times the moving average of its norm: a single outlier row can make it huge.
+MAX_GRADIENT, NORM_DECAY = 5, 0.99
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,7 @@ class LassoNetOptions(NetworkOptions):
     hierarchy: float = option(
         10.0,
         number(above=0),
-        "M of the constraint |W_j| <= M |skip_j|: how far a feature may enter the hidden layer.",
+        "M of the constraint |W_j| <= M |skip_j| on the first-layer weights of feature j.",
     )
 
     def check_together(self) -> None:
@@ -62,7 +64,7 @@ class LassoNetOptions(NetworkOptions):
 
 
 class LassoNetPath(CustomTrainer):
-    """T networks on their way from dense to sparse."""
+    """T networks, trained along the path of a growing penalty."""
 
     def __init__(
         self,
@@ -77,163 +79,167 @@ class LassoNetPath(CustomTrainer):
         target, columns = data.target, len(data.feature_of)
         shape = MLPShape(columns, options.hidden, target.outputs, options.activation)
         generators = [Member(seed, 0).generator(WEIGHTS) for seed in seeds]
-        layer, bias = init_linear(options.hidden[0], columns, generators)
+        hidden = options.hidden[0]
+        layer, bias = init_linear(hidden, columns, generators)
         skip, _ = init_linear(target.outputs, columns, generators)
-        self.first = torch.cat([layer, skip], 1).to(device)
+        self.first = torch.cat([layer, skip], 1).to(device)  # (T, h + o, c): first layer and skip connection
         self.layers = MLPTail(shape, target.task, bias, generators, device, skip=True)
-        self._layer, self._skip = self.first[:, : options.hidden[0]], self.first[:, options.hidden[0] :]
-        self._rate = min(PATH_RATE * options.learning_rate, STEEPEST / _largest_eigenvalue(table))
-        rate = torch.tensor(options.learning_rate, device=device)
+        self._layer, self._skip = self.first[:, :hidden], self.first[:, hidden:]
+        self._lr = min(LR_FACTOR * options.learning_rate, MAX_LR / _largest_eigenvalue(table))
         self._params = [self.first, *self.layers.params]
-        self._adam = Adam(self._params, rate)
-        self._moments = [torch.zeros_like(param) for param in self._params]
+        self._adam = Adam(self._params, torch.tensor(options.learning_rate, device=device))
+        self._momentum = [torch.zeros_like(param) for param in self._params]
         self._loader = make_loader(data, table, seeds, options)
         self._recorder = GraphRecorder(device, enabled=self._loader.graph_capturable)
         self._data = data
         self._k = k
-        self._dense = min(steps - 1, round(DENSE * steps)) if steps > 1 else 0
-        self._steps = steps
-        plain = np.array_equal(data.feature_of, np.arange(columns))
-        self._feature_of = None if plain else torch.from_numpy(data.feature_of).to(device)
+        self._dense_steps = min(steps - 1, round(DENSE_SHARE * steps)) if steps > 1 else 0
+        self._path_steps = steps - self._dense_steps
+        one_column_each = np.array_equal(data.feature_of, np.arange(columns))
+        self._feature_of = None if one_column_each else torch.from_numpy(data.feature_of).to(device)
         self._bound = options.hierarchy
         trials, features = len(seeds), data.features
-        self._lambda = torch.zeros(trials, 1, device=device)
-        self._count = torch.zeros(1, dtype=torch.int64, device=device)
-        self._lengths = torch.zeros(trials, features, device=device)
-        self._alive_at = torch.zeros_like(self._lengths)  # the last step of the path that saw a feature
-        self._last_lambda = torch.zeros_like(self._lengths)
+        self._penalty = torch.zeros(trials, 1, device=device)
+        self._done = torch.zeros(1, dtype=torch.int64, device=device)  # steps of the path
+        self._skip_norms = torch.zeros(trials, features, device=device)
+        self._last_step = torch.zeros_like(self._skip_norms)  # the last step at which a feature was active
+        self._last_penalty = torch.zeros_like(self._skip_norms)  # the penalty at that step
         self._losses = torch.zeros(trials, device=device)
-        self._usual = torch.zeros(trials, device=device)  # the length of a gradient of late
-        self._everyone = int((~data.constant).sum())
-        self._goals = torch.from_numpy(_goals(self._everyone, k, steps - self._dense)).to(device)
+        self._gradient_norm = torch.zeros(trials, device=device)  # a moving average
+        self._informative = int((~data.constant).sum())
+        target_counts = _target_counts(self._informative, k, self._path_steps)
+        self._target_counts = torch.from_numpy(target_counts).to(device)
         self._records: list[list[PhaseRecord]] = [[] for _ in seeds]
 
     def is_thread_invariant(self) -> bool:
         return self.layers.is_thread_invariant(self._loader.batch_size)
 
     def train(self) -> Iterator[int]:
-        yield from self._stage("dense", self._dense, self._train_dense)
+        yield from self._train_stage("dense", self._dense_steps, self._train_dense)
         self._start_path()
-        yield from self._stage("path", self._steps - self._dense, self._train_sparse)
+        yield from self._train_stage("path", self._path_steps, self._train_path)
 
-    def _stage(self, name: str, steps: int, train: Callable[[int], None]) -> Iterator[int]:
-        started, done, looks = time.perf_counter(), 0, 0
+    def _train_stage(self, name: str, steps: int, train_chunk: Callable[[int], None]) -> Iterator[int]:
+        started, done, recorded_losses = time.perf_counter(), 0, 0
         self._losses.zero_()
         while done < steps:
-            some = min(self._loader.chunk_steps, steps - done)
-            self._loader.load(some)
-            if not self._recorder.replay(name, some):
-                with self._recorder.capture(name, some):
-                    train(some)
-            done += some
-            looks += -(-some // EACH)
+            chunk = min(self._loader.chunk_steps, steps - done)
+            self._loader.load(chunk)
+            if not self._recorder.replay(name, chunk):
+                with self._recorder.capture(name, chunk):
+                    train_chunk(chunk)
+            done += chunk
+            recorded_losses += -(-chunk // INTERVAL)
             if not (self._losses.is_cuda and done < steps) and not bool(torch.isfinite(self._losses).all()):
                 raise NonFiniteLoss
-            yield some
+            yield chunk
         seconds = time.perf_counter() - started
-        for record, loss in zip(self._records, (self._losses / max(looks, 1)).tolist(), strict=True):
-            record.append(PhaseRecord(steps, "all", loss, seconds))
+        losses = (self._losses / max(recorded_losses, 1)).tolist()
+        for records, loss in zip(self._records, losses, strict=True):
+            records.append(PhaseRecord(steps, "all", loss, seconds))
 
     def _train_dense(self, steps: int) -> None:
         for i in range(steps):
             batch = self._loader.batch(i)
             grad, others, out = self.layers.gradients(self.first, batch)
             self._adam.step([grad, *others])
-            if i % EACH == 0:
+            if i % INTERVAL == 0:
                 self._losses += self.layers.loss(out, batch)
 
     def _start_path(self) -> None:
-        """The penalty from which the path grows, and how long a gradient is there."""
+        """Set the first penalty, and the norms of the gradient and of the skip weights, before the path."""
         self._loader.load(1)
         grad, others, _ = self.layers.gradients(self.first, self._loader.batch(0))
-        self._usual.copy_(_lengths([grad, *others]))
-        empty = torch.zeros_like(self.first)
-        grad, _, _ = self.layers.gradients(empty, self._loader.batch(0))
+        self._gradient_norm.copy_(_norms([grad, *others]))
+        grad, _, _ = self.layers.gradients(torch.zeros_like(self.first), self._loader.batch(0))
         hidden = self._layer.shape[1]
-        pull = self._narrow(grad[:, hidden:].square().sum(1)).sqrt()
-        pull += self._bound * self._narrow(grad[:, :hidden].abs().sum(1))
-        self._lambda.copy_(START * pull.amax(1, keepdim=True))
-        self._lengths.copy_(self._narrow(self._skip.square().sum(1)).sqrt())
+        entry_penalty = self._sum_over_columns(grad[:, hidden:].square().sum(1)).sqrt()
+        entry_penalty += self._bound * self._sum_over_columns(grad[:, :hidden].abs().sum(1))
+        self._penalty.copy_(START_PENALTY * entry_penalty.amax(1, keepdim=True))
+        self._skip_norms.copy_(self._sum_over_columns(self._skip.square().sum(1)).sqrt())
 
-    def _train_sparse(self, steps: int) -> None:
+    def _train_path(self, steps: int) -> None:
         for i in range(steps):
             batch = self._loader.batch(i)
             grad, others, out = self.layers.gradients(self.first, batch)
-            torch_private.foreach_mul_(self._moments, MOMENTUM)
-            torch_private.foreach_add_(self._moments, self._shorten([grad, *others]))
-            torch_private.foreach_add_(self._params, self._moments, alpha=-self._rate)
-            penalty = (self._lambda * (self._rate / (1 - MOMENTUM))).expand_as(self._lengths)
-            found = hier_prox(self._skip, self._layer, penalty, self._bound, self._feature_of, self._lengths)
-            self._lengths.copy_(found)
-            self._count += 1
-            if i % EACH == 0:
-                self._look()
+            torch_private.foreach_mul_(self._momentum, MOMENTUM)
+            torch_private.foreach_add_(self._momentum, self._clip([grad, *others]))
+            torch_private.foreach_add_(self._params, self._momentum, alpha=-self._lr)
+            penalty = (self._penalty * (self._lr / (1 - MOMENTUM))).expand_as(self._skip_norms)
+            self._skip_norms.copy_(
+                hier_prox(self._skip, self._layer, penalty, self._bound, self._feature_of, self._skip_norms)
+            )
+            self._done += 1
+            if i % INTERVAL == 0:
+                self._update_penalty()
                 self._losses += self.layers.loss(out, batch)
 
-    def _shorten(self, grads: list[Tensor]) -> list[Tensor]:
-        """A gradient beyond all measure, as of a batch with a row far out, is cut to what is bearable."""
-        lengths = _lengths(grads)
-        factor = (STEEP * self._usual / lengths.clamp_min(1e-30)).clamp_max(1)
-        self._usual.lerp_(lengths * factor, 1 - MEMORY)
+    def _clip(self, grads: list[Tensor]) -> list[Tensor]:
+        """Clip the gradient of each trial to ``MAX_GRADIENT`` times the moving average of its norm."""
+        norms = _norms(grads)
+        factor = (MAX_GRADIENT * self._gradient_norm / norms.clamp_min(1e-30)).clamp_max(1)
+        self._gradient_norm.lerp_(norms * factor, 1 - NORM_DECAY)
         return [grad * factor.view(-1, *[1] * (grad.dim() - 1)) for grad in grads]
 
-    def _look(self) -> None:
-        """Who is in, and how the penalty goes on: as fast as there are more in than there should be."""
-        alive = self._lengths > 0
-        self._alive_at.copy_(torch.where(alive, self._count.float(), self._alive_at))
-        self._last_lambda.copy_(torch.where(alive, self._lambda, self._last_lambda))
-        left = alive.sum(1, keepdim=True)
-        goal = self._goals.index_select(0, self._count - 1)
-        fastest = FASTEST[1] + (FASTEST[0] - FASTEST[1]) * (left >= self._everyone)
-        self._lambda.mul_((left / goal).clamp_min(1).minimum(fastest))
+    def _update_penalty(self) -> None:
+        """Record which features are active, and let the penalty grow by the ratio of their number to its target."""
+        active = self._skip_norms > 0
+        self._last_step.copy_(torch.where(active, self._done.float(), self._last_step))
+        self._last_penalty.copy_(torch.where(active, self._penalty, self._last_penalty))
+        count = active.sum(1, keepdim=True)
+        target = self._target_counts.index_select(0, self._done - 1)
+        max_growth = MAX_GROWTH[1] + (MAX_GROWTH[0] - MAX_GROWTH[1]) * (count >= self._informative)
+        self._penalty.mul_((count / target).clamp_min(1).minimum(max_growth))
 
     def traces(self) -> list[Trace]:
-        constant = self._data.constant
-        found = []
-        for trial, record in enumerate(self._records):
-            lasted, last, lengths = (
+        traces = []
+        for trial, records in enumerate(self._records):
+            last_step, last_penalty, norms = (
                 tensor[trial].double().cpu().numpy()
-                for tensor in (self._alive_at, self._last_lambda, self._lengths)
+                for tensor in (self._last_step, self._last_penalty, self._skip_norms)
             )
-            ranked = [int(f) for f in np.lexsort((-lengths, -lasted, constant))]
-            if record:
-                record[-1].taken, record[-1].scores = ranked[: self._k], last
-            found.append(Trace(ranked[: self._k], ranked[self._k :], record))
-        return found
+            ranked = [int(f) for f in np.lexsort((-norms, -last_step, self._data.constant))]
+            if records:
+                records[-1].taken, records[-1].scores = ranked[: self._k], last_penalty
+            traces.append(Trace(ranked[: self._k], ranked[self._k :], records))
+        return traces
 
-    def _narrow(self, columns: Tensor) -> Tensor:
-        """Sums over the columns of each feature."""
+    def _sum_over_columns(self, columns: Tensor) -> Tensor:
+        """From one value per column (T, c) to their sum per feature (T, d)."""
         if self._feature_of is None:
             return columns
         return columns.new_zeros(len(columns), len(self._data.names)).index_add_(1, self._feature_of, columns)
 
 
-def _lengths(grads: list[Tensor]) -> Tensor:
-    """The length (T,) of each trial's gradient."""
+def _norms(grads: list[Tensor]) -> Tensor:
+    """The norm (T,) of each trial's gradient."""
     return torch.stack([grad.square().flatten(1).sum(1) for grad in grads]).sum(0).sqrt()
 
 
-def _largest_eigenvalue(rows: DeviceTable) -> float:
-    """Of the columns' covariance on some rows, by power iteration: a few rounds are near enough."""
-    some = torch.linspace(0, rows.count - 1, min(rows.count, 256)).long()
-    x = rows.gather(some.to(rows.device))
+def _largest_eigenvalue(table: DeviceTable) -> float:
+    """The largest eigenvalue of the columns' covariance on some rows, by a few rounds of power iteration."""
+    rows = torch.linspace(0, table.count - 1, min(table.count, 256)).long()
+    x = table.gather(rows.to(table.device))
     direction = torch.ones(x.shape[1], device=x.device) + x.sum(0)
     for _ in range(20):
         direction = x.T @ (x @ (direction / direction.norm().clamp_min(1e-30))) / len(x)
     return max(float(direction.norm()), 1e-6)
 
 
-def _goals(features: int, k: int, steps: int) -> NDArray[np.float32]:
-    """How many features may be in after each step: down to k, then to a fourth of it for their order."""
+def _target_counts(features: int, k: int, steps: int) -> NDArray[np.float32]:
+    """How many features should be active after each step of the path (steps,).
+
+    The number falls from all features to k, then to k / 4, which ranks the selected ones.
+    """
     share = np.arange(1, steps + 1) / steps
-    corner = np.log([features, min(k, features), max(1, min(k, features) / 4)])
-    return np.exp(np.interp(share, [0, TO_K, 1], corner)).astype(np.float32)
+    counts = np.log([features, min(k, features), max(1, min(k, features) / 4)])
+    return np.exp(np.interp(share, [0, K_SHARE, 1], counts)).astype(np.float32)
 
 
 register_custom(
     "lassonet",
     LassoNetPath,
     title="LassoNet",
-    summary="a network with a skip connection, losing features as a penalty grows",
+    summary="a network with a skip connection; a growing penalty removes features",
     options=LassoNetOptions,
 )

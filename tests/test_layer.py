@@ -198,7 +198,7 @@ def test_every_rank_of_a_distributed_model_chooses_the_same():
         ({"k": 4, "total_steps": 3}, "total_steps: 3 steps are too few"),
         ({"features_per_phase": 3}, "features_per_phase: must be from 1 to k=2"),
         ({"mask": "l9"}, "mask: unknown"),
-        ({"groups": [0, 1]}, "groups: must name every feature"),
+        ({"groups": [0, 1]}, "groups: must contain every feature"),
     ],
 )
 def test_bad_arguments(arguments, message):

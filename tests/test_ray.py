@@ -133,7 +133,7 @@ def test_without_ray_the_error_says_how_to_get_it(monkeypatch, tmp_path):
         ({"cpus_per_worker": -1}, "cpus_per_worker: must be"),
         ({"use_gpu": "yes"}, "use_gpu: must be True or False"),
         ({"max_failures": 0.5}, "max_failures: must be a whole number"),
-        ({"k": None}, "k: say how many"),
+        ({"k": None}, "k: the number of features to select is needed"),
         ({"X": np.eye(3)}, "X: on Ray it must be files"),
         ({"method": "forest"}, "method: 'forest' does not run on files"),
         ({"hiden": 8}, "no option 'hiden'; did you mean 'hidden'"),

@@ -1,4 +1,4 @@
-"""seqatt: choose the features that matter to a neural network."""
+"""seqatt: feature selection with neural networks."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Public names load what they need when they are first used, so that ``--help`` is quick."""
+    """Import a public name on first use, so that ``import seqatt`` and ``seqatt --help`` do not wait for torch."""
     if name in ("datasets", "linear", "ray"):
         return import_module(f"seqatt.{name}")
     if name not in _MODULES:

@@ -22,7 +22,7 @@ from seqatt.selection import Selection
 
 
 class BaseSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
-    """A scikit-learn selector whose parameters are options of ``method``."""
+    """A scikit-learn selector whose parameters are options of the method ``method``."""
 
     method: str
     n_features_to_select: int | float | None
@@ -49,10 +49,10 @@ class BaseSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def _options(self) -> dict[str, Any]:
-        """The options of ``select`` beside the table, the method, k and the seed."""
+        """The parameters that are options of ``select`` of the same name."""
         parameters = self.get_params(deep=False).items()
-        apart = ("n_features_to_select", "random_state")
-        return {name: value for name, value in parameters if name not in apart}
+        renamed = ("n_features_to_select", "random_state")  # k and seed of ``select``
+        return {name: value for name, value in parameters if name not in renamed}
 
     def _store_parameters(self, arguments: dict[str, Any]) -> None:
         """Store the arguments of ``__init__`` as attributes of the same names, as scikit-learn expects."""
@@ -73,7 +73,7 @@ class BaseSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         return self.support_
 
     def _check(self, X: Any, *, reset: bool) -> Any:
-        """Frames are only checked for their names, and read by ``select``; other input goes through scikit-learn's checks."""
+        """Check X as scikit-learn does; of a DataFrame only the column names, because ``select`` reads its values."""
         if isinstance(nw.from_native(X, eager_only=True, pass_through=True), nw.DataFrame):
             validate_data(self, X=X, reset=reset, skip_check_array=True)
             return X
@@ -188,6 +188,8 @@ SequentialAttentionSelector.__doc__ = fill_in_options(
 
 
 class _LinearSelector(BaseSelector):
+    """A linear method: nothing is trained on a device and nothing is random, so only options of the table remain."""
+
     def __init__(
         self,
         n_features_to_select: int | float | None = None,
@@ -251,6 +253,6 @@ def _rank_columns(selection: Selection, columns: int) -> NDArray[np.int64]:
     if len(selection.names) == columns:
         return selection.ranking
     ranking = np.zeros(columns, dtype=np.int64)
-    for place, members in zip(selection.ranking, selection.members, strict=True):
-        ranking[members] = place
+    for rank, members in zip(selection.ranking, selection.members, strict=True):
+        ranking[members] = rank
     return ranking

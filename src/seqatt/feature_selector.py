@@ -1,4 +1,4 @@
-"""Any method as a scikit-learn selector."""
+"""``FeatureSelector``: any method as a scikit-learn selector."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 from seqatt.estimators import BaseSelector
 
+# Arguments of ``select`` that have another place in a scikit-learn selector.
 OTHER_PARAMETERS = {
     "X": "an argument of fit",
     "y": "an argument of fit",
@@ -25,18 +26,23 @@ class FeatureSelector(BaseSelector):
 
     Parameters
     ----------
-    n_features_to_select : int, float or None
+    n_features_to_select : int, float or None, default None
         Number of features, or the fraction of them; None is half.
-    method : str
+    method : str, default "sequential_attention"
         One of ``seqatt.methods()``.
-    options : dict or None
-        The options of that method and of the table, as ``seqatt.select`` takes them by name.
-    device, progress :
-        As in ``seqatt.select``.
-    random_state : int or None
+    options : dict or None, default None
+        Options of that method and of the table by name, as in ``seqatt.select``.
+    device : str, default "auto"
+        "auto" is CUDA where there is one, else "cpu".
+    progress : bool, default False
+        Show a progress bar on the terminal.
+    random_state : int or None, default None
         The seed; None is 0, so that a fit can be repeated.
 
-    Attributes are those of ``SequentialAttentionSelector``.
+    Attributes
+    ----------
+    selection_, support_, ranking_, n_features_in_, feature_names_in_ :
+        As in ``SequentialAttentionSelector``.
 
     Examples
     --------
@@ -60,10 +66,10 @@ class FeatureSelector(BaseSelector):
         self._store_parameters(locals())
 
     def _options(self) -> dict[str, Any]:
-        given = {} if self.options is None else self.options
-        if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
-            raise TypeError(f"options: must be a dict of options by name, got {given!r}")
-        for name in given:
+        options = {} if self.options is None else self.options
+        if not isinstance(options, Mapping) or not all(isinstance(name, str) for name in options):
+            raise TypeError(f"options: must be a dict of options by name, got {options!r}")
+        for name in options:
             if name in OTHER_PARAMETERS:
-                raise ValueError(f"options: {name!r} is {OTHER_PARAMETERS[name]}; say it there")
-        return {"device": self.device, "progress": self.progress, **given}
+                raise ValueError(f"options: {name!r} is {OTHER_PARAMETERS[name]}; give it there")
+        return {"device": self.device, "progress": self.progress, **options}

@@ -64,13 +64,16 @@ def help_of(options: type[Options], name: str) -> str:
 
 def describe(options: type[Options], *, skip: Collection[str] = ()) -> list[str]:
     """Lines for a docstring: one paragraph per option that is not in ``skip``, with its default and its help text."""
-    lines = []
-    for field in dataclasses.fields(options):
-        if field.name not in skip:
-            default = "" if field.default is None else f" (default {field.default!r})"
-            text = f"{field.name}{default} : {field.metadata['help']}"
-            lines += textwrap.wrap(text, 112, initial_indent="- ", subsequent_indent="  ")
-    return lines
+    fields = [field for field in dataclasses.fields(options) if field.name not in skip]
+    return [line for field in fields for line in describe_field(field)]
+
+
+def describe_field(field: dataclasses.Field[Any], methods: str = "") -> list[str]:
+    """Lines for a docstring: one option with its default, its help text and, where given, the ``methods`` it is for."""
+    default = "" if field.default is None else f"default {field.default!r}"
+    notes = ", ".join(note for note in (methods, default) if note)
+    text = f"{field.name}{f' ({notes})' if notes else ''} : {field.metadata['help']}"
+    return textwrap.wrap(text, 112, initial_indent="- ", subsequent_indent="  ")
 
 
 def fill_in_options(docstring: str | None, lines: list[str]) -> str:

@@ -77,7 +77,7 @@ def select(
     >>> seqatt.ray.select("/shared/clicks", target="click", k=20, workers=8)  # doctest: +SKIP
     """
     if k is None:
-        raise TypeError("k: say how many features to choose")
+        raise TypeError("k: the number of features to select is needed, such as k=10")
     if not selecting.are_files(X):
         raise TypeError("X: on Ray it must be files: a path, a pattern, a folder, a URL or a list of these")
     for name, reason in UNSUPPORTED.items():

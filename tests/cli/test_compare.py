@@ -43,7 +43,7 @@ def test_the_command_shows_the_table_writes_the_files_and_repeats_no_finished_ru
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""  # no progress bar in a pipe
     assert "\x1b" not in done.stdout
-    assert "Choosing features for label: binary, 60 rows, 8 features" in done.stdout
+    assert "Selecting features for label: binary, 60 rows, 8 features" in done.stdout
     assert "k = 2: linear_omp" in done.stdout
     assert "All 8 features: accuracy" in done.stdout
     assert sorted(p.name for p in (tmp_path / "run").iterdir()) == [

@@ -292,5 +292,5 @@ def test_few_steps_per_phase_give_a_warning(parquet):
 def test_a_table_in_memory_has_its_target_in_y(frame):
     with pytest.raises(TypeError, match="target: names a column of files"):
         seqatt.select(frame, target="click", k=2)
-    with pytest.raises(TypeError, match="k: say how many"):
+    with pytest.raises(TypeError, match="k: the number of features to select is needed"):
         seqatt.select(frame, frame["click"])

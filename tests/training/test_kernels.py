@@ -1,9 +1,9 @@
-"""Starting a device in the background."""
+"""Loading the GPU kernels in the background."""
 
 import pytest
 import torch
 
-from seqatt.training import kernels as device_module
+from seqatt.training import kernels
 from seqatt.training.kernels import start_device
 
 
@@ -16,8 +16,8 @@ def test_a_failed_start_is_tried_again_and_a_successful_one_is_not(monkeypatch):
             raise RuntimeError("out of memory")
         return "kernels"
 
-    monkeypatch.setattr(device_module, "_start_cuda", start_cuda)
-    monkeypatch.setattr(device_module, "_started", {})
+    monkeypatch.setattr(kernels, "_start_cuda", start_cuda)
+    monkeypatch.setattr(kernels, "_started", {})
     with pytest.raises(RuntimeError, match="out of memory"):
         start_device(device).result()
     assert start_device(device).result() == "kernels"

@@ -1,9 +1,9 @@
-"""The linear algorithms as methods: from a data to a trace.
+"""The linear methods: OMP, Sequential LASSO and linear attention by least squares.
 
-Features own columns. A feature's columns together have variance 1, whether it is a number, a category or a
-declared group, and it is judged by the length of all its columns' correlations with the residual. That is
-what the group LASSO lets in first, with the usual weight for a group's size, so the three still agree.
-Classes are one-hot targets for least squares.
+The columns of a feature are scaled to a total variance of 1, whether it is a number, a category or a declared group.
+The score of a feature is the norm of the correlations of its columns with the residual. It is also the penalty at
+which the group LASSO, with the usual weight for a group's size, lets the feature enter, so the three methods agree.
+The targets of a classification are one-hot.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class LinearAttentionOptions(Options):
     )
 
 
-@register("linear_omp", title="OMP", summary="least squares: the feature most correlated with what is left")
+@register("linear_omp", title="OMP", summary="least squares: the feature most correlated with the residual")
 def linear_omp(request: SelectionRequest, plan: Plan, advance: Advance) -> list[Trace]:
     return _select(request, "linear_omp")
 
@@ -54,7 +54,7 @@ def linear_omp(request: SelectionRequest, plan: Plan, advance: Advance) -> list[
 @register(
     "linear_sequential_lasso",
     title="Sequential LASSO",
-    summary="least squares: the feature the LASSO lets in first",
+    summary="least squares: the feature that enters the LASSO first",
 )
 def linear_sequential_lasso(request: SelectionRequest, plan: Plan, advance: Advance) -> list[Trace]:
     return _select(request, "linear_sequential_lasso")
@@ -63,7 +63,7 @@ def linear_sequential_lasso(request: SelectionRequest, plan: Plan, advance: Adva
 @register(
     "linear_attention",
     title="Linear attention",
-    summary="least squares: Sequential Attention, solved exactly",
+    summary="least squares: Sequential Attention with an exact solution",
     options=LinearAttentionOptions,
 )
 def linear_attention(request: SelectionRequest, plan: Plan, advance: Advance) -> list[Trace]:
@@ -72,7 +72,7 @@ def linear_attention(request: SelectionRequest, plan: Plan, advance: Advance) ->
 
 
 def _select(request: SelectionRequest, rule: str) -> list[Trace]:
-    """Select k features; after an early stop, features that least squares has no use for fill up the rest.
+    """Select k features; after an early stop, the features with the highest last scores fill up the selection.
 
     There is no randomness: every seed has the same result.
     """
@@ -81,20 +81,21 @@ def _select(request: SelectionRequest, rule: str) -> list[Trace]:
     blocks = read_blocks(data.feature_of, len(data.feature_of))
     design, targets = _prepare(data, blocks)
     informative = min(k, int((~data.constant).sum()))
-    scores: list[Floats] = []
+    step_scores: list[Floats] = []
     if rule == "linear_omp":
-        path = pursue_rows(design, targets, informative, blocks, scores).path(flat=False)
+        path = pursue_rows(design, targets, informative, blocks, step_scores).path(flat=False)
     else:
         problem = make_problem(design, targets)
-        path = select_stepwise(problem, blocks, informative, RULES[rule], False, scores)
-    unit = np.sqrt(path.null_loss * _total(data))
+        path = select_stepwise(problem, blocks, informative, RULES[rule], False, step_scores)
+    norm = np.sqrt(path.null_loss * _total_weight(data))
     seconds = time.perf_counter() - started
-    trace = make_trace(data.constant, path, [score / unit for score in scores], k, seconds)
-    trace.settings |= {"stopped": path.stopped, "explained": 1 - _share(path, -1)}
+    trace = make_trace(data.constant, path, [scores / norm for scores in step_scores], k, seconds)
+    trace.settings |= {"stopped": path.stopped, "explained": 1 - _unexplained(path, -1)}
     return [trace] * len(request.seeds)
 
 
 def _prepare(data: TableData, blocks: FeatureBlocks) -> tuple[DesignMatrix, Floats]:
+    """The design matrix, centred and scaled per feature, and the centred targets (n, o), both with row weights."""
     values = data.target.values
     if data.target.task == "multiclass":
         values = np.eye(data.target.outputs)[values]
@@ -104,21 +105,17 @@ def _prepare(data: TableData, blocks: FeatureBlocks) -> tuple[DesignMatrix, Floa
     rows = DesignMatrix(columns, ((0, data.rows),))
     mean = rows.products(np.empty(0, dtype=np.intp), weights[:, None])[0] / weights.sum()
     root = None if data.weights is None else np.sqrt(weights)
-    total = np.bincount(
-        blocks.feature_of,
-        DesignMatrix(columns, rows.spans, mean, None, root).norms() / weights.sum(),
-        blocks.count,
-    )
-    scale = np.sqrt(np.where(data.constant, 1.0, np.where(total > 0, total, 1.0)))[blocks.feature_of]
+    column_variance = DesignMatrix(columns, rows.spans, mean, None, root).norms() / weights.sum()
+    variance = np.bincount(blocks.feature_of, column_variance, blocks.count)  # total per feature
+    scale = np.sqrt(np.where(data.constant, 1.0, np.where(variance > 0, variance, 1.0)))[blocks.feature_of]
     targets = targets - weights @ targets / weights.sum()
-    return DesignMatrix(columns, rows.spans, mean, scale, root), targets if root is None else targets * root[
-        :, None
-    ]
+    design = DesignMatrix(columns, rows.spans, mean, scale, root)
+    return design, targets if root is None else targets * root[:, None]
 
 
 @dataclass(frozen=True)
 class _SparseRows:
-    """A sparse table whose rows are made dense some at a time."""
+    """A sparse table, of which a slice of rows is made dense when it is read."""
 
     columns: SparseColumns
 
@@ -130,25 +127,31 @@ class _SparseRows:
         return self.columns.to_dense(np.arange(*rows.indices(self.shape[0])))
 
 
-def _total(data: TableData) -> float:
+def _total_weight(data: TableData) -> float:
     return float(data.rows if data.weights is None else data.weights.sum(dtype=np.float64))
 
 
-def _share(path: LinearPath, step: int) -> float:
+def _unexplained(path: LinearPath, step: int) -> float:
+    """The residual sum of squares after a step, as a share of that without any feature."""
     return float(path.losses[step] / path.null_loss) if len(path.losses) else 1.0
 
 
 def make_trace(
-    constant: NDArray[np.bool_], path: LinearPath, seen: list[Floats], k: int, seconds: float
+    constant: NDArray[np.bool_], path: LinearPath, step_scores: list[Floats], k: int, seconds: float
 ) -> Trace:
-    """A path as a trace: features it did not reach follow by their last scores, constant ones last."""
+    """A path as a trace; features that are not on the path follow by their last scores, constant features last.
+
+    ``step_scores`` has the scores (d,) of all features at each step.
+    """
     features = len(constant)
-    last = seen[-1] if seen else np.zeros(features)
-    others = np.lexsort((np.arange(features), -last, constant))
-    chosen = set(path.order)
-    ranked = path.order + [int(f) for f in others if int(f) not in chosen]
-    steps = [
-        PhaseRecord(1, "all", _share(path, i), seconds / len(seen), [feature], scores=seen[i])
+    last_scores = step_scores[-1] if step_scores else np.zeros(features)
+    by_score = np.lexsort((np.arange(features), -last_scores, constant))
+    selected = set(path.order)
+    ranked = path.order + [int(f) for f in by_score if int(f) not in selected]
+    records = [
+        PhaseRecord(
+            1, "all", _unexplained(path, i), seconds / len(step_scores), [feature], scores=step_scores[i]
+        )
         for i, feature in enumerate(path.order)
     ]
-    return Trace(ranked[:k], ranked[k:], steps)
+    return Trace(ranked[:k], ranked[k:], records)

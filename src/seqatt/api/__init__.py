@@ -1,1 +1,1 @@
-"""The functions people call."""
+"""The functions of the public interface: ``select``, ``evaluate``, ``marginal_gains`` and their options."""

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from seqatt.api.evaluate import Evaluation, metrics_of
+from seqatt.api.evaluate import Evaluation, compute_metrics
 from seqatt.api.lookup import find_positions
 from seqatt.data.files.column_types import compatible, describe_type
 from seqatt.data.files.errors import SkippedData
@@ -90,7 +90,7 @@ def evaluate_files(
         for seed in seeds:
             network = _train(data, checked, size, seed, torch_device, advance)
             outputs, targets = _predict(test_data, network, torch_device, skip, advance)
-            per_seed.append(metrics_of(data.target, outputs, targets))
+            per_seed.append(compute_metrics(data.target, outputs, targets))
     values = {name: np.array([metrics[name] for metrics in per_seed]) for name in per_seed[0]}
     return Evaluation(values, seeds)
 

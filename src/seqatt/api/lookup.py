@@ -1,4 +1,4 @@
-"""Columns or features as people ask for them: by position, by name, as a mask or as a ``Selection``."""
+"""Lookup of columns or features that a user gives by position, by name, as a mask or as a ``Selection``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from seqatt.selection import Selection
 
 
 def find_positions(
-    asked: Any,
+    requested: Any,
     names: Sequence[str],
     *,
     named: bool,
@@ -20,57 +20,63 @@ def find_positions(
     argument: str,
     table: str,
 ) -> list[int]:
-    """Positions among ``names``, each once; ``named`` tells names that people gave from ``x0, x1, ...``."""
-    if isinstance(asked, Selection):
-        return _find_selected(asked, names, named, kind, argument, table)
-    given = asked.tolist() if hasattr(asked, "tolist") else asked  # of a tensor even a truth is a number
-    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
+    """Positions of the requested columns or features among ``names``, each once.
+
+    ``named`` is False if the table came without names and ``names`` are ``x0, x1, ...``. ``argument`` and ``table``
+    are what error messages call the request and the table.
+    """
+    if isinstance(requested, Selection):
+        return _find_selected(requested, names, named, kind, argument, table)
+    items = (
+        requested.tolist() if hasattr(requested, "tolist") else requested
+    )  # a tensor's bools become Python's
+    if isinstance(items, str | bytes) or not isinstance(items, Iterable):
         raise TypeError(
-            f"{argument}: must be positions or names of {kind}s, a mask or a Selection, got {asked!r}"
+            f"{argument}: must be positions or names of {kind}s, a mask or a Selection, got {requested!r}"
         )
-    given = list(given)
-    if given and all(isinstance(one, bool | np.bool_) for one in given):
-        if len(given) != len(names):
+    items = list(items)
+    if items and all(isinstance(item, bool | np.bool_) for item in items):
+        if len(items) != len(names):
             raise ValueError(
-                f"{argument}: the mask has {len(given)} values, {table} has {len(names)} {kind}s"
+                f"{argument}: the mask has {len(items)} values, {table} has {len(names)} {kind}s"
             )
-        return [place for place, wanted in enumerate(given) if wanted]
-    places = {name: place for place, name in enumerate(names)}
-    found: dict[int, None] = {}
-    for one in given:
-        place = places.get(one, -1) if isinstance(one, str) else _whole(one, kind, argument)
-        if not 0 <= place < len(names):
-            raise ValueError(f"{argument}: {one!r} is not a {kind} of {table}, which has {len(names)}")
-        if place in found:
-            raise ValueError(f"{argument}: {one!r} stands twice")
-        found[place] = None
-    return list(found)
+        return [position for position, selected in enumerate(items) if selected]
+    position_of = {name: position for position, name in enumerate(names)}
+    positions: dict[int, None] = {}  # a dict as an ordered set
+    for item in items:
+        position = position_of.get(item, -1) if isinstance(item, str) else _as_position(item, kind, argument)
+        if not 0 <= position < len(names):
+            raise ValueError(f"{argument}: {item!r} is not a {kind} of {table}, which has {len(names)}")
+        if position in positions:
+            raise ValueError(f"{argument}: {item!r} appears twice")
+        positions[position] = None
+    return list(positions)
 
 
-def _whole(one: Any, kind: str, argument: str) -> int:
-    if not isinstance(one, bool | np.bool_):  # a mask has nothing else beside them
+def _as_position(item: Any, kind: str, argument: str) -> int:
+    if not isinstance(item, bool | np.bool_):  # a bool among other values is neither a mask nor a position
         try:
-            return index(one)
+            return index(item)
         except TypeError:
             pass
-    raise TypeError(f"{argument}: {one!r} is no {kind}; use its position, a whole number, or its name")
+    raise TypeError(f"{argument}: {item!r} is not a {kind}; use its position, a whole number, or its name")
 
 
 def _find_selected(
     selection: Selection, names: Sequence[str], named: bool, kind: str, argument: str, table: str
 ) -> list[int]:
-    """By name where columns have names, so that their order does not matter; else by position."""
+    """By name if the table has names, so that the order of its columns does not matter; else by position."""
     columns = kind == "column"
-    every = selection.inputs if columns else selection.names
-    chosen = [int(place) for place in (selection.columns if columns else selection.indices)]
+    all_names = selection.inputs if columns else selection.names
+    selected = [int(position) for position in (selection.columns if columns else selection.indices)]
     if not named:
-        if len(names) != len(every):
+        if len(names) != len(all_names):
             raise ValueError(
-                f"{argument}: the selection is of {len(every)} {kind}s, {table} has {len(names)}"
+                f"{argument}: the selection is of {len(all_names)} {kind}s, {table} has {len(names)}"
             )
-        return chosen
-    places = {name: place for place, name in enumerate(names)}
-    missing = [every[place] for place in chosen if every[place] not in places]
+        return selected
+    position_of = {name: position for position, name in enumerate(names)}
+    missing = [all_names[position] for position in selected if all_names[position] not in position_of]
     if missing:
         raise ValueError(f"{argument}: the selection has {kind} {missing[0]!r}, {table} does not")
-    return [places[every[place]] for place in chosen]
+    return [position_of[all_names[position]] for position in selected]

@@ -1,4 +1,4 @@
-"""What each feature would add to those already chosen, by training a model with it."""
+"""``marginal_gains``: how much each feature lowers the held-out loss beside features already chosen."""
 
 from __future__ import annotations
 
@@ -13,22 +13,23 @@ from seqatt.algorithms.neural.greedy import scatter_values
 from seqatt.api.lookup import find_positions
 from seqatt.data.tables.containers import read_input_table
 from seqatt.data.tables.table_data import Groups, TableData, read_table_data
+from seqatt.options import names_of
 from seqatt.progress import progress_bar
 from seqatt.selection import Selection
 from seqatt.training.backend.device import resolve_device
 from seqatt.training.backend.threads import training_threads
 from seqatt.training.batch import DeviceTable
 from seqatt.training.candidates import CandidateModels, CandidateOptions, candidates_work
-from seqatt.validation import check_seeds
+from seqatt.validation import check_option_names, check_seeds
 
-Asked = Selection | Sequence[int | str] | NDArray[Any]
+Features = Selection | Sequence[int | str] | NDArray[Any]  # by position, by name or as a mask
 
 
 def marginal_gains(
     X: Any,
     y: Any,
-    chosen: Asked = (),
-    candidates: Asked | None = None,
+    chosen: Features = (),
+    candidates: Features | None = None,
     *,
     seed: int = 0,
     device: str = "auto",
@@ -41,23 +42,29 @@ def marginal_gains(
     max_categories: int = 64,
     **training: Any,
 ) -> NDArray[np.float64]:
-    """By how much each feature would lower the loss on held-out rows, beside the ``chosen`` ones.
+    """By how much each feature lowers the loss on held-out rows when it is added to the ``chosen`` features.
 
-    The gain of feature i given S is ``loss(S) - loss(S + i)``: a model is trained for every candidate, and
-    one on S alone, all from the same weights and on the same batches. A fifth of the rows is held out; of
-    small tables one fifth after the other, and the gain is the mean.
+    The gain of feature i given the chosen set S is ``loss(S) - loss(S + i)``. One model is trained per candidate and
+    one on S alone, all from the same initial weights and on the same batches. A fifth of the rows is held out; in
+    small tables one fifth after the other, and the gain is the mean over them.
 
     Parameters
     ----------
-    chosen, candidates : features by position or name, a mask over features, or a Selection; by default none,
-        and all that are not chosen.
-    seed, device, progress : as in ``select``.
-    training : ``epochs`` (of each model), ``batch_size``, ``learning_rate``, ``hidden``, ``activation`` and
-        ``folds`` (how many of the five parts of the rows are held out in turn).
+    X, y : table and target, as in ``select``
+    chosen : Selection, sequence of int, str or bool, default ()
+        Features already chosen: a selection, positions, names or a mask.
+    candidates : the same, or None, default None
+        Features to compute gains of; None is every feature that is neither chosen nor constant.
+    seed, device, progress, sample_weight, class_weight, groups, task, missing_indicator, max_categories :
+        As in ``select``.
+    **training
+        ``epochs`` (per model), ``batch_size``, ``learning_rate``, ``hidden``, ``activation`` and ``folds`` (how many
+        fifths of the rows are held out in turn), as for ``select(method="greedy")``.
 
     Returns
     -------
-    A gain for each feature of ``X`` in its own order; NaN for those that were no candidates.
+    ndarray of float, shape (features,)
+        One gain per feature of ``X``, in the order of ``X``; NaN for features that are not candidates.
 
     Examples
     --------
@@ -68,15 +75,12 @@ def marginal_gains(
     >>> len(gains), bool(gains[12] > 0)
     (13, True)
     """
-    unknown = sorted(set(training) - set(CandidateOptions.__dataclass_fields__))
-    if unknown:
-        known = ", ".join(CandidateOptions.__dataclass_fields__)
-        raise TypeError(f"marginal_gains: unknown option {unknown[0]!r}; the options are {known}")
+    check_option_names("marginal_gains", training, names_of(CandidateOptions))
     options = CandidateOptions(**training)
     seed = check_seeds([seed])[0]
-    picked = resolve_device(device)
+    torch_device = resolve_device(device)
     table = read_input_table(X, "X")
-    source = read_table_data(
+    data = read_table_data(
         table,
         y,
         sample_weight=sample_weight,
@@ -86,28 +90,30 @@ def marginal_gains(
         missing_indicator=missing_indicator,
         max_categories=max_categories,
     )
-    taken = _features(source, table.named, chosen, "chosen")
-    others = [f for f in range(source.features) if f not in taken and not source.constant[f]]
-    asked = others if candidates is None else _features(source, table.named, candidates, "candidates")
-    again = [f for f in asked if f in taken]
-    if again:
-        raise ValueError(f"candidates: {source.names[again[0]]!r} is already chosen")
-    gains = np.full(source.features, np.nan)
-    if asked:
+    base = _find_features(data, table.named, chosen, "chosen")
+    if candidates is None:
+        added = [f for f in range(data.features) if f not in base and not data.constant[f]]
+    else:
+        added = _find_features(data, table.named, candidates, "candidates")
+    repeated = [f for f in added if f in base]
+    if repeated:
+        raise ValueError(f"candidates: {data.names[repeated[0]]!r} is already chosen")
+    gains = np.full(data.features, np.nan)
+    if added:
         with (
-            training_threads(candidates_work(source, options), picked),
+            training_threads(candidates_work(data, options), torch_device),
             torch.no_grad(),
-            progress_bar("Marginal gains", len(asked) + 1, shown=progress) as advance,
+            progress_bar("Marginal gains", len(added) + 1, shown=progress) as advance,
         ):
-            made = CandidateModels(source, DeviceTable(source, picked), seed, options, picked)
-            before, after = made.losses(taken, asked, advance)
-        gains = scatter_values(before - after, asked, source.features)
-    return np.asarray(gains[np.argsort(source.user_position)])
+            models = CandidateModels(data, DeviceTable(data, torch_device), seed, options, torch_device)
+            before, after = models.losses(base, added, advance)
+        gains = scatter_values(before - after, added, data.features)
+    return np.asarray(gains[np.argsort(data.user_position)])
 
 
-def _features(source: TableData, named: bool, asked: Asked, argument: str) -> list[int]:
-    """Features as the user has them, in the source's layout."""
-    layout = np.argsort(source.user_position)
-    names = [source.names[f] for f in layout]
-    found = find_positions(asked, names, named=named, kind="feature", argument=argument, table="X")
-    return [int(layout[user_position]) for user_position in found]
+def _find_features(data: TableData, named: bool, requested: Features, argument: str) -> list[int]:
+    """Features that the user requests, as features of ``data``, which may order them differently."""
+    in_user_order = np.argsort(data.user_position)
+    names = [data.names[f] for f in in_user_order]
+    positions = find_positions(requested, names, named=named, kind="feature", argument=argument, table="X")
+    return [int(in_user_order[position]) for position in positions]

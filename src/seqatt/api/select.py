@@ -1,4 +1,4 @@
-"""The functions people call: ``select`` and ``select_trials``."""
+"""``select`` and ``select_trials``: select features with any method, once or once per seed."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ def select(
 
     Sequential Attention trains a network. Feature i enters scaled by ``a_i``: 1 if it is selected, else
     ``exp(w_i) / sum_j exp(w_j)`` over the unselected features, with trained logits w. At the end of each phase the
-    unselected feature with the largest logit is selected, and the logits are reset.
+    unselected feature with the largest logit is selected, and the logits are reset. Other methods: ``method``.
 
     Parameters
     ----------
     X : array, DataFrame (pandas, polars, Arrow) or sparse matrix of shape (rows, columns); or files
-        A path, a pattern such as "clicks/*.parquet", a folder, or a list of these. Files are read a batch at a time:
-        docs/streaming.md.
+        Files are a path, a pattern such as "clicks/*.parquet", a folder, or a list of these. They are read a batch at
+        a time: docs/streaming.md.
     y : array-like of shape (rows,) or (rows, outputs)
         Target: classes of any type, numbers, or several columns of either 0/1 or numbers.
     k : int or float
@@ -64,13 +64,14 @@ def select(
     progress : bool, default False
         Show a progress bar on the terminal.
     **options
-        Options of the method, of the table and of files:
+        Options of the table and of the method, by name; those of files are in docs/streaming.md.
 
         {options}
 
     Returns
     -------
     Selection
+        The features in the order of selection, with their scores, the scores of every phase and the settings.
 
     Examples
     --------
@@ -105,14 +106,14 @@ def select_trials(
     progress: bool = False,
     **options: Unpack[SelectOptions],
 ) -> list[Selection]:
-    """``select`` with several seeds, trained together: trial i is what ``seed=seeds[i]`` gives alone."""
+    """``select`` with several seeds, trained together: result i is the same as that of ``select(seed=seeds[i])``."""
     if k is None:
-        raise TypeError("k: say how many features to choose")
+        raise TypeError("k: say how many features to select")
     seeds = check_seeds(seeds)
     if are_files(X):
         from seqatt.streaming.select_files import (
-            select_files,  # pyarrow's readers are imported for files alone
-        )
+            select_files,
+        )  # here, because only files need pyarrow's readers
 
         return select_files(
             X,
@@ -125,7 +126,7 @@ def select_trials(
             options=dict(options),
         )
     if target is not None:
-        raise TypeError("target: names a column of files; a table in memory has its target in y")
+        raise TypeError("target: names a column of files; for a table in memory, pass the target as y")
     chosen = get_method(method)
     method_options, table_options = make_options(method, dict(options))
     resolved_device = resolve_device(device)
@@ -142,7 +143,7 @@ def select_trials(
             traces = chosen.select(request, plan, advance)
         diverged = None
     except Diverged as error:
-        # A surplus that was not dropped yet is not part of the result.
+        # Of a surplus that was not removed yet, only the first k features are part of the result.
         traces = [
             dataclasses.replace(t, order=t.order[: request.k], rest=t.order[request.k :] + t.rest)
             for t in error.traces
@@ -170,7 +171,7 @@ def select_trials(
 
 
 def are_files(X: Any) -> bool:
-    """Whether ``X`` means files: a path, a pattern, a folder, or a list of these."""
+    """Whether ``X`` names files: a path, a pattern, a folder, or a list of these."""
     if isinstance(X, str | os.PathLike):
         return True
     return isinstance(X, list | tuple) and bool(X) and all(isinstance(x, str | os.PathLike) for x in X)

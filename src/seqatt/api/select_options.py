@@ -1,13 +1,14 @@
 """The options of ``select`` for editors and type checkers.
 
 Every option is declared once, where it belongs (``AttentionOptions``, ``ForestOptions``, ``FileOptions``, ...). Editors
-need them written out; a test holds this list and the declarations together.
+need the names and types written out; tests/test_options.py compares this list with the declarations.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import Field, fields
 from typing import Any, TypedDict
 
 import torch
@@ -16,11 +17,11 @@ from torch import nn
 from seqatt.algorithms.registry import DEFAULT, all_methods
 from seqatt.data.tables.groups import Groups
 from seqatt.data.tables.options import TableOptions
-from seqatt.options import describe, names_of
+from seqatt.options import RARE, TRAINING, Options, describe, describe_field
 
 
 class SelectOptions(TypedDict, total=False):
-    """Keyword arguments of ``select``; ``seqatt.select.__doc__`` says what each does and which methods have it."""
+    """Keyword arguments of ``select``; ``help(seqatt.select)`` describes each and names the methods that have it."""
 
     # What to select
     sample_weight: Any
@@ -93,15 +94,34 @@ class SelectOptions(TypedDict, total=False):
 
 
 def describe_options() -> list[str]:
-    """Lines for the docstring of ``select``: the options of tables, then of each method.
+    """Lines for the docstring of ``select``: the options of the table, of the default method, of all other methods.
 
-    An option that several methods have is described once. The options of files are described in docs/streaming.md.
+    An option that several methods declare alike is described once. The options of files are in docs/streaming.md.
     """
-    lines = ["Of every method:", *describe(TableOptions)]
-    described: set[str] = set()
-    for method in all_methods().values():
-        own = describe(method.options, skip=described)
-        heading = f"Of method={method.name!r}" + (", the default" if method.name == DEFAULT else "")
-        lines += [f"{heading}:", *own] if own else []
-        described |= set(names_of(method.options))
+    default = all_methods()[DEFAULT].options
+    lines = ["The table, for every method:", "", *describe(TableOptions)]
+    for group, heading in (
+        (TRAINING, f"{TRAINING}; other neural methods share most of these:"),
+        (RARE, f"{RARE}:"),
+    ):
+        others = [field.name for field in fields(default) if field.metadata["group"] != group]
+        lines += ["", heading, "", *describe(default, skip=others)]
+    lines += ["", "Only other methods, or with another default there:", ""]
+    for field, methods in _fields_of_other_methods(default):
+        lines += describe_field(field, ", ".join(methods))
     return lines
+
+
+def _fields_of_other_methods(default: type[Options]) -> list[tuple[Field[Any], list[str]]]:
+    """Each option that ``default`` does not declare alike, with the names of the methods that have it."""
+    declared = {_key(field) for field in fields(default)}
+    methods: dict[Any, tuple[Field[Any], list[str]]] = {}
+    for method in all_methods().values():
+        for field in fields(method.options):
+            if _key(field) not in declared:
+                methods.setdefault(_key(field), (field, []))[1].append(method.name)
+    return list(methods.values())
+
+
+def _key(field: Field[Any]) -> tuple[str, Any, str]:
+    return field.name, field.default, field.metadata["help"]

@@ -1,4 +1,4 @@
-"""``seqatt compare``: which method works on a file's table."""
+"""``seqatt compare``: compare selection methods on the table of a file."""
 
 from __future__ import annotations
 
@@ -20,63 +20,68 @@ EXAMPLES = (
     "  seqatt compare houses.parquet --target price -k 0.1,0.25 --methods linear_omp,random,all\n\n"
     "  seqatt compare visits.csv --target ill -k 10 --split-groups patient --metric auc\n\n"
     "  seqatt compare data.csv --target label -k 10 --set sequential_attention.epochs=20\n\n"
-    "With --out a run that was stopped goes on where it was, and methods, k and seeds can be added.\n\n"
-    "Exit code: 0 done, 1 failed, 2 wrong usage, 130 interrupted (what was finished is shown)."
+    "With --out, a run that was stopped continues where it was, and methods, k and seeds can be added.\n\n"
+    "Exit code: 0 done, 1 failed, 2 wrong usage, 130 interrupted (the finished runs are shown)."
 )
 
 
 def compare(
     file: Annotated[Path, typer.Argument(help="CSV, TSV, Parquet or Arrow/Feather; .gz, .bz2, .zst too.")],
     target: Annotated[str, typer.Option("--target", "-t", help="Column to predict; several with commas.")],
-    k: Annotated[str, typer.Option("-k", help="How many features, or fractions of them: 5,10,20.")],
+    k: Annotated[str, typer.Option("-k", help="Numbers of features, or fractions of them: 5,10,20.")],
     methods: Annotated[
         str | None,
-        typer.Option(help="Methods, with commas; 'all' is every feature. By default the usual ones."),
+        typer.Option(help="Methods, with commas; 'all' is every feature. By default a usual set."),
     ] = None,
-    seeds: Annotated[int, typer.Option(min=1, help="How many splits, each with a seed of its own.")] = 5,
+    seeds: Annotated[int, typer.Option(min=1, help="Number of train/test splits, one seed each.")] = 5,
     test_size: Annotated[float, typer.Option(help="Share of rows to test on.")] = 0.25,
-    test: Annotated[Path | None, typer.Option(help="File of test rows, instead of splits.")] = None,
+    test: Annotated[Path | None, typer.Option(help="File of test rows, used instead of splits.")] = None,
     split_groups: Annotated[
-        str | None, typer.Option(help="Column whose equal values (a patient, a day) are never split.")
+        str | None, typer.Option(help="Column of groups (a patient, a day); rows of a group stay together.")
     ] = None,
     metric: Annotated[
-        str | None, typer.Option(help="accuracy, auc, log_loss, r2 or rmse, as the target allows.")
+        str | None,
+        typer.Option(help="accuracy, auc, log_loss, r2 or rmse; by default the main metric of the task."),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Folder for comparison.json, .md and .svg.")] = None,
     settings: Annotated[
         list[str] | None, typer.Option("--set", help="Option of a method: METHOD.OPTION=VALUE; repeatable.")
     ] = None,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
-    as_json: Annotated[bool, typer.Option("--json", help="Print the comparison as JSON, no more.")] = False,
-    task: Annotated[TaskName | None, typer.Option(help="What the target is, where it does not tell.")] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the comparison as JSON and nothing else.")
+    ] = False,
+    task: Annotated[
+        TaskName | None, typer.Option(help="Kind of target, where it cannot be inferred.")
+    ] = None,
     ignore: Annotated[str, typer.Option(help="Columns that are not features (ids), with commas.")] = "",
-    weight: Annotated[str | None, typer.Option(help="Column that holds a weight for each row.")] = None,
+    weight: Annotated[str | None, typer.Option(help="Column that holds one weight per row.")] = None,
     balanced: Annotated[
         bool, typer.Option("--balanced", help="Give every class the same total weight.")
     ] = False,
     missing_indicator: Annotated[
         bool,
-        typer.Option("--missing-indicator", help="Let models see where values are missing."),
+        typer.Option("--missing-indicator", help="Add a column per feature that marks missing values."),
     ] = False,
 ) -> None:
-    """Compare methods by how a network does, on rows kept aside, with the features they choose.
+    """Compare methods by the test metric of a network that is trained on the features they select.
 
-    Prints the test metric, seconds and stability of each method and k, and what to conclude.
+    Prints the metric on held-out rows, seconds and stability of every method and k, and a conclusion.
     """
-    amounts = [read_amount(one.strip()) for one in k.split(",")]
-    options = _options(settings or [])
+    amounts = [read_amount(amount.strip()) for amount in k.split(",")]
+    options = _read_method_options(settings or [])
     from seqatt.cli.display import show_comparison
-    from seqatt.comparison.compare import compare as run
+    from seqatt.comparison.compare import compare as compare_methods
     from seqatt.data.tables.whole_file import read_whole_file
 
     if out is not None:
         make_folder(out)
-    alone = {"--weight": weight, "--split-groups": split_groups}
-    X, y, (weights, together) = split_columns(read_whole_file(file), target, ignore, alone)
-    X_test, y_test = (None, None) if test is None else _test_rows(read_whole_file(test), X, target, y)
-    with _plain_interrupts():
+    named = {"--weight": weight, "--split-groups": split_groups}
+    X, y, (weights, groups) = split_columns(read_whole_file(file), target, ignore, named)
+    X_test, y_test = (None, None) if test is None else _split_test_table(read_whole_file(test), X, target, y)
+    with _default_interrupt_handler():
         try:
-            comparison = run(
+            comparison = compare_methods(
                 X,
                 y,
                 amounts,
@@ -84,7 +89,7 @@ def compare(
                 seeds=range(seeds),
                 options=options,
                 test_size=test_size,
-                split_groups=together,
+                split_groups=groups,
                 X_test=X_test,
                 y_test=y_test,
                 metric=metric,
@@ -97,23 +102,23 @@ def compare(
                 missing_indicator=missing_indicator,
             )
         except KeyboardInterrupt:
-            _say_interrupted()
+            _print_interrupted()
             raise typer.Exit(130) from None
     if as_json:
         print(json.dumps(comparison.to_dict() | {"table": comparison.table()}))
     else:
         show_comparison(comparison, target)
     if out is not None:
-        _write(comparison, out, quiet=as_json)
+        _write_report(comparison, out, quiet=as_json)
     if comparison.missing:
-        _say_interrupted()
+        _print_interrupted()
         raise typer.Exit(130)
     if all(cell.error for cell in comparison.cells):
-        raise RuntimeError(f"every run failed; the first said: {comparison.cells[0].error}")
+        raise RuntimeError(f"every run failed; the first error is: {comparison.cells[0].error}")
 
 
-def _options(given: list[str]) -> dict[str, dict[str, Any]]:
-    """What is set, by method."""
+def _read_method_options(given: list[str]) -> dict[str, dict[str, Any]]:
+    """The options METHOD.OPTION=VALUE of --set, by method."""
     form = "METHOD.OPTION=VALUE, such as sequential_attention.epochs=20"
     options: dict[str, dict[str, Any]] = {}
     for name, value in read_settings(given, form).items():
@@ -124,8 +129,8 @@ def _options(given: list[str]) -> dict[str, dict[str, Any]]:
     return options
 
 
-def _test_rows(table: Any, X: Any, target: str, y: Any) -> tuple[Any, Any]:
-    """The features and the target of another file, by name."""
+def _split_test_table(table: Any, X: Any, target: str, y: Any) -> tuple[Any, Any]:
+    """The features and the target of the file of test rows, matched by name to those of the first file."""
     targets = y.column_names if hasattr(y, "column_names") else [target]
     for name in [*X.column_names, *targets]:
         if table.column_names.count(name) != 1:
@@ -134,8 +139,8 @@ def _test_rows(table: Any, X: Any, target: str, y: Any) -> tuple[Any, Any]:
     return table.select(X.column_names), y_test
 
 
-def _write(comparison: Any, out: Path, *, quiet: bool) -> None:
-    """Beside comparison.json, which is there since the first run: a page and a chart."""
+def _write_report(comparison: Any, out: Path, *, quiet: bool) -> None:
+    """Write the page and the chart; comparison.json was written while the runs were made."""
     from seqatt.selection import write_atomically
 
     names = ["comparison.json", "comparison.md"]
@@ -144,15 +149,15 @@ def _write(comparison: Any, out: Path, *, quiet: bool) -> None:
         names.append("comparison.svg")
     except ImportError as error:
         print(f"note: no chart; {error}", file=sys.stderr)
-    picture = "\n![the metric against k](comparison.svg)\n" if len(names) == 3 else ""
-    write_atomically(out / "comparison.md", comparison.to_markdown() + picture)
+    image = "\n![the metric against k](comparison.svg)\n" if len(names) == 3 else ""
+    write_atomically(out / "comparison.md", comparison.to_markdown() + image)
     if not quiet:
         print(f"Wrote {', '.join(str(out / name) for name in names)}")
 
 
 @contextmanager
-def _plain_interrupts() -> Iterator[None]:
-    """Ctrl-C as Python has it, which ``compare`` answers with what was finished."""
+def _default_interrupt_handler() -> Iterator[None]:
+    """Raise KeyboardInterrupt on Ctrl-C, on which ``seqatt.compare`` returns the finished runs."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         yield
@@ -160,5 +165,5 @@ def _plain_interrupts() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def _say_interrupted() -> None:
+def _print_interrupted() -> None:
     print("interrupted", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""``seqatt data``: which data sets there are, getting them, and where they lie."""
+"""``seqatt data``: list the named data sets, download them, and print where their files are."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Annotated, Any
 import typer
 
 data_app = typer.Typer(
-    help="Data sets by name: list them, fetch them, find their files.", no_args_is_help=True
+    help="Named data sets: list them, download them, find their files.", no_args_is_help=True
 )
-WORDS = {
+LOCATIONS = {  # how the list shows where a data set is
     "scikit-learn": "with scikit-learn",
     "folder": "in SEQATT_DATA_DIR",
     "cache": "in the cache",
@@ -21,10 +21,10 @@ WORDS = {
 
 
 @data_app.command("list")
-def list_sets(
+def list_datasets(
     as_json: Annotated[bool, typer.Option("--json", help="Print the catalogue as JSON.")] = False,
 ) -> None:
-    """Every data set: its size, and where it is."""
+    """List every data set with its size and where its file is."""
     rows = [_row(name) for name in _names()]
     if as_json:
         print(json.dumps(rows))
@@ -38,32 +38,34 @@ def list_sets(
     for row in rows:
         count = " + ".join(f"{n:,}" for n in row["rows"])
         classes = str(row["classes"] or "numeric")
-        table.add_row(row["name"], count, f"{row['features']:,}", classes, WORDS[row["where"]])
+        table.add_row(row["name"], count, f"{row['features']:,}", classes, LOCATIONS[row["where"]])
     Console(width=None if sys.stdout.isatty() else 100, highlight=False).print(table)
-    print("rows: all, or training + test where the source fixes a split")
+    print("rows: all, or training + test if the source fixes a split")
 
 
 @data_app.command(
     epilog="Examples:\n\n  seqatt data fetch mnist isolet\n\n  seqatt data fetch --all\n\n"
-    "A download that was interrupted goes on where it stopped."
+    "A download that was interrupted continues where it stopped."
 )
 def fetch(
-    wanted: Annotated[list[str] | None, typer.Argument(metavar="NAME...", help="Data sets to get.")] = None,
-    every: Annotated[bool, typer.Option("--all", help="All that can be had.")] = False,
+    requested: Annotated[
+        list[str] | None, typer.Argument(metavar="NAME...", help="Data sets to download.")
+    ] = None,
+    all_names: Annotated[bool, typer.Option("--all", help="All that can be downloaded.")] = False,
 ) -> None:
-    """Download data sets from their original sources into the cache, unless they are here already."""
+    """Download data sets from their original sources into the cache, unless they are there already."""
     from seqatt.datasets import DataError
-    from seqatt.datasets import fetch as get
+    from seqatt.datasets import fetch as download
     from seqatt.datasets.catalogue import find_entry
 
-    if bool(wanted) == every:
+    if bool(requested) == all_names:
         raise typer.BadParameter("name some data sets, or give --all and no names", param_hint="NAME...")
-    for name in wanted or []:
+    for name in requested or []:
         find_entry(name)
     failed = False
-    for name in wanted or [row["name"] for row in map(_row, _names()) if row["where"] != "absent"]:
+    for name in requested or [row["name"] for row in map(_row, _names()) if row["where"] != "absent"]:
         try:
-            path = get(name)
+            path = download(name)
         except DataError as error:
             print(f"error: {error}", file=sys.stderr)
             failed = True
@@ -74,9 +76,11 @@ def fetch(
 
 @data_app.command()
 def path(
-    name: Annotated[str | None, typer.Argument(help="A data set; without one, the folders.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(help="A data set; without one, the folders are printed.")
+    ] = None,
 ) -> None:
-    """The file of a data set, or the folders that are looked in, the first first."""
+    """Print the file of a data set, or the folders that are searched, in order."""
     from seqatt.datasets import DataError
     from seqatt.datasets.catalogue import find_entry
     from seqatt.datasets.locations import cache_folder, data_folder, locate
@@ -86,15 +90,15 @@ def path(
             if folder is not None:
                 print(folder)
         return
-    place = locate(find_entry(name))
-    if place.path is None:
+    location = locate(find_entry(name))
+    if location.path is None:
         reasons = {
             "scikit-learn": "comes with scikit-learn and has no file of its own",
-            "download": f"is not on this machine yet; seqatt data fetch {name} gets it",
+            "download": f"is not on this machine yet; seqatt data fetch {name} downloads it",
             "absent": "is not on this machine and has no download; put its file into SEQATT_DATA_DIR",
         }
-        raise DataError(f"{name}: {reasons[place.where]}")
-    print(place.path)
+        raise DataError(f"{name}: {reasons[location.where]}")
+    print(location.path)
 
 
 def _names() -> list[str]:
@@ -104,10 +108,11 @@ def _names() -> list[str]:
 
 
 def _row(name: str) -> dict[str, Any]:
+    """One row of the list: what the catalogue has about a data set, and where its file is."""
     from seqatt.datasets import info
     from seqatt.datasets.locations import locate
 
-    entry, place = info(name), locate(info(name))
+    entry, location = info(name), locate(info(name))
     return {
         "name": name,
         "title": entry.title,
@@ -117,6 +122,6 @@ def _row(name: str) -> dict[str, Any]:
         "splits": list(entry.splits),
         "licence": entry.licence,
         "citation": entry.citation,
-        "where": place.where,
-        "path": None if place.path is None else str(place.path),
+        "where": location.where,
+        "path": None if location.path is None else str(location.path),
     }

@@ -8,28 +8,28 @@ import typer
 
 
 def demo(
-    seed: Annotated[int, typer.Option(help="One seed gives one answer.")] = 0,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same result.")] = 0,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
 ) -> None:
-    """Choose 12 of the 64 pixels of scikit-learn's handwritten digits, and see how far they go."""
+    """Select 12 of the 64 pixels of scikit-learn's handwritten digits and evaluate them on test images."""
     from sklearn.datasets import load_digits
     from sklearn.model_selection import train_test_split
 
-    from seqatt.api.select import select as choose
+    from seqatt.api.select import select as select_features
     from seqatt.cli.display import show, show_pixels, show_scores
-    from seqatt.cli.holdout import score_beside
+    from seqatt.cli.holdout import evaluate_holdout
 
     data = load_digits(as_frame=True)
     X_train, X_test, y_train, y_test = train_test_split(
         data.data, data.target, test_size=0.3, random_state=seed, stratify=data.target
     )
     print(
-        f"Handwritten digits: {len(X_train):,} images to learn from, 64 pixels, 10 classes.\n"
-        "Choosing 12 pixels with Sequential Attention ...\n"
+        f"Handwritten digits: {len(X_train):,} training images, 64 pixels, 10 classes.\n"
+        "Selecting 12 pixels with Sequential Attention ...\n"
     )
-    selection = choose(X_train, y_train, k=12, seed=seed, device=device, progress=True)
+    selection = select_features(X_train, y_train, k=12, seed=seed, device=device, progress=True)
     show(selection, "digit")
     show_pixels(selection.indices.tolist())
-    scores = score_beside(X_train, y_train, X_test, y_test, selection, device, {})
-    show_scores(scores, f"on {len(X_test)} images never seen")
+    scores = evaluate_holdout(X_train, y_train, X_test, y_test, selection, device, {})
+    show_scores(scores, f"on {len(X_test)} test images")
     print("Next: seqatt select your.csv --target your_column -k 10")

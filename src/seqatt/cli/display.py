@@ -1,4 +1,4 @@
-"""Selections and comparisons as a person sees them in a terminal."""
+"""Selections, evaluations and comparisons as tables on the terminal."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from seqatt.selection import Selection
 
 
 def show(selection: Selection, target: str) -> None:
+    """Print the selected features in order, with their scores."""
     title = f"{len(selection.features)} of {len(selection.names)} features for {target}"
     table = Table()
     table.add_column("rank", justify="right")
@@ -31,52 +32,55 @@ def show(selection: Selection, target: str) -> None:
 
 
 def show_scores(scores: dict[str, dict[str, Any]], where: str) -> None:
+    """Print the metrics of a network on the selected, on random and on all features; ``where`` names the test rows."""
     table = Table()
     table.add_column("features")
     table.add_column("how many", justify="right")
     metrics = [name for name in scores["chosen"] if name != "features"]
     for metric in metrics:
         table.add_column({"auc": "AUC", "r2": "R²", "rmse": "RMSE"}.get(metric, metric.replace("_", " ")))
-    words = {"chosen": "chosen by seqatt", "random": "random", "all": "all"}
+    labels = {"chosen": "selected by seqatt", "random": "random", "all": "all"}
     for name, row in scores.items():
         cells = [f"{np.mean(row[m]):.3f} ± {np.std(row[m]):.3f}" for m in metrics]
-        table.add_row(words[name], str(row["features"]), *cells, style="bold" if name == "chosen" else "")
+        table.add_row(labels[name], str(row["features"]), *cells, style="bold" if name == "chosen" else "")
     console = _console()
-    console.print(f"[bold]A network trained on them, {where}[/bold]")
+    console.print(f"[bold]A network trained on these features, {where}[/bold]")
     console.print(table)
     console.print("mean ± standard deviation over 5 seeds\n")
 
 
 def show_comparison(comparison: Comparison, target: str) -> None:
-    """A section for each k, its best in bold; what the columns mean; what to conclude."""
+    """Print one section per k with its best method in bold, then notes on the columns and the conclusion."""
     table = Table()
     for heading in formatting.headings(comparison):
-        left = heading in formatting.headings(comparison)[1:3]
+        left = heading in formatting.headings(comparison)[1:3]  # the method and the metric
         table.add_column(heading, justify="left" if left else "right", overflow="fold")
     for section in formatting.sections(comparison):
-        for place, line in enumerate(section):
+        for number, line in enumerate(section):
             first, *others = line.texts
             table.add_row(
-                "" if place else first,
+                "" if number else first,
                 *map(escape, others),
                 style="bold" if line.best else "",
                 end_section=line is section[-1],
             )
     console = _console()
-    console.print(f"[bold]{escape(f'Choosing features for {target}: {formatting.title(comparison)}')}[/bold]")
+    console.print(
+        f"[bold]{escape(f'Selecting features for {target}: {formatting.title(comparison)}')}[/bold]"
+    )
     console.print(table)
     for note in formatting.notes(comparison):
         console.print(f"[dim]{escape(note)}[/dim]")
     console.print(f"\n{escape(comparison.conclusion())}\n")
 
 
-def show_pixels(chosen: list[int]) -> None:
-    """The order of choice on the 8 x 8 picture."""
-    order = {pixel: place for place, pixel in enumerate(chosen, 1)}
-    print("Where the chosen pixels are (numbers: order of choice):")
+def show_pixels(selected: list[int]) -> None:
+    """Print the selected pixels of the 8 x 8 images as numbers, the order of selection."""
+    rank_of = {pixel: rank for rank, pixel in enumerate(selected, 1)}
+    print("Where the selected pixels are (numbers: order of selection):")
     for row in range(8):
-        cells = [f"{order[8 * row + c]:>3}" if 8 * row + c in order else "  ·" for c in range(8)]
-        print("  " + "".join(cells))
+        pixels = range(8 * row, 8 * row + 8)
+        print("  " + "".join(f"{rank_of[pixel]:>3}" if pixel in rank_of else "  ·" for pixel in pixels))
     print()
 
 

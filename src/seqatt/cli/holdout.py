@@ -15,20 +15,20 @@ from seqatt.selection import Selection
 
 def split_rows(y: Any, holdout: float, seed: int) -> tuple[Any, Any]:
     """Row numbers to train on and to test on, stratified by class where that is possible."""
-    every = np.arange(len(y))
+    rows = np.arange(len(y))
     if not holdout:
-        return every, every[:0]
+        return rows, rows[:0]
     labels = None if hasattr(y, "column_names") else np.array([str(v) for v in y.to_pylist()])
     for stratify in (labels, None):
         try:
-            train, test = train_test_split(every, test_size=holdout, random_state=seed, stratify=stratify)
-        except ValueError:  # a class too rare to be on both sides, or a target of numbers
+            train, test = train_test_split(rows, test_size=holdout, random_state=seed, stratify=stratify)
+        except ValueError:  # a class is too rare for both sides, or the target is numeric
             continue
         if labels is not None and stratify is None and _looks_like_classes(labels):
             seen = np.isin(labels[test], labels[train])
             train, test = np.concatenate([train, test[~seen]]), test[seen]
         return np.sort(train), np.sort(test)
-    raise ValueError(f"--holdout: {len(every)} rows are too few to keep {holdout:.0%} of them aside")
+    raise ValueError(f"--holdout: {len(rows)} rows are too few to hold out {holdout:.0%} of them")
 
 
 def _looks_like_classes(labels: Any) -> bool:
@@ -36,7 +36,7 @@ def _looks_like_classes(labels: Any) -> bool:
     return len(set(labels.tolist())) <= len(labels) / 2
 
 
-def score_beside(
+def evaluate_holdout(
     X: Any,
     y: Any,
     X_test: Any,
@@ -45,22 +45,22 @@ def score_beside(
     device: str,
     options: dict[str, Any],
 ) -> dict[str, dict[str, Any]]:
-    """Test scores with the selected features, with as many random ones, and with all features."""
-    about = ("task", "class_weight", "sample_weight", "missing_indicator")
-    shared = {name: options[name] for name in about if name in options} | {"device": device}
+    """Metrics on the test rows with the selected features, with as many random ones, and with all features."""
+    table_options = ("task", "class_weight", "sample_weight", "missing_indicator")
+    shared = {name: options[name] for name in table_options if name in options} | {"device": device}
     k = len(selection.indices)
-    draws = select_trials(X, y, k, method="random", seeds=range(5), **shared)
+    random_selections = select_trials(X, y, k, method="random", seeds=range(5), **shared)
     scores: dict[str, dict[str, Any]] = {}
     with progress_bar("Testing", 7, shown=True) as advance:
-        for name, which in (("chosen", selection), ("all", None)):
-            result = evaluate(X, y, X_test, y_test, which, seeds=range(5), **shared)
+        for name, features in (("chosen", selection), ("all", None)):
+            result = evaluate(X, y, X_test, y_test, features, seeds=range(5), **shared)
             scores[name] = {m: list(result[m]) for m in result}
             advance(1)
-        drawn = []
-        for draw in draws:
-            drawn.append(evaluate(X, y, X_test, y_test, draw, seeds=[draw.seed], **shared))
+        random_results = []
+        for draw in random_selections:
+            random_results.append(evaluate(X, y, X_test, y_test, draw, seeds=[draw.seed], **shared))
             advance(1)
-    scores["random"] = {m: [float(r[m][0]) for r in drawn] for m in drawn[0]}
+    scores["random"] = {m: [float(r[m][0]) for r in random_results] for m in random_results[0]}
     sizes = {"chosen": k, "random": k, "all": len(selection.names)}
     return {name: {"features": size, **scores[name]} for name, size in sizes.items()}
 

@@ -16,7 +16,7 @@ from seqatt.cli.methods import list_methods
 from seqatt.version import __version__
 
 app = typer.Typer(
-    help="Choose the features of a table that matter to a neural network.\n\n"
+    help="Select the features of a table that predict a target best, with neural networks.\n\n"
     "Start with [bold]seqatt demo[/bold], then [bold]seqatt select data.csv --target label -k 20[/bold].",
     no_args_is_help=True,
     add_completion=False,

@@ -11,9 +11,11 @@ import typer
 
 
 def list_methods(
-    as_json: Annotated[bool, typer.Option("--json", help="Print them as JSON, with options.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the methods and their options as JSON.")
+    ] = False,
 ) -> None:
-    """List every method that select takes, and what it does."""
+    """List every selection method with one line about it."""
     from seqatt.algorithms.registry import all_methods
 
     if as_json:
@@ -32,7 +34,7 @@ def list_methods(
 
     table = Table()
     table.add_column("method", no_wrap=True)
-    table.add_column("how it chooses")
+    table.add_column("how it selects")
     for name, method in all_methods().items():
         table.add_row(name, method.summary)
     Console(width=None if sys.stdout.isatty() else 110, highlight=False).print(table)

@@ -158,7 +158,7 @@ def select(
     own = read_settings(settings or [], "OPTION=VALUE, such as n_estimators=200")
     for name in own:
         if name in given:
-            raise typer.BadParameter(f"{name!r} has an option of its own, given too", param_hint="--set")
+            raise typer.BadParameter(f"{name!r} is also given by an option of its own", param_hint="--set")
     features = read_amount(k)
     if not 0 <= holdout < 1:
         raise typer.BadParameter("must be at least 0 and below 1", param_hint="--holdout")
@@ -169,7 +169,7 @@ def select(
     from seqatt.api.select import TABLE_OPTIONS, TrainingDiverged, make_options
     from seqatt.api.select import select as select_features
     from seqatt.cli.display import show, show_scores
-    from seqatt.cli.holdout import nan_to_none, score_beside, split_rows
+    from seqatt.cli.holdout import evaluate_holdout, nan_to_none, split_rows
     from seqatt.data.tables.whole_file import read_whole_file
 
     about_table = sorted(set(own) & set(TABLE_OPTIONS))
@@ -200,7 +200,9 @@ def select(
         if out is None or rank:
             raise
         error.selections[0].save(out / "selection.partial.json")
-        raise RuntimeError(f"{error}; what was found is in {out / 'selection.partial.json'}") from None
+        raise RuntimeError(
+            f"{error}; the features selected so far are in {out / 'selection.partial.json'}"
+        ) from None
     if rank:
         return  # only rank 0 writes and prints
     if out is not None:
@@ -211,7 +213,7 @@ def select(
             print(f"Wrote {out / 'selection.json'}\n")
     scores = None
     if holdout:
-        scores = score_beside(*train, X.take(rows[1]), y.take(rows[1]), selection, device, options)
+        scores = evaluate_holdout(*train, X.take(rows[1]), y.take(rows[1]), selection, device, options)
         if not as_json:
             show_scores(scores, f"on {len(rows[1]):,} held-out rows")
     if as_json:

@@ -105,7 +105,7 @@ def _make_model(
         outputs = 2  # the cross entropy of a single output is always zero
     smoothing = options.label_smoothing
     if smoothing and target.task == "regression":
-        raise ValueError("label_smoothing: is for classes, and the target has numbers")
+        raise ValueError("label_smoothing: is for classes, and the target is numeric; leave it at 0")
     shape = MLPShape(
         len(data.feature_of), options.hidden, outputs, options.activation, options.dropout, smoothing
     )
@@ -146,5 +146,5 @@ def _check_own_model(
     if options.loss is None and (out.ndim != 2 or out.shape[-1] not in widths):
         raise ValueError(
             f"model: returns shape {tuple(out.shape)} for 2 rows, but the {target.task} target "
-            f"needs {target.outputs} output(s) a row"
+            f"needs {target.outputs} output(s) per row"
         )

@@ -28,7 +28,7 @@ from seqatt.training.schedule import cosine_schedule
 from seqatt.validation import integer, number
 
 FOLDS = 5  # parts of the rows, of which each model holds one out
-HELD_OUT_ROWS = 500  # columns_of at least: in a small table several folds are held out in turn
+HELD_OUT_ROWS = 500  # per candidate, at least: in a small table several folds are held out in turn
 CHUNK_CELLS = (1 << 28, 1 << 21)  # numbers in the layers of models trained at a time: on a GPU, on a CPU
 MAX_VALIDATION_ROWS = 4096  # held-out rows per fold that are used
 VALIDATIONS = 4  # evaluations on the held-out rows per training, of which the best counts
@@ -53,7 +53,7 @@ class CandidateOptions(NetworkOptions):
     def check_together(self) -> None:
         super().check_together()
         if self.folds is not None and self.folds > FOLDS:
-            raise ValueError(f"folds: rows are dealt into 5 parts, so at most 5, got {self.folds}")
+            raise ValueError(f"folds: the rows are split into 5 folds, so at most 5, got {self.folds}")
 
 
 class CandidateModels:

@@ -8,12 +8,9 @@ MIN_BATCH, MAX_BATCH = 64, 256  # rows per batch
 MIN_STEPS, MAX_STEPS = 4_000, 20_000  # steps per selection
 STEPS_PER_FEATURE = 40  # at least so many steps for each feature to select
 EPOCHS = 10  # passes over the rows, within the limits above
-EVALUATION_MIN_STEPS, EVALUATION_MAX_STEPS, EVALUATION_EPOCHS = (
-    3_000,
-    12_000,
-    50,
-)  # for the network of evaluate
-EVALUATION_ROWS = 10_000  # from here on, the network of evaluate trains faster and with less noise
+EVALUATION_MIN_STEPS, EVALUATION_MAX_STEPS = 3_000, 12_000  # steps of a network that evaluates a selection
+EVALUATION_EPOCHS = 50  # its passes over the rows, within these limits
+EVALUATION_ROWS = 10_000  # above so many rows, it has a larger learning rate and less dropout and smoothing
 ENSEMBLE_SIZE = 4  # models per trial
 MIN_UNIVARIATE, MAX_UNIVARIATE = 2.0, 4.0  # of univariate_test, a threshold on -log10 of the FDR q-value
 CHANCE_CORRELATION = 0.4  # largest correlation expected by chance at which univariate_test is at its maximum

@@ -1,6 +1,6 @@
-"""The device to train on, and its start in the background.
+"""The fused GPU kernels, loaded in the background.
 
-Starting CUDA and Triton takes most of a second, which is hidden while the table is read.
+Starting CUDA and Triton takes most of a second, so it happens while the table is read.
 """
 
 from __future__ import annotations

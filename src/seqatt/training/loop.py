@@ -150,9 +150,8 @@ def train(
     tuner = ThreadTuner(torch.get_num_threads() if alone else 1)
     workers = min(trainers, threads)
     if workers > 1:
-        torch.set_num_threads(
-            1
-        )  # threads that wait inside a product would take the cores from the other trainers
+        # Threads that wait inside a product would take the cores from the other trainers.
+        torch.set_num_threads(1)
     with WorkerPool(workers) as pool:
         trainings = [_train_group(group, schedule, tuner, pool, skip_diverged) for group in groups]
         try:

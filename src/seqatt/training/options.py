@@ -67,7 +67,7 @@ class TrainingOptions(NetworkOptions):
     def check_together(self) -> None:
         super().check_together()
         if self.label_smoothing and self.loss is not None:
-            raise ValueError("label_smoothing: is the built-in loss's; smooth labels in your own loss")
+            raise ValueError("label_smoothing: is for the built-in loss; smooth the labels in your own loss")
         if self.batch_norm and self.batch_size == 1:
             raise ValueError("batch_size: batch_norm needs at least 2 rows in a batch")
 

@@ -123,11 +123,11 @@ class Trainer:
     def losses_without_each(self, selected: Tensor) -> Tensor:
         """The validation loss (T, m) without each of the selected features (T, m)."""
         weights = self._columns.to_columns(self._state.selected)
-        columns, live = self._padded_columns[0][selected], self._padded_columns[1][selected]
+        columns, valid = self._padded_columns[0][selected], self._padded_columns[1][selected]
         losses, rows = [], 0
         for batch in self._loader.validation_batches(self._validation_rows):
             count = batch.x.shape[1]
-            losses.append(self.model.losses_without(batch, weights, columns, live) * count)
+            losses.append(self.model.losses_without(batch, weights, columns, valid) * count)
             rows += count
         return torch.stack(losses).sum(0) / rows
 

@@ -140,7 +140,7 @@ def test_rows_of_large_weight_determine_the_selection(method):
 @pytest.mark.parametrize("method", ["mutual_information", "f_test"])
 @pytest.mark.parametrize("weights", [{"sample_weight": np.arange(300)}, {"class_weight": "balanced"}])
 def test_weights_are_an_error_for_methods_without_weights(method, weights, problem):
-    with pytest.raises(ValueError, match=f"{method} cannot weigh rows"):
+    with pytest.raises(ValueError, match=f"{method} cannot use row weights"):
         seqatt.select(*problem, 2, method=method, **weights)
 
 
@@ -206,9 +206,9 @@ def test_a_sparse_table_that_is_never_made_dense_is_supported_or_an_error(librar
     y = (np.asarray(X[:, 40].todense()).ravel() > 0).astype(int)
     monkeypatch.setattr("seqatt.data.tables.encoding.DENSE_CELLS", 10)
     if library == "scikit-learn":
-        with pytest.raises(ValueError, match="booster cannot open a sparse table"):
+        with pytest.raises(ValueError, match="booster cannot use a sparse table"):
             seqatt.select(X, y, 1, method="boosting")
-        with pytest.raises(ValueError, match="mutual_information cannot open a sparse table"):
+        with pytest.raises(ValueError, match="mutual_information cannot use a sparse table"):
             seqatt.select(X, y, 1, method="mutual_information")
         for method in ("forest", "f_test"):
             assert seqatt.select(X, y, 1, method=method).indices.tolist() == [40]

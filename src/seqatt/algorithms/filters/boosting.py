@@ -1,8 +1,8 @@
 """Gradient-boosted trees: by how much the splits of each feature lower the loss (total gain).
 
-scikit-learn's histogram booster reports no importance. Its trees hold the gain of every split in an
-undocumented attribute, which programs that convert its models read too. Permutation importance instead would need
-predictions for every column, and on wide tables would be zero for most of them.
+scikit-learn's histogram booster has no feature importances. The gain of every split is in an undocumented attribute
+of its trees, which converters of such models read as well. Permutation importance would need predictions for every
+column, and on a wide table would be zero for most of them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ LIBRARIES = ("scikit-learn", "lightgbm", "xgboost")
 class BoostingOptions(Options):
     """Options of gradient-boosted trees."""
 
-    library: str = option("scikit-learn", choice(LIBRARIES), f"Whose trees: {', '.join(LIBRARIES)}.")
+    library: str = option("scikit-learn", choice(LIBRARIES), f"Library: {', '.join(LIBRARIES)}.")
     max_iter: int = option(100, integer(1), "Boosting iterations.")
     learning_rate: float = option(0.1, number(above=0), "Shrinkage of each iteration.")
     n_jobs: int | None = option(None, n_jobs, "Threads; -1 for every core.", group=RUNNING)
@@ -47,7 +47,7 @@ class BoostingOptions(Options):
 @register(
     "boosting",
     title="Boosted trees",
-    summary="how much loss a feature takes away in gradient-boosted trees",
+    summary="total gain of the splits on a feature in gradient-boosted trees",
     options=BoostingOptions,
 )
 def boosting(request: SelectionRequest, plan: Plan, advance: Advance) -> list[Trace]:
@@ -60,7 +60,7 @@ def boosting(request: SelectionRequest, plan: Plan, advance: Advance) -> list[Tr
     if isinstance(columns, SparseColumns):
         if options.library == "scikit-learn":
             raise ValueError(
-                "X: scikit-learn's booster cannot open a sparse table of this size; "
+                "X: scikit-learn's booster cannot use a sparse table of this size; "
                 "use library='lightgbm' or 'xgboost', or the method forest"
             )
         columns = columns.data
@@ -105,7 +105,7 @@ def _trees(model: Any) -> Any:
     trees = getattr(model, "_predictors", None)
     if trees is None:
         raise RuntimeError(
-            "boosting: this version of scikit-learn keeps the trees of its booster elsewhere; "
+            "boosting: this version of scikit-learn stores the trees of its booster elsewhere; "
             "use library='lightgbm' or 'xgboost'"
         )
     return trees

@@ -1,10 +1,10 @@
 """Conditional mutual information maximisation (Fleuret 2004).
 
-The next feature is the one that says most about the target, whichever one of the chosen features is known
-already: ``max over n of min over v of I(Y; X_n | X_v)``. A minimum only falls as features are chosen, so a
-score worked out against some of them bounds the whole one from above, and most candidates are beaten by such
-a bound. With several targets it is each target's own score, averaged. A group is worth what its best variable
-is, and all its variables are known once it is chosen.
+The next feature is the one with the most information about the target beside any one selected feature:
+``max over n of min over v of I(Y; X_n | X_v)``. The minimum only falls as features are selected, so a score computed
+for some of them is an upper bound, and such a bound rules out most candidates. With several targets, the scores per
+target are averaged. A group has the score of its best variable, and once it is selected, all its variables count as
+selected.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqatt.algorithms.filters.binning import bin_values
-from seqatt.algorithms.filters.discrete import code_variables, inputs, varying_outputs
+from seqatt.algorithms.filters.discrete import code_variables, features_of_variables, varying_outputs
 from seqatt.algorithms.filters.joint_counts import InformationSource, JointCounts
 from seqatt.algorithms.registry import Plan, SelectionRequest, register
 from seqatt.data.tables.table_data import TableData
@@ -28,9 +28,9 @@ from seqatt.progress import Advance
 from seqatt.selection import PhaseRecord, Trace
 from seqatt.validation import boolean, integer
 
-MOST_BINS = 10
-ROWS_A_CELL = 5  # of the joint table of two variables and the target, on average, where bins are not given
-DIGITS = 12  # scores that agree so far are a tie, which no order of summation may decide
+MAX_BINS = 10  # by default
+ROWS_PER_CELL = 5  # of the joint table of two variables and the target, on average at least, by default
+DIGITS = 12  # scores that agree to so many decimals tie, so that the order of summation does not matter
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class CMIMOptions(Options):
     """Options of CMIM."""
 
     bins: int | None = option(
-        None, integer(2, optional=True), "Bins of numbers; by default as many as the rows allow, at most 10."
+        None, integer(2, optional=True), "Bins per number; by default as many as the rows allow, at most 10."
     )
     lazy: bool = option(True, boolean(), "Skip candidates that an upper bound already rules out.")
 
@@ -46,7 +46,7 @@ class CMIMOptions(Options):
 @register(
     "cmim",
     title="CMIM",
-    summary="information about the target that no single chosen feature has given already",
+    summary="information about the target beyond that of any one selected feature",
     options=CMIMOptions,
     plan=lambda request: Plan(request.options.to_settings(), request.k),
 )
@@ -59,102 +59,112 @@ def cmim(request: SelectionRequest, plan: Plan, advance: Advance) -> list[Trace]
     bins = options.bins or default_bins(data.rows, None if numeric else classes)
     if numeric:
         outputs = [bin_values(output, bins, data.weights) for output in outputs]
-    codes = _stack(data, bins)
+    codes = _stack_codes(data, bins)
     weights = None if data.weights is None else data.weights.astype(np.float64)
-    search = CMIMSearch(JointCounts(codes, outputs, weights), inputs(data), data.constant, options.lazy)
-    trace = replace(trace_of(search, data.constant, request.k, advance), settings={"bins": bins})
+    counts = JointCounts(codes, outputs, weights)
+    search = CMIMSearch(counts, features_of_variables(data), data.constant, options.lazy)
+    trace = replace(run_search(search, data.constant, request.k, advance), settings={"bins": bins})
     return [trace] * len(request.seeds)
 
 
-def trace_of(
+def run_search(
     search: CMIMSearch, constant: NDArray[np.bool_], k: int, advance: Callable[[int], None]
 ) -> Trace:
-    """``k`` choices; constant features fill up what is missing, and come last."""
-    steps = []
+    """Select ``k`` features; constant features come last, after all others are selected."""
+    records = []
     for _ in range(min(k, int((~constant).sum()))):
         started = time.perf_counter()
-        scores, feature = search.choose()
-        steps.append(PhaseRecord(1, "all", None, time.perf_counter() - started, [feature], scores=scores))
+        scores, feature = search.select_next()
+        records.append(PhaseRecord(1, "all", None, time.perf_counter() - started, [feature], scores=scores))
         advance(1)
-    order = [step.taken[0] for step in steps]
-    last = np.lexsort((np.arange(len(constant)), -search.scores(), constant)).tolist()
-    ranked = order + [f for f in last if f not in set(order)]
-    return Trace(ranked[:k], ranked[k:], steps)
+    order = [record.taken[0] for record in records]
+    by_score = np.lexsort((np.arange(len(constant)), -search.scores(), constant)).tolist()
+    ranked = order + [f for f in by_score if f not in set(order)]
+    return Trace(ranked[:k], ranked[k:], records)
 
 
 class CMIMSearch:
-    """One choice after another, from codes alone: ``feature_of[v]`` is the feature of variable v."""
+    """Selects one feature after another; ``feature_of[v]`` is the feature of variable v.
+
+    The score of a variable is the mean over the targets of its least information, alone or given any selected
+    variable. It is computed against one selected variable after another, and until it has been compared with all of
+    them, it is an upper bound. Candidates wait in a queue by their bounds: only the first one has to be exact.
+    """
 
     def __init__(
-        self, counts: InformationSource, feature_of: NDArray[np.int64], barred: NDArray[np.bool_], lazy: bool
+        self,
+        source: InformationSource,
+        feature_of: NDArray[np.int64],
+        constant: NDArray[np.bool_],
+        lazy: bool,
     ) -> None:
-        self.counts, self.feature_of, self.lazy = counts, feature_of, lazy
-        self.known: list[int] = []  # variables of the chosen features
-        self.open = ~barred[feature_of]
-        count = len(feature_of)
-        self.met = np.zeros(count, dtype=np.intp)  # how many of the known each has been judged against
-        self.partial = np.array([counts.information(v) for v in range(count)])
-        self.queue: list[tuple[float, int, int]] = []
-        self._line_up()
+        self._source, self._feature_of, self._lazy = source, feature_of, lazy
+        self._selected: list[int] = []  # variables of the selected features
+        self._is_candidate = ~constant[feature_of]
+        variables = len(feature_of)
+        self._compared = np.zeros(variables, dtype=np.intp)  # selected variables that each bound includes
+        self._bounds = np.array([source.information(v) for v in range(variables)])  # (variables, targets)
+        self._queue: list[tuple[float, int, int]] = []
+        self._fill_queue()
 
     def scores(self) -> NDArray[np.float64]:
-        """A score for every feature; with ``lazy`` an upper bound for those that were not chosen."""
-        out = np.zeros(int(self.feature_of.max()) + 1)
-        np.maximum.at(out, self.feature_of, np.round(self.partial.mean(1), DIGITS))
-        return out
+        """One score per feature; with ``lazy`` an upper bound for those that were not selected."""
+        scores = np.zeros(int(self._feature_of.max()) + 1)
+        np.maximum.at(scores, self._feature_of, np.round(self._bounds.mean(1), DIGITS))
+        return scores
 
-    def choose(self) -> tuple[NDArray[np.float64], int]:
-        """The scores as they stand, and the feature they are for: of equals the first."""
-        if not self.lazy:
-            for v in np.flatnonzero(self.open).tolist():
-                while not self._is_settled(v):
-                    self._judge(v)
-            self._line_up()
+    def select_next(self) -> tuple[NDArray[np.float64], int]:
+        """The current scores, and the feature with the highest; ties go to the lowest index."""
+        if not self._lazy:
+            for v in np.flatnonzero(self._is_candidate).tolist():
+                while not self._is_exact(v):
+                    self._tighten(v)
+            self._fill_queue()
         while True:
-            _, feature, v = self.queue[0]
-            if not self.open[v]:
-                heapq.heappop(self.queue)
-            elif self._is_settled(v):
+            _, feature, v = self._queue[0]
+            if not self._is_candidate[v]:
+                heapq.heappop(self._queue)
+            elif self._is_exact(v):
                 break
             else:
-                self._judge(v)
-                heapq.heapreplace(self.queue, self._entry(v))
+                self._tighten(v)
+                heapq.heapreplace(self._queue, self._entry(v))
         scores = self.scores()
-        mine = np.flatnonzero(self.feature_of == feature)
-        self.known += mine.tolist()
-        self.open[mine] = False
+        variables = np.flatnonzero(self._feature_of == feature)
+        self._selected += variables.tolist()
+        self._is_candidate[variables] = False
         return scores, feature
 
-    def _line_up(self) -> None:
-        self.queue = [self._entry(v) for v in np.flatnonzero(self.open).tolist()]
-        heapq.heapify(self.queue)
+    def _fill_queue(self) -> None:
+        self._queue = [self._entry(v) for v in np.flatnonzero(self._is_candidate).tolist()]
+        heapq.heapify(self._queue)
 
     def _entry(self, v: int) -> tuple[float, int, int]:
-        return (-round(float(self.partial[v].mean()), DIGITS), int(self.feature_of[v]), v)
+        return (-round(float(self._bounds[v].mean()), DIGITS), int(self._feature_of[v]), v)
 
-    def _is_settled(self, v: int) -> bool:
-        return bool(self.met[v] == len(self.known))
+    def _is_exact(self, v: int) -> bool:
+        return bool(self._compared[v] == len(self._selected))
 
-    def _judge(self, v: int) -> None:
-        """Against the next of the known variables."""
-        found = self.counts.information(v, self.known[self.met[v]])
-        self.partial[v] = np.minimum(self.partial[v], found)
-        self.met[v] += 1
+    def _tighten(self, v: int) -> None:
+        """Compare a candidate with the next of the selected variables."""
+        information = self._source.information(v, self._selected[self._compared[v]])
+        self._bounds[v] = np.minimum(self._bounds[v], information)
+        self._compared[v] += 1
 
 
 def default_bins(rows: int, classes: int | None) -> int:
-    """The most bins that leave enough rows for each cell; a target of numbers is binned alike."""
-    for bins in range(MOST_BINS, 2, -1):
-        if bins**2 * (classes or bins) * ROWS_A_CELL <= rows:
+    """The most bins with enough rows per cell; ``classes`` is None for a numeric target, which is binned too."""
+    for bins in range(MAX_BINS, 2, -1):
+        if bins**2 * (classes or bins) * ROWS_PER_CELL <= rows:
             return bins
     return 2
 
 
-def _stack(data: TableData, bins: int) -> NDArray[Any]:
-    """Codes in as few bytes as hold them: there is one for every cell of the table."""
-    out = np.empty((len(inputs(data)), data.rows), dtype=np.uint8)
+def _stack_codes(data: TableData, bins: int) -> NDArray[Any]:
+    """The codes (variables, n) of the table, in one byte each where that is enough."""
+    stacked = np.empty((len(features_of_variables(data)), data.rows), dtype=np.uint8)
     for v, codes in enumerate(code_variables(data, bins)):
-        if codes.max() > np.iinfo(out.dtype).max:
-            out = out.astype(np.int32)
-        out[v] = codes
-    return out
+        if codes.max() > np.iinfo(stacked.dtype).max:
+            stacked = stacked.astype(np.int32)
+        stacked[v] = codes
+    return stacked

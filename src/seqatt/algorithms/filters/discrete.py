@@ -1,7 +1,8 @@
-"""What a method without a network sees of a data.
+"""The target and the columns of a table for methods that train no network.
 
-A variable is one input of the table, whatever columns the encoder made of it: a category has one code, and a
-number that is marked where it is missing a code more. A feature is a variable, or those of a declared group.
+A variable is one input column of the table, however many columns it has after encoding: a category has one code per
+level, and a number with a missing-value indicator has a code of its own for missing values. A feature is one variable,
+or those of a declared group.
 """
 
 from __future__ import annotations
@@ -13,50 +14,52 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from seqatt.algorithms.filters.binning import Codes, bin_values, join
+from seqatt.algorithms.filters.binning import Codes, bin_values, join_codes
 from seqatt.data.tables.table_data import SparseColumns, TableData
 
-BLOCK = 64  # columns turned at a time: a column of a table laid out by rows is slow to walk alone
+BLOCK_COLUMNS = 64  # columns transposed at a time: single columns of a table stored by rows are slow to read
 
 
 def varying_outputs(data: TableData) -> list[NDArray[Any]]:
-    """The target, an array for each output that is not constant: class numbers, or standardised numbers."""
+    """One array per output of the target that is not constant: class numbers, or standardised numbers."""
     values = data.target.values.reshape(data.rows, -1)
     values = values.astype(np.float64 if data.target.task == "regression" else np.int64)
     varying = [column for column in values.T if (column != column[0]).any()]
     if not varying:
-        raise ValueError("y: no label varies in the rows there are; there is nothing to tell apart")
+        raise ValueError(
+            "y: no label varies in these rows; at least two different values of a label are needed"
+        )
     return varying
 
 
-def each_block(data: TableData) -> Iterator[NDArray[Any]]:
-    """Some columns at a time, a column a row; those of a large sparse table are not standardised."""
+def column_blocks(data: TableData) -> Iterator[NDArray[Any]]:
+    """The columns, transposed (at most ``BLOCK_COLUMNS``, n) per block; a large sparse table is not standardised."""
     columns = data.columns
     matrix = columns.data.tocsc() if isinstance(columns, SparseColumns) else columns
-    for start in range(0, columns.shape[1], BLOCK):
-        some = matrix[:, start : start + BLOCK]
-        yield np.ascontiguousarray((some if isinstance(some, np.ndarray) else some.toarray()).T)
+    for start in range(0, columns.shape[1], BLOCK_COLUMNS):
+        block = matrix[:, start : start + BLOCK_COLUMNS]
+        yield np.ascontiguousarray((block if isinstance(block, np.ndarray) else block.toarray()).T)
 
 
-def inputs(data: TableData) -> NDArray[np.int64]:
+def features_of_variables(data: TableData) -> NDArray[np.int64]:
     """The feature of every variable."""
     first = np.r_[True, np.diff(data.encoder.input_of) > 0]
     return data.feature_of[first]
 
 
 def code_variables(data: TableData, bins: int) -> Iterator[Codes]:
-    """The codes of every variable, numbers binned."""
-    positions = data.encoder.input_of
-    made: Codes | None = None
-    for c, column in enumerate(chain.from_iterable(each_block(data))):
-        if positions[c] in data.encoder.levels:
-            # Standardised, the one column of a category that was hot is above zero.
-            level = 1 + c - int(np.searchsorted(positions, positions[c]))
-            hot = np.where(column > 0, level, 0)
-            made = hot if made is None else made + hot
+    """The codes (n,) of every variable; numbers are binned."""
+    input_of = data.encoder.input_of
+    codes: Codes | None = None
+    for c, column in enumerate(chain.from_iterable(column_blocks(data))):
+        if input_of[c] in data.encoder.levels:
+            # After standardisation, a one-hot column is above zero where it was 1.
+            level = 1 + c - int(np.searchsorted(input_of, input_of[c]))
+            one_hot = np.where(column > 0, level, 0)
+            codes = one_hot if codes is None else codes + one_hot
         else:
-            codes = bin_values(column, bins, data.weights)
-            made = codes if made is None else join(made, codes)
-        if c + 1 == len(positions) or positions[c + 1] != positions[c]:
-            yield made
-            made = None
+            binned = bin_values(column, bins, data.weights)
+            codes = binned if codes is None else join_codes(codes, binned)
+        if c + 1 == len(input_of) or input_of[c + 1] != input_of[c]:
+            yield codes
+            codes = None

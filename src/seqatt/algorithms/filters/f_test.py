@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from seqatt.algorithms.filters.discrete import each_block, varying_outputs
+from seqatt.algorithms.filters.discrete import column_blocks, varying_outputs
 from seqatt.algorithms.filters.ranking import Floats, max_over_columns, rank_features
 from seqatt.algorithms.filters.rows_and_cores import check_equal_weights
 from seqatt.algorithms.registry import Plan, SelectionRequest, register
@@ -19,7 +19,9 @@ from seqatt.selection import Trace
 LARGEST = np.finfo(np.float64).max
 
 
-@register("f_test", title="F-test", summary="analysis of variance or correlation, each feature alone")
+@register(
+    "f_test", title="F-test", summary="F statistic (analysis of variance or correlation), each feature alone"
+)
 def f_test(request: SelectionRequest, plan: Plan, advance: Advance) -> list[Trace]:
     """The k features with the largest F statistic, averaged over several targets.
 
@@ -31,7 +33,7 @@ def f_test(request: SelectionRequest, plan: Plan, advance: Advance) -> list[Trac
     outputs = varying_outputs(data)
     statistics = [
         np.sum([_statistics(block, y, data.target.task == "regression") / len(outputs) for y in outputs], 0)
-        for block in each_block(data)
+        for block in column_blocks(data)
     ]
     scores = max_over_columns(data.feature_of, np.concatenate(statistics), data.features)
     trace = rank_features(data, scores, request.k, time.perf_counter() - started)
@@ -42,14 +44,14 @@ def _statistics(block: NDArray[Any], y: NDArray[Any], numeric: bool) -> Floats:
     """F of every row of ``block``: 0 for a constant row, the largest float64 where the residual is zero."""
     from sklearn.feature_selection import f_classif, f_regression
 
-    found = np.zeros(len(block))
+    statistics = np.zeros(len(block))
     varying = (block != block[:, :1]).any(1)
     if not varying.any():
-        return found
+        return statistics
     columns = block[varying].T.astype(np.float64)
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore", UserWarning)  # about columns that are constant within each class
-        statistics = (f_regression if numeric else f_classif)(columns, y)[0]
+        f = (f_regression if numeric else f_classif)(columns, y)[0]
     # A residual of zero can be rounded to a negative number.
-    found[varying] = np.nan_to_num(np.where(statistics < 0, np.inf, statistics), nan=0.0, posinf=LARGEST)
-    return found
+    statistics[varying] = np.nan_to_num(np.where(f < 0, np.inf, f), nan=0.0, posinf=LARGEST)
+    return statistics

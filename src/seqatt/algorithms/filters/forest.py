@@ -30,7 +30,7 @@ class ForestOptions(Options):
 @register(
     "forest",
     title="Random forest",
-    summary="how much impurity a feature takes away in a random forest",
+    summary="mean decrease of impurity by each feature in a random forest",
     options=ForestOptions,
 )
 def random_forest(request: SelectionRequest, plan: Plan, advance: Advance) -> list[Trace]:

@@ -26,7 +26,7 @@ class MutualInformationOptions(Options):
     """Options of the nearest-neighbour estimate of mutual information."""
 
     n_neighbors: int = option(
-        3, integer(1), "Neighbours of a row by which information in numbers is estimated."
+        3, integer(1), "Nearest neighbours per row in the estimate for continuous values."
     )
     n_jobs: int | None = option(None, n_jobs, "Threads; -1 for every core.", group=RUNNING)
 
@@ -34,27 +34,27 @@ class MutualInformationOptions(Options):
 @register(
     "mutual_information",
     title="Mutual information",
-    summary="information about the target, each feature alone",
+    summary="mutual information with the target, each feature alone",
     options=MutualInformationOptions,
 )
 def mutual_information(request: SelectionRequest, plan: Plan, advance: Advance) -> list[Trace]:
     """The k features with the most information about the target, each alone, averaged over several targets.
 
-    A group has the most of its columns. The seed draws the small noise by which scikit-learn separates equal numbers.
+    A group has the highest value of its columns. The seed is that of the small noise by which scikit-learn breaks ties.
     """
     data, options = request.data, request.options
     check_equal_weights(data, "mutual_information")
     if isinstance(data.columns, SparseColumns):
-        raise ValueError("X: mutual_information cannot open a sparse table of this size; use cmim or f_test")
+        raise ValueError("X: mutual_information cannot use a sparse table of this size; use cmim or f_test")
     if data.rows <= options.n_neighbors:
         raise ValueError(
-            f"n_neighbors: {options.n_neighbors} neighbours need more than the {data.rows} rows there are"
+            f"n_neighbors: {options.n_neighbors} neighbours need more than the {data.rows} rows of the table"
         )
     from joblib import parallel_config
     from sklearn.feature_selection import mutual_info_classif, mutual_info_regression
 
     outputs = varying_outputs(data)
-    values, discrete, feature_of = _describe(data, data.columns)
+    values, discrete, feature_of = _encode(data, data.columns)
     estimate = mutual_info_regression if data.target.task == "regression" else mutual_info_classif
     settings = {
         "n_neighbors": options.n_neighbors,
@@ -72,39 +72,42 @@ def mutual_information(request: SelectionRequest, plan: Plan, advance: Advance) 
     return traces
 
 
-def _describe(data: TableData, columns: NDArray[np.float32]) -> tuple[Any, Any, NDArray[np.int64]]:
-    """A category as one column of codes, each other column as it is; which are discrete, and whose."""
-    positions = data.encoder.input_of
+def _encode(data: TableData, columns: NDArray[np.float32]) -> tuple[Any, Any, NDArray[np.int64]]:
+    """The table for scikit-learn: columns (n, m), whether each is discrete (m,), and the feature of each (m,).
+
+    A category becomes one column of codes; any other column stays one column.
+    """
+    input_of = data.encoder.input_of
     kept: list[int] = []
     codes: dict[int, NDArray[Any]] = {}
-    for c, position in enumerate(positions):
-        first = c == 0 or positions[c - 1] != position
-        if position in data.encoder.levels:
+    for c, input_column in enumerate(input_of):
+        first = c == 0 or input_of[c - 1] != input_column
+        if input_column in data.encoder.levels:
             if not first:
                 continue
-            hot = columns[:, positions == position] > 0
-            codes[len(kept)] = np.where(hot.any(1), 1 + hot.argmax(1), 0)
-        elif not first or _is_discrete(data, columns[:, c], int(position)):
+            one_hot = columns[:, input_of == input_column] > 0
+            codes[len(kept)] = np.where(one_hot.any(1), 1 + one_hot.argmax(1), 0)
+        elif not first or _is_discrete(data, columns[:, c], int(input_column)):
             codes[len(kept)] = np.unique(columns[:, c], return_inverse=True)[1]
         kept.append(c)
     values = columns[:, kept] if codes else columns
-    for place, column in codes.items():
-        values[:, place] = column
+    for i, column in codes.items():
+        values[:, i] = column
     return values, np.isin(np.arange(len(kept)), list(codes)), data.feature_of[kept]
 
 
-def _is_discrete(data: TableData, column: NDArray[np.float32], position: int) -> bool:
-    """Whole numbers of few distinct values, by the rule that tells classes in a target.
+def _is_discrete(data: TableData, column: NDArray[np.float32], input_column: int) -> bool:
+    """Whether a numeric column has integers of few distinct values, by the rule that finds classes in a target.
 
-    Gaps, which were filled with the mean, are a value of their own.
+    Missing values, which were replaced by the mean, are one more value.
     """
     distinct = np.unique(column)
     if len(distinct) > MAX_CLASSES or (len(distinct) > SURE_CLASSES and data.rows < 10 * len(distinct)):
         return False
-    place = data.encoder.numeric.index(position)
-    scale, shift = data.encoder.scale[place], data.encoder.shift[place]
+    i = data.encoder.numeric.index(input_column)
+    scale, shift = data.encoder.scale[i], data.encoder.shift[i]
     original = distinct[distinct != 0].astype(np.float64) * scale + shift
-    whole = np.round(original)
-    # Columns are float32: what was whole comes back with an error of its seventh digit.
-    near = np.abs(original - whole) <= 1e-5 * np.maximum(1.0, np.abs(whole))
-    return bool(near.all() and len(np.unique(whole)) == len(whole))
+    rounded = np.round(original)
+    # Columns are float32: an integer is restored with an error in its seventh digit.
+    near = np.abs(original - rounded) <= 1e-5 * np.maximum(1.0, np.abs(rounded))
+    return bool(near.all() and len(np.unique(rounded)) == len(rounded))

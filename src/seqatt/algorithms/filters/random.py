@@ -1,4 +1,4 @@
-"""Random features: the line every method must beat."""
+"""Random features, the baseline for every other method."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from seqatt.progress import Advance
 from seqatt.selection import Trace
 
 
-@register("random", title="Random", summary="features drawn at random: the line every method must beat")
+@register("random", title="Random", summary="random features, the baseline for every other method")
 def random_features(request: SelectionRequest, plan: Plan, advance: Advance) -> list[Trace]:
     """A random order per seed, constant features last."""
     data, k = request.data, request.k

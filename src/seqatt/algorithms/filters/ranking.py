@@ -1,4 +1,4 @@
-"""From a score for every feature to a trace."""
+"""From one score per column to one per feature, and from scores to a trace."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ Floats = NDArray[np.float64]
 
 
 def rank_features(data: TableData, scores: Floats, k: int, seconds: float) -> Trace:
-    """The k best; equals go by their place in the table, constant features last."""
+    """Select the k features with the highest scores; ties go to the lowest index, constant features come last."""
     ranked = np.lexsort((np.arange(data.features), -scores, data.constant)).tolist()
     taken = ranked[:k]
     return Trace(taken, ranked[k:], [PhaseRecord(1, "all", None, seconds, taken, scores=scores)])
 
 
 def max_over_columns(feature_of: NDArray[np.int64], scores: Floats, features: int) -> Floats:
-    """A feature is worth what the best of its columns is: many columns are no merit."""
+    """The highest score among the columns of each feature: for scores that say how good one column is alone."""
     out = np.zeros(features)
     np.maximum.at(out, feature_of, scores)
     return out
 
 
 def sum_over_columns(feature_of: NDArray[np.int64], importances: Floats, features: int) -> Floats:
-    """Shares of one total add up."""
+    """The sum over the columns of each feature: for importances that are shares of one total."""
     return np.bincount(feature_of, importances, features).astype(np.float64)

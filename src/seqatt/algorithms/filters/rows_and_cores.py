@@ -6,9 +6,8 @@ import os
 
 from seqatt.data.tables.table_data import TableData
 
-MIN_CELLS = (
-    1 << 18
-)  # below so many cells one thread is used: on a busy machine two took a minute for 300 rows
+# Tables with fewer cells use one thread: on a busy machine, two threads took a minute for 300 rows.
+MIN_CELLS = 1 << 18
 
 
 def available_threads(n_jobs: int | None) -> int:
@@ -30,6 +29,6 @@ def check_equal_weights(data: TableData, method: str) -> None:
     """For methods whose library takes no row weights."""
     if data.weights is not None:
         raise ValueError(
-            f"sample_weight, class_weight: {method} cannot weigh rows; leave them out, "
+            f"sample_weight, class_weight: {method} cannot use row weights; leave them out, "
             "or use cmim, forest or boosting, which can"
         )

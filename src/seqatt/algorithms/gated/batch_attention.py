@@ -23,9 +23,9 @@ from seqatt.validation import integer
 
 
 class BatchAttentionGate(Gate):
-    """Weights ``softmax(mean over the batch of W2 tanh(W1 x + b1) + b2)``; scores are their mean over many rows.
+    """Weights ``softmax(mean over the batch of (W2 tanh(W1 x + b1) + b2))``; scores are their mean over many rows.
 
-    The mean is taken before ``W2``, which is the same and cheaper.
+    The mean over the batch is computed before the product with W2, which gives the same and costs less.
     """
 
     scoring_rows = 2048
@@ -48,7 +48,7 @@ class BatchAttentionGate(Gate):
         self._grads = [torch.zeros_like(p) for p in self._params]
         self._adam = Adam(self._params, torch.tensor(learning_rate, device=device))
         self._mask = SoftmaxMask()
-        self._mean = torch.zeros(models, width, device=device)
+        self._hidden_mean = torch.zeros(models, width, device=device)
         self._mean_weights = torch.zeros_like(self.weights)
         self._batch: tuple[Tensor, Tensor] | None = None
         self.reset()
@@ -61,30 +61,30 @@ class BatchAttentionGate(Gate):
 
     def observe(self, batch: Batch, state: SelectionState) -> None:
         x = batch.x
-        sums = x.new_empty(len(x), self._mean.shape[1], x.shape[1])
-        active = matmul(self.layers[0], x.mT, out=sums).add_(self.biases[0].unsqueeze(2)).tanh_()
-        torch.mean(active, 2, out=self._mean)
-        self._average_over_ranks([self._mean], x.shape[1])
-        logits = (self.layers[1] @ self._mean.unsqueeze(2)).squeeze(2).add_(self.biases[1])
+        sums = x.new_empty(len(x), self._hidden_mean.shape[1], x.shape[1])
+        hidden = matmul(self.layers[0], x.mT, out=sums).add_(self.biases[0].unsqueeze(2)).tanh_()
+        torch.mean(hidden, 2, out=self._hidden_mean)
+        self._average_over_ranks([self._hidden_mean], x.shape[1])
+        logits = (self.layers[1] @ self._hidden_mean.unsqueeze(2)).squeeze(2).add_(self.biases[1])
         self._mask.weights(logits, state.blocked, out=self.weights)
-        self._batch = x, active
+        self._batch = x, hidden
 
     def update(self, grad: Tensor, state: SelectionState) -> None:
         assert self._batch is not None
-        x, active = self._batch
-        flow = self._mask.backward(grad, self.weights, self.weights)
-        lower, upper, lower_bias, upper_bias = self._grads
-        torch.mul(flow.unsqueeze(2), self._mean.unsqueeze(1), out=upper)
-        upper_bias.copy_(flow)
-        back = (self.layers[1].mT @ flow.unsqueeze(2)) / max(1, x.shape[1])
-        delta = active.square_().neg_().add_(1).mul_(back)
-        matmul(delta, x, out=lower)
-        torch.sum(delta, 2, out=lower_bias)
-        self._average_over_ranks([lower, lower_bias], x.shape[1])
+        x, hidden = self._batch
+        logits_grad = self._mask.backward(grad, self.weights, self.weights)
+        first_grad, second_grad, first_bias_grad, second_bias_grad = self._grads
+        torch.mul(logits_grad.unsqueeze(2), self._hidden_mean.unsqueeze(1), out=second_grad)
+        second_bias_grad.copy_(logits_grad)
+        hidden_grad = (self.layers[1].mT @ logits_grad.unsqueeze(2)) / max(1, x.shape[1])
+        delta = hidden.square_().neg_().add_(1).mul_(hidden_grad)
+        matmul(delta, x, out=first_grad)
+        torch.sum(delta, 2, out=first_bias_grad)
+        self._average_over_ranks([first_grad, first_bias_grad], x.shape[1])
         self._adam.step(self._grads)
 
     def _average_over_ranks(self, means: list[Tensor], rows: int) -> None:
-        """Hook: average the means over a batch's rows over all ranks, in place."""
+        """Hook for several processes: average means over this rank's ``rows`` rows over all ranks, in place."""
 
     def score_rows(self, batches: Iterable[Batch], state: SelectionState) -> None:
         total, rows = torch.zeros_like(self._mean_weights), 0
@@ -117,7 +117,7 @@ class BatchAttentionOptions(TrainingOptions):
 @register_gated(
     "batch_attention",
     title="Batch-wise attention",
-    summary="a second network attends to features, averaged over the batch",
+    summary="attention weights from a second network, averaged over the batch",
     options=BatchAttentionOptions,
     weight_decay=True,
 )

@@ -11,11 +11,11 @@ from seqatt.training.gates.gate import Gate
 from seqatt.training.models.adam import Adam
 from seqatt.training.selection_state import SelectionState
 
-INITIAL_LOGIT = 4.0  # every gate is nearly open
+INITIAL_LOGIT = 4.0  # of every gate: nearly open
 
 
 class CancelOutGate(Gate):
-    """A feature enters with ``sigmoid(w)``; ``penalty * (sum sigmoid(w) - var w)`` is added to the loss."""
+    """The weight of a feature is ``sigmoid(w)``; ``penalty * (sum sigmoid(w) - var(w))`` is added to the loss."""
 
     def __init__(self, features: int, penalty: Tensor, learning_rate: float) -> None:
         """``penalty`` (T,) has one strength per model."""

@@ -18,7 +18,7 @@ EPSILON = 1e-8  # under the square root, which has no gradient at zero
 
 
 class DeepLassoGate(OpenGate):
-    """Score of feature f: ``sqrt(mean over rows of ||gradient of the row's loss with respect to x_f||^2)``.
+    """The score of feature f is ``sqrt(mean over rows of ||gradient of the row's loss with respect to x_f||^2)``.
 
     The sum of the scores, times ``penalty``, is added to the loss.
     """

@@ -16,7 +16,7 @@ from seqatt.training.selection_state import SelectionState
 
 
 class FirstLayerGate(OpenGate):
-    """Score of feature f: its share of ``sum_f |x_f w_uf|`` on an average row, summed over the hidden units u."""
+    """The score of feature f is its share of ``sum_f |x_f w_uf|`` on an average row, summed over the hidden units u."""
 
     scoring_rows = 2048
 
@@ -30,9 +30,8 @@ class FirstLayerGate(OpenGate):
     def score_rows(self, batches: Iterable[Batch], state: SelectionState) -> None:
         sums = [batch.x.abs().sum(1) for batch in batches]
         contributions = self._model.first_layer().abs() * torch.stack(sums).sum(0).unsqueeze(1)
-        shares = contributions / contributions.sum(2, keepdim=True).clamp_min(
-            torch.finfo(contributions.dtype).tiny
-        )
+        tiny = torch.finfo(contributions.dtype).tiny
+        shares = contributions / contributions.sum(2, keepdim=True).clamp_min(tiny)
         self._shares.copy_(self._columns.to_features(shares.sum(1)))
 
     def scores(self) -> Tensor:
@@ -42,7 +41,7 @@ class FirstLayerGate(OpenGate):
 @register_gated(
     "first_layer",
     title="First-layer weights",
-    summary="what each feature gives to the first layer of a trained network",
+    summary="contribution of each feature to the first layer of a trained network",
     weight_decay=True,
 )
 def make_gate(context: GateContext) -> Gate:

@@ -44,9 +44,8 @@ from seqatt.training.options import TrainingOptions
 from seqatt.training.schedule import Schedule, at_once, retraining
 from seqatt.validation import number
 
-VALIDATION_SHARE = (
-    0.25  # of the steps: training on the selected features alone, to compare strengths of a penalty
-)
+# Share of the steps that train on the selected features only, to compare the strengths of a penalty.
+VALIDATION_SHARE = 0.25
 
 
 @dataclass(frozen=True)

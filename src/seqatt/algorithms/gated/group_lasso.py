@@ -1,6 +1,6 @@
-"""The group LASSO on the first layer, as one selection at the end and as Sequential LASSO.
+"""The group LASSO on the first layer, with one selection at the end or as Sequential LASSO.
 
-The first-layer weights of a feature shrink together; the features with the largest norms are selected.
+A penalty shrinks the first-layer weights of each feature together; the features with the largest norms are selected.
 """
 
 from __future__ import annotations
@@ -31,9 +31,10 @@ class HasFirstLayer(Protocol):
 
 
 class GroupLassoGate(OpenGate):
-    """Penalty ``penalty * sum_f sqrt(size_f) * ||W_f||`` over the unselected features, W_f the first-layer weights of f.
+    """Adds ``penalty * sum_f sqrt(size_f) * ||W_f||`` to the loss, a sum over the unselected features f.
 
-    Each step of the optimizer is followed by a proximal step of the penalty, which shortens every W_f by
+    W_f are the first-layer weights of f, and size_f is the number of hidden units times that of f's input columns. Each
+    step of the optimizer is followed by a proximal step of the penalty, which shortens every W_f by
     ``learning_rate * penalty * sqrt(size_f)``, at most to zero. A step of Adam moves a weight by at most the learning
     rate, so a penalty of 1 undoes a whole step.
     """
@@ -46,7 +47,7 @@ class GroupLassoGate(OpenGate):
         scale: Tensor,
         learning_rate: float,
     ) -> None:
-        """``penalty`` (T,) has one strength per model; ``scale`` (d,) is the root of a feature's number of input columns."""
+        """``penalty`` (T,) has one strength per model; ``scale`` (d,) is the root of each feature's input columns."""
         layer = model.first_layer()
         self._model = model
         self._columns = columns
@@ -76,13 +77,14 @@ class GroupLassoGate(OpenGate):
 
 
 def _strengths(k: int) -> tuple[float, ...]:
+    """Strengths to choose from; 1 undoes a whole step of Adam."""
     return (0.25, 0.5, 1.0, 2.0)
 
 
 @register_gated(
     "sequential_lasso",
     title="Sequential LASSO",
-    summary="a group LASSO on the first layer, a feature let off at the end of each phase",
+    summary="a group LASSO on the first layer; one feature is selected per phase",
     options=PenaltyOptions,
     schedule=one_by_one,
     penalties=_strengths,
@@ -90,7 +92,7 @@ def _strengths(k: int) -> tuple[float, ...]:
 @register_gated(
     "group_lasso",
     title="Group LASSO",
-    summary="a group LASSO on the first layer; the longest weights at the end",
+    summary="a group LASSO on the first layer; all features are selected at the end",
     options=PenaltyOptions,
     penalties=_strengths,
 )

@@ -18,9 +18,9 @@ from seqatt.training.selection_state import SelectionState
 
 
 class OMPGate(OpenGate):
-    """Score of a feature: the norm of the loss's gradient with respect to its first-layer weights, at zero.
+    """The score of a feature is the norm of the gradient of the loss with respect to its first-layer weights, at zero.
 
-    The model sees the selected features alone. For a linear model with squared loss the score is the correlation with
+    The model sees the selected features only. For a linear model with squared loss the score is the correlation with
     the residual, so this is OMP.
     """
 
@@ -54,7 +54,7 @@ class OMPGate(OpenGate):
 @register_gated(
     "omp",
     title="OMP",
-    summary="the feature whose first-layer weights have the largest gradient, one by one",
+    summary="one by one, the feature of largest gradient in the first layer",
     schedule=partial(one_by_one, sees="selected"),
 )
 def make_gate(context: GateContext) -> Gate:

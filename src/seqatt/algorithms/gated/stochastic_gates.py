@@ -1,4 +1,4 @@
-"""Stochastic gates (Yamada et al. 2020): noisy gates between open and closed, with a penalty on open ones."""
+"""Stochastic gates (Yamada et al. 2020): noisy gates between 0 and 1, with a penalty on open gates."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from seqatt.training.models.adam import Adam
 from seqatt.training.selection_state import SelectionState
 from seqatt.validation import number
 
-INITIAL_MEAN = 0.5  # every gate is half open
+INITIAL_MEAN = 0.5  # of every gate: half open
 DRAWN_STEPS = 64  # steps whose noise is drawn at a time
 
 
 class StochasticGate(Gate):
-    """A feature enters with ``min(1, max(0, mu + sigma * noise))``, the noise new at every step.
+    """The weight of a feature is ``min(1, max(0, mu + sigma * noise))``, with new noise at every step.
 
-    The penalty is the expected number of open gates, ``sum_f Phi(mu_f / sigma)``, which has a gradient.
+    The penalty is the expected number of open gates, ``sum_f Phi(mu_f / sigma)``, which is differentiable.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class StochasticGatesOptions(PenaltyOptions):
 @register_gated(
     "stochastic_gates",
     title="Stochastic gates",
-    summary="noisy gates between open and shut, with a penalty on open ones",
+    summary="noisy gates between 0 and 1, with a penalty on open gates",
     options=StochasticGatesOptions,
     penalties=lambda k: tuple(strength / k for strength in (0.1, 0.3, 1.0, 3.0)),
 )

@@ -39,16 +39,15 @@ def make_plan(request: SelectionRequest) -> Plan:
         "folds": resolve_folds(data, options),
     }
     informative = int((~data.constant).sum())
-    models = sum(
-        informative - i + 1 for i in range(min(request.k, informative))
-    )  # candidates and one without any
+    # One model per candidate and round, and one per round without a candidate.
+    models = sum(informative - i + 1 for i in range(min(request.k, informative)))
     return Plan(settings, len(request.seeds) * models)
 
 
 @register(
     "greedy",
     title="Greedy selection",
-    summary="a small network for every candidate; the one that helps most is taken",
+    summary="one small network per candidate; the one of lowest loss is selected",
     options=CandidateOptions,
     plan=make_plan,
 )

@@ -38,9 +38,8 @@ from seqatt.training.screening.row_sample import draw_sample
 from seqatt.training.screening.score_penalty import ScorePenalty
 from seqatt.training.screening.univariate_test import univariate_test
 
-MAX_PHASES = (
-    50  # in which k features and a surplus are selected: with more, a phase would be a handful of steps
-)
+# Phases in which k features and a surplus are selected, at most: with more, a phase would have too few steps.
+MAX_PHASES = 50
 
 
 @dataclass(frozen=True)
@@ -144,7 +143,7 @@ def make_schedule(
 @register(
     "sequential_attention",
     title="Sequential Attention",
-    summary="trains a network whose attention chooses one feature after another",
+    summary="a network whose attention weights select one feature after another",
     options=AttentionOptions,
     plan=make_plan,
 )

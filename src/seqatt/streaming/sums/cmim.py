@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 
 from seqatt.algorithms.filters.binning import bin_edges
-from seqatt.algorithms.filters.cmim import CMIMSearch, default_bins, trace_of
+from seqatt.algorithms.filters.cmim import CMIMSearch, default_bins, run_search
 from seqatt.algorithms.filters.joint_counts import mutual_information_of
 from seqatt.data.files.file_data import FileData, read_schema_sample
 from seqatt.data.files.rows import EncodedRows
@@ -60,7 +60,7 @@ class PairCounts:
             raise ValueError("sample_weight: all weights are 0; at least one row needs a positive weight")
         constant = self._data.constant
         search = CMIMSearch(self._tables, np.arange(self._data.features), constant, self._lazy)
-        return trace_of(search, constant, k, lambda _: None)
+        return run_search(search, constant, k, lambda _: None)
 
 
 class RowCoder:

@@ -19,12 +19,8 @@ import torch
 
 Result = TypeVar("Result")
 
-SERIAL_WORK = (
-    3_000_000  # multiply-adds of a step's largest product, below which threads cost more than they save
-)
-PROBE_STEPS = (
-    8  # steps of a measurement of the other number of threads: short, because it may be the slower one
-)
+SERIAL_WORK = 3_000_000  # multiply-adds of a step's largest product; below, one thread is faster than several
+PROBE_STEPS = 8  # steps of a measurement with the other number of threads: few, for it may be much slower
 MIN_PROBE_INTERVAL, MAX_PROBE_INTERVAL = 10, 80  # chunks between two measurements
 POLL_SECONDS = 0.1  # between progress reports of trials that run concurrently
 

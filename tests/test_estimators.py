@@ -57,15 +57,6 @@ def test_it_is_select_in_another_dress(problem):
     np.testing.assert_array_equal(fitted.transform(X), X[:, fitted.support_])
 
 
-def test_every_option_of_select_is_a_parameter():
-    from seqatt.algorithms.neural.attention_options import AttentionOptions
-    from seqatt.api.select import TABLE_OPTIONS
-
-    own = set(AttentionOptions.__dataclass_fields__) | set(TABLE_OPTIONS) - {"sample_weight"}
-    parameters = set(SequentialAttentionSelector().get_params())
-    assert own | {"n_features_to_select", "random_state", "device", "progress"} == parameters
-
-
 def test_clone_and_set_params_keep_and_apply_every_parameter(problem):
     estimator = quick(mask="l1_normalised", hidden=(9,), groups={"g": [0, 1]})
     copied = clone(estimator)
@@ -188,7 +179,11 @@ def test_the_method_can_be_searched_for(problem):
     ("parameters", "error", "message"),
     [
         ({"method": "tarot"}, ValueError, "method: unknown 'tarot'"),
-        ({"options": {"n_estimator": 3}}, TypeError, "forest has no option 'n_estimator'; did you mean 'n_est"),
+        (
+            {"options": {"n_estimator": 3}},
+            TypeError,
+            "forest has no option 'n_estimator'; did you mean 'n_est",
+        ),
         ({"options": {"seed": 3}}, ValueError, "options: 'seed' is the parameter random_state"),
         ({"options": {"sample_weight": [1]}}, ValueError, "options: 'sample_weight' is an argument of fit"),
         ({"options": ["n_estimators"]}, TypeError, "options: must be a dict"),

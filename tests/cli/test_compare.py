@@ -72,7 +72,7 @@ def test_json_metric_groups_and_options_of_a_method(csv):
     assert output["settings"]["table"]["missing_indicator"] is True
     assert output["table"][0]["metric"] == "auc"
     assert output["table"][0]["k"] == 2
-    assert "patient" not in output["cells"][0]["features"]
+    assert "patient" not in output["runs"][0]["features"]
 
 
 def test_a_file_of_test_rows(csv, tmp_path):
@@ -142,7 +142,7 @@ def test_ctrl_c_shows_the_finished_runs(csv, tmp_path):
     )
     saved = tmp_path / "comparison.json"
     deadline = time.monotonic() + 120
-    while time.monotonic() < deadline and not (saved.exists() and json.loads(saved.read_text())["cells"]):
+    while time.monotonic() < deadline and not (saved.exists() and json.loads(saved.read_text())["runs"]):
         time.sleep(0.2)
     time.sleep(1)
     process.send_signal(signal.SIGINT)
@@ -151,7 +151,7 @@ def test_ctrl_c_shows_the_finished_runs(csv, tmp_path):
     assert err == "interrupted\n"
     assert "random" in out
     assert "interrupted: 1 of 4 runs were made" in out
-    assert len(seqatt.Comparison.load(saved).cells) == 1
+    assert len(seqatt.Comparison.load(saved).runs) == 1
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals")

@@ -145,7 +145,9 @@ def test_settings_are_read_as_json_or_pythons_words(value, read):
 
 
 def test_other_methods_are_told_their_own_options(csv):
-    done = run("select", csv, "-t", "label", "-k", 2, "--json", "--method", "forest", "--set", "n_estimators=7")
+    done = run(
+        "select", csv, "-t", "label", "-k", 2, "--json", "--method", "forest", "--set", "n_estimators=7"
+    )
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["settings"]["n_estimators"] == 7
 
@@ -153,7 +155,10 @@ def test_other_methods_are_told_their_own_options(csv):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--target", "label", "-k", "2", "--set", "n_estimators=7"], "sequential_attention has no option 'n_estimators'"),
+        (
+            ["--target", "label", "-k", "2", "--set", "n_estimators=7"],
+            "sequential_attention has no option 'n_estimators'",
+        ),
         (["--target", "label", "-k", "2", "--set", "seed=7"], "sequential_attention has no option 'seed'"),
         (["--target", "label", "-k", "2", "--set", "groups={}"], "--set: 'groups' is about the table"),
         (["--target", "nope", "-k", "2"], "--target: no column 'nope'"),
@@ -298,6 +303,19 @@ def test_help_teaches_and_is_quick():
     assert quick.stdout == f"seqatt {seqatt.__version__}\n"
 
 
-def test_help_does_not_load_torch():
-    code = "import sys, seqatt.cli.main; sys.exit('torch' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+def test_help_shows_the_groups_of_options_and_imports_neither_torch_nor_numpy():
+    code = """
+import sys
+from seqatt.cli.main import main
+try:
+    main()
+finally:
+    print([name for name in ("torch", "numpy") if name in sys.modules], file=sys.stderr)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code, "select", "--help"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0
+    assert done.stderr == "[]\n"
+    for group in ("What to select", "Training", "Files", "Running"):
+        assert f" {group} " in done.stdout

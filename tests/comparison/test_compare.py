@@ -62,19 +62,19 @@ def test_every_run_equals_select_and_evaluate_on_its_split(small):
     X, y = small
     comparison = seqatt.compare(X, y, [2, 0.5], methods=["linear_omp", "all"], seeds=[4, 7], test_size=0.4)
     assert comparison.k == [2, 3]
-    assert [run.key for run in comparison.cells] == [
+    assert [run.key for run in comparison.runs] == [
         ("linear_omp", 2, 4), ("linear_omp", 3, 4), ("all", 6, 4),
         ("linear_omp", 2, 7), ("linear_omp", 3, 7), ("all", 6, 7),
     ]  # fmt: skip
     train, test = hold_out(80, 0.4, 7, classes=y, stratify=True, groups=None)
     rows = (X.iloc[train], y[train], X.iloc[test], y[test])
     selection = seqatt.select(*rows[:2], 2, method="linear_omp", seed=7)
-    run = comparison.cells[3]
+    run = comparison.runs[3]
     assert run.features == selection.features
     assert run.metrics == {
         name: value[0] for name, value in seqatt.evaluate(*rows, selection, seeds=[7]).items()
     }
-    assert comparison.cells[5].metrics["auc"] == seqatt.evaluate(*rows, None, seeds=[7])["auc"][0]
+    assert comparison.runs[5].metrics["auc"] == seqatt.evaluate(*rows, None, seeds=[7])["auc"][0]
     assert comparison.best(2) == "linear_omp"
     assert comparison.by("log_loss").table()[0]["metric"] == "log_loss"
 
@@ -128,8 +128,8 @@ def test_an_interrupted_comparison_continues_and_gives_the_same_table(small, tmp
 
     monkeypatch.setattr(compare_module, "select", interrupt_third_call)
     partial = seqatt.compare(*small, **arguments, out=tmp_path)
-    assert len(partial.cells) == partial.missing == 2
-    assert seqatt.Comparison.load(tmp_path / "comparison.json").cells == partial.cells
+    assert len(partial.runs) == partial.missing == 2
+    assert seqatt.Comparison.load(tmp_path / "comparison.json").runs == partial.runs
     resumed = seqatt.compare(*small, **arguments, out=tmp_path)
     assert len(calls) == 3 + 2
     assert _without_seconds(resumed) == _without_seconds(uninterrupted)
@@ -192,7 +192,7 @@ def test_options_that_hold_code_are_never_regarded_as_the_same(tmp_path):
     X, y = linear_problem("binary", rows=40)
     options = {"sequential_attention": {"optimizer": lambda p: torch.optim.SGD(p, 0.1), "epochs": 1}}
     arguments = {"k": 1, "methods": ["sequential_attention"], "seeds": [0], "options": options}
-    assert seqatt.compare(X, y, **arguments, out=tmp_path).cells[0].error is None
+    assert seqatt.compare(X, y, **arguments, out=tmp_path).runs[0].error is None
     with pytest.raises(ValueError, match="with code among its options"):
         seqatt.compare(X, y, **arguments, out=tmp_path)
 
@@ -208,7 +208,7 @@ def test_one_seed_gives_the_same_result_in_any_container(small):
     X, y = small
     tables = [pl.from_pandas(X), X.to_numpy(), sp.csr_array(X.to_numpy())]
     comparisons = [seqatt.compare(table, y, 2, methods=["linear_omp"], seeds=[3]) for table in (X, *tables)]
-    assert len({json.dumps(comparison.cells[0].metrics) for comparison in comparisons}) == 1
+    assert len({json.dumps(comparison.runs[0].metrics) for comparison in comparisons}) == 1
     hashes = [comparison.settings["data"] for comparison in comparisons]
     assert hashes[0] == hashes[1] != hashes[2]
 
@@ -223,8 +223,8 @@ def test_text_labels_categories_missing_values_weights_and_groups():
         X, y, 1, methods=["linear_omp"], seeds=[0], sample_weight=np.arange(90) % 3,
         groups={"both": ["v", "place"]}, missing_indicator=True,
     )  # fmt: skip
-    assert comparison.cells[0].features == ["both"]
-    assert comparison.cells[0].metrics["accuracy"] > 0.8
+    assert comparison.runs[0].features == ["both"]
+    assert comparison.runs[0].metrics["accuracy"] > 0.8
     assert comparison.settings["rows"] == 60  # rows of weight 0 are left out
     assert comparison.settings["features"] == 3
 
@@ -234,7 +234,7 @@ def test_test_rows_supplied_by_the_user(small):
     comparison = seqatt.compare(X[:50], y[:50], 2, methods=QUICK, seeds=[0, 1], X_test=X[50:], y_test=y[50:])
     selection = seqatt.select(X[:50], y[:50], 2, method="linear_omp")
     expected = seqatt.evaluate(X[:50], y[:50], X[50:], y[50:], selection, seeds=[0, 1])
-    auc = [run.metrics["auc"] for run in comparison.cells if run.method == "linear_omp"]
+    auc = [run.metrics["auc"] for run in comparison.runs if run.method == "linear_omp"]
     assert auc == expected["auc"].tolist()
     assert "on your 30 test rows" in comparison.to_markdown()
 
@@ -262,7 +262,7 @@ def test_a_test_column_with_only_missing_values_has_any_type(small):
     X, y = small
     X, X_test = X[:60].assign(g=["u", "v", "w"] * 20), X[60:].assign(g=np.nan)
     comparison = seqatt.compare(X, y[:60], 1, methods=["all"], seeds=[0], X_test=X_test, y_test=y[60:])
-    assert comparison.cells[0].error is None
+    assert comparison.runs[0].error is None
 
 
 def test_a_selection_whose_evaluation_failed_is_saved(small, monkeypatch):
@@ -270,7 +270,7 @@ def test_a_selection_whose_evaluation_failed_is_saved(small, monkeypatch):
         raise RuntimeError("no evaluation")
 
     monkeypatch.setattr(compare_module, "evaluate", fail)
-    run = seqatt.compare(*small, 2, methods=["linear_omp"], seeds=[0]).cells[0]
+    run = seqatt.compare(*small, 2, methods=["linear_omp"], seeds=[0]).runs[0]
     assert run.error == "RuntimeError: no evaluation"
     assert len(run.features) == 2
     assert run.seconds > 0
@@ -344,7 +344,7 @@ def test_options_reach_their_method(small):
     comparison = seqatt.compare(*small, 1, methods=["sequential_attention"], seeds=[0], options=options)
     expected = {"sequential_attention": {"epochs": 1, "hidden": [4], "ensemble": 1}}
     assert comparison.settings["options"] == expected
-    assert comparison.cells[0].error is None
+    assert comparison.runs[0].error is None
 
 
 @pytest.mark.parametrize(

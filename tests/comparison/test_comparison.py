@@ -182,7 +182,7 @@ def test_the_reason_of_a_failure_and_an_undefined_metric_are_reported():
     assert "b failed at k = 2: ValueError: no <good>|bad" in repr(comparison)
     runs = [
         ComparisonRun(run.method, 2, run.seed, run.features, {"auc": None, "accuracy": 0.5})
-        for run in comparison.cells
+        for run in comparison.runs
     ]
     comparison = Comparison(runs, comparison.settings, {})
     for text in (repr(comparison), comparison.to_markdown(), comparison._repr_html_()):
@@ -225,12 +225,12 @@ def test_a_saved_and_loaded_comparison_is_the_same(tmp_path):
 @pytest.mark.parametrize(
     "damage",
     [
-        lambda raw: raw.pop("cells"),
+        lambda raw: raw.pop("runs"),
         lambda raw: raw.update(format=99),
-        lambda raw: raw["cells"][0].update(k="2"),
-        lambda raw: raw["cells"][0].update(metrics={"accuracy": "high"}),
-        lambda raw: raw["cells"][0].update(surprise=1),
-        lambda raw: raw["cells"][0].update(features="abc"),
+        lambda raw: raw["runs"][0].update(k="2"),
+        lambda raw: raw["runs"][0].update(metrics={"accuracy": "high"}),
+        lambda raw: raw["runs"][0].update(surprise=1),
+        lambda raw: raw["runs"][0].update(features="abc"),
         lambda raw: raw.update(settings=[]),
         lambda raw: raw["settings"].pop("test"),
         lambda raw: raw["settings"].update(split_rows=[[0, 20]]),
@@ -259,8 +259,8 @@ def test_another_metric_is_selected_by_name():
 def test_the_chart_labels_every_method_and_is_reproducible():
     single_k = make_comparison({"sequential_attention": [0.5, 0.6], "b": [0.4, 0.5], "random": [0.1, 0.2]})
     runs = [
-        *single_k.cells,
-        *(ComparisonRun(run.method, 8, run.seed, run.features, run.metrics) for run in single_k.cells),
+        *single_k.runs,
+        *(ComparisonRun(run.method, 8, run.seed, run.features, run.metrics) for run in single_k.runs),
     ]
     runs += [
         ComparisonRun("all", 10, 0, [], {"accuracy": 0.9}),

@@ -28,7 +28,7 @@ DEFAULT = "sequential_attention"
 
 @dataclass(frozen=True)
 class SelectionRequest:
-    """What a method is asked for: the ``k`` best features of ``data``, once per seed."""
+    """The input of a method: select ``k`` features of ``data``, once per seed."""
 
     data: TableData
     k: int

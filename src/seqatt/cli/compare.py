@@ -13,6 +13,8 @@ from typing import Annotated, Any
 import typer
 
 from seqatt.cli.arguments import TaskName, make_folder, read_amount, read_settings, split_columns
+from seqatt.data.files.options import FileOptions
+from seqatt.options import help_of
 
 EXAMPLES = (
     "Examples:\n\n"
@@ -31,7 +33,7 @@ def compare(
     k: Annotated[str, typer.Option("-k", help="Numbers of features, or fractions of them: 5,10,20.")],
     methods: Annotated[
         str | None,
-        typer.Option(help="Methods, with commas; 'all' is every feature. By default a usual set."),
+        typer.Option(help="Methods, with commas; 'all' is every feature. By default a standard set."),
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Number of train/test splits, one seed each.")] = 5,
     test_size: Annotated[float, typer.Option(help="Share of rows to test on.")] = 0.25,
@@ -55,13 +57,13 @@ def compare(
         TaskName | None, typer.Option(help="Kind of target, where it cannot be inferred.")
     ] = None,
     ignore: Annotated[str, typer.Option(help="Columns that are not features (ids), with commas.")] = "",
-    weight: Annotated[str | None, typer.Option(help="Column that holds one weight per row.")] = None,
+    weight: Annotated[str | None, typer.Option(help=help_of(FileOptions, "sample_weight"))] = None,
     balanced: Annotated[
         bool, typer.Option("--balanced", help="Give every class the same total weight.")
     ] = False,
     missing_indicator: Annotated[
         bool,
-        typer.Option("--missing-indicator", help="Add a column per feature that marks missing values."),
+        typer.Option("--missing-indicator", help=help_of(FileOptions, "missing_indicator")),
     ] = False,
 ) -> None:
     """Compare methods by the test metric of a network that is trained on the features they select.
@@ -113,8 +115,8 @@ def compare(
     if comparison.missing:
         _print_interrupted()
         raise typer.Exit(130)
-    if all(cell.error for cell in comparison.cells):
-        raise RuntimeError(f"every run failed; the first error is: {comparison.cells[0].error}")
+    if all(run.error for run in comparison.runs):
+        raise RuntimeError(f"every run failed; the first error is: {comparison.runs[0].error}")
 
 
 def _read_method_options(given: list[str]) -> dict[str, dict[str, Any]]:

@@ -13,7 +13,7 @@ from seqatt.comparison.results_table import ResultsTable
 from seqatt.comparison.runs import read_run
 from seqatt.selection import write_atomically
 
-FORMAT = 2
+FORMAT = 3
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -22,7 +22,7 @@ class Comparison(ResultsTable):
 
     Attributes
     ----------
-    cells : one ComparisonRun per method, k and seed, with features, test metrics and seconds, or the error.
+    runs : one ComparisonRun per method, k and seed, with features, test metrics and seconds, or the error.
     settings : the arguments of ``compare`` with defaults resolved, and the size and hash of the data.
     environment : versions of libraries, and the device.
     """
@@ -73,7 +73,7 @@ class Comparison(ResultsTable):
             raw = json.loads(Path(path).read_text(encoding="utf-8"))
             if raw["format"] != FORMAT:
                 raise ValueError(f"format {raw['format']}")
-            comparison = cls([read_run(run) for run in raw["cells"]], raw["settings"], raw["environment"])
+            comparison = cls([read_run(run) for run in raw["runs"]], raw["settings"], raw["environment"])
             comparison.to_markdown()  # raises if settings are missing or damaged
         except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
             raise ValueError(f"{path}: not a saved comparison ({error})") from None
@@ -85,7 +85,7 @@ class Comparison(ResultsTable):
             "format": FORMAT,
             "settings": self.settings,
             "environment": self.environment,
-            "cells": [run.to_dict() for run in self.cells],
+            "runs": [run.to_dict() for run in self.runs],
         }
 
     def __repr__(self) -> str:

@@ -31,7 +31,7 @@ def format_score(value: float, metric: str) -> str:
 def _conclude_k(results: ResultsTable, k: int) -> str:
     best, metric = results.best(k), results.metric
     if best is None:
-        any_done = any(run.error is None for run in results.cells if run.k == k and run.method != ALL)
+        any_done = any(run.error is None for run in results.runs if run.k == k and run.method != ALL)
         reason = (
             f"{metric_name(metric)} is undefined in every run" if any_done else "no method got to a result"
         )

@@ -76,7 +76,7 @@ def failures(results: ResultsTable) -> list[str]:
             failed.setdefault((row["method"], row["error"]), []).append(str(row["k"]))
     lines += [f"{method} failed at k = {', '.join(ks)}: {error}" for (method, error), ks in failed.items()]
     metric = results.metric
-    runs = results.cells
+    runs = results.runs
     seeds = sorted({run.seed for run in runs if run.error is None and run.metrics.get(metric) is None})
     if seeds:
         reason = " (one class only)" if metric == "auc" else ""

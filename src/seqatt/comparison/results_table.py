@@ -13,10 +13,10 @@ from seqatt.comparison.statistics import difference, find_best, summary_row
 class ResultsTable:
     """Runs and settings, from which every table, chart and conclusion is computed.
 
-    ``cells`` has one ComparisonRun per method, k and seed.
+    ``runs`` has one ComparisonRun per method, k and seed.
     """
 
-    cells: list[ComparisonRun]
+    runs: list[ComparisonRun]
     settings: dict[str, Any]
 
     @property
@@ -32,13 +32,13 @@ class ResultsTable:
     @property
     def metrics(self) -> list[str]:
         """The metrics available in the runs."""
-        return list(dict.fromkeys(name for run in self.cells for name in run.metrics))
+        return list(dict.fromkeys(name for run in self.runs for name in run.metrics))
 
     @property
     def missing(self) -> int:
         """Number of requested runs that are missing because of an interrupt."""
         requested = run_keys(*(self.settings[n] for n in ("methods", "k", "seeds", "features")))
-        return len(set(requested) - {run.key for run in self.cells})
+        return len(set(requested) - {run.key for run in self.runs})
 
     def table(self) -> list[dict[str, Any]]:
         """One row per method and k; all features, if compared, are the last row.
@@ -68,7 +68,7 @@ class ResultsTable:
         others = [m for m in self._methods() if m != best] if best is not None else []
         overlap = self._overlap()
         differences = [
-            difference(self.cells, str(best), other, k, self.metric, overlap=overlap) for other in others
+            difference(self.runs, str(best), other, k, self.metric, overlap=overlap) for other in others
         ]
         return sorted((d for d in differences if d["runs"]), key=lambda d: d["ahead"])
 
@@ -81,7 +81,7 @@ class ResultsTable:
         return [method for method in self.settings["methods"] if method != ALL]
 
     def _row(self, method: str, k: int) -> dict[str, Any]:
-        return summary_row(self.cells, method, k, self.metric)
+        return summary_row(self.runs, method, k, self.metric)
 
     def _resolve_k(self, k: int | None) -> int:
         if k is None and len(self.k) == 1:

@@ -29,7 +29,7 @@ def load_runs(out: Path, settings: dict[str, Any]) -> list[ComparisonRun]:
     if earlier is None:
         return []
     _check_same_settings(earlier.settings, settings, out)
-    return [run for run in earlier.cells if run.error is None]
+    return [run for run in earlier.runs if run.error is None]
 
 
 def _check_same_settings(saved: dict[str, Any], settings: dict[str, Any], out: Path) -> None:

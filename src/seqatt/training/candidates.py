@@ -27,7 +27,7 @@ from seqatt.training.options import NetworkOptions
 from seqatt.training.schedule import cosine_schedule
 from seqatt.validation import integer, number
 
-FOLDS = 5  # parts of the rows, of which each model holds one out
+FOLDS = 5  # of the rows, of which each model holds out one
 HELD_OUT_ROWS = 500  # per candidate, at least: in a small table several folds are held out in turn
 CHUNK_CELLS = (1 << 28, 1 << 21)  # numbers in the layers of models trained at a time: on a GPU, on a CPU
 MAX_VALIDATION_ROWS = 4096  # held-out rows per fold that are used
@@ -111,14 +111,14 @@ class CandidateModels:
         best = torch.full((folds * models,), torch.inf, device=self._device)
         schedule = cosine_schedule(self.steps, min(20, self.steps))
         validations = {round(len(schedule) * (i + 1) / VALIDATIONS) - 1 for i in range(VALIDATIONS)}
-        for part, phase in enumerate(schedule):
+        for i, phase in enumerate(schedule):
             model.scale_learning_rate(phase.lr_factor)
-            for at in range(0, phase.steps, loader.chunk_steps):
-                steps = min(loader.chunk_steps, phase.steps - at)
+            for start in range(0, phase.steps, loader.chunk_steps):
+                steps = min(loader.chunk_steps, phase.steps - start)
                 loader.load(steps)
-                for i in range(steps):
-                    model.train_step(_for_models(loader.batch(i), columns), all_columns)
-            if part in validations:
+                for step in range(steps):
+                    model.train_step(_for_models(loader.batch(step), columns), all_columns)
+            if i in validations:
                 loss = self._validate(model, columns, all_columns)
                 best = torch.fmin(best, loss)  # fmin ignores NaN
         return best.view(folds, models).mean(0).double().cpu().numpy()

@@ -71,7 +71,7 @@ def default_replacement(k: int) -> int:
 
 
 def default_ensemble_size(rows: int) -> int:
-    """Models per trial: four, but one where a held-out part would be a handful of rows."""
+    """Models per trial: four, but one for a table too small to hold out rows."""
     return ENSEMBLE_SIZE if rows >= SMALL_TABLE else 1
 
 
@@ -81,7 +81,7 @@ def training_rows(rows: int, members: int) -> int:
 
 
 def default_univariate_test(rows: int, columns: int) -> float:
-    """Threshold of the univariate test: the larger, the larger correlations by chance alone can be.
+    """Threshold of the univariate test, which grows with the largest correlation expected by chance.
 
     The best of ``columns`` noise columns has a correlation of about sqrt(2 log(columns) / rows) with any target.
     """
@@ -93,8 +93,8 @@ def default_univariate_test(rows: int, columns: int) -> float:
 def default_asinh_inputs(rows: int, columns: int) -> bool:
     """Whether inputs are transformed by asinh: where there are more columns than rows.
 
-    There any target can be fitted, most cheaply by an outlier in the row to fit. On tables with more rows than
-    columns the transformation made no difference that was worth another copy of the table.
+    Such a table allows to fit any target, most easily by an outlier in the row to fit. On tables with more rows than
+    columns the transformation changed too little to be worth another copy of the table.
     """
     return columns > rows
 

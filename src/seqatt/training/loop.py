@@ -34,7 +34,7 @@ class Diverged(RuntimeError):
     def __init__(self, traces: list[Trace]) -> None:
         selected = min(len(trace.order) for trace in traces)
         super().__init__(
-            f"the training loss is no longer a finite number, after {selected} features were chosen; try a "
+            f"the training loss is no longer a finite number, after {selected} features were selected; try a "
             "smaller learning_rate, or look for extreme values in X and y or a faulty loss"
         )
         self.traces = traces
@@ -146,8 +146,8 @@ def train(
     thread_invariant = on_cpu and all(group.is_thread_invariant() for group in groups)
     concurrent = thread_invariant and min(len(groups), threads) > 1
     trainers = len(groups[0].trainers) if thread_invariant and not concurrent else 1
-    alone = thread_invariant and len(groups) == trainers == 1
-    tuner = ThreadTuner(torch.get_num_threads() if alone else 1)
+    single = thread_invariant and len(groups) == trainers == 1
+    tuner = ThreadTuner(torch.get_num_threads() if single else 1)
     workers = min(trainers, threads)
     if workers > 1:
         # Threads that wait inside a product would take the cores from the other trainers.

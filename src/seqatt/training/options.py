@@ -73,5 +73,5 @@ class TrainingOptions(NetworkOptions):
 
     @property
     def built_in(self) -> bool:
-        """Whether the built-in MLP serves; anything else trains through autograd."""
+        """Whether the built-in MLP is used; anything else trains through autograd."""
         return not (self.batch_norm or self.model or self.loss or self.optimizer)

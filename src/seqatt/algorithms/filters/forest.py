@@ -36,7 +36,7 @@ class ForestOptions(Options):
 def random_forest(request: SelectionRequest, plan: Plan, advance: Advance) -> list[Trace]:
     """The k features of greatest importance; that of a feature is the sum over its columns.
 
-    With several targets a split lowers their mean impurity, so one forest serves them all.
+    With several targets a split lowers their mean impurity, so one forest is trained for all of them.
     """
     from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 

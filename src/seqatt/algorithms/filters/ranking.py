@@ -19,7 +19,7 @@ def rank_features(data: TableData, scores: Floats, k: int, seconds: float) -> Tr
 
 
 def max_over_columns(feature_of: NDArray[np.int64], scores: Floats, features: int) -> Floats:
-    """The highest score among the columns of each feature: for scores that say how good one column is alone."""
+    """The highest score among the columns of each feature: for scores of single columns."""
     out = np.zeros(features)
     np.maximum.at(out, feature_of, scores)
     return out

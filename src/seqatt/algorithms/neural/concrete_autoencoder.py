@@ -78,10 +78,8 @@ class ConcreteAutoencoder(CustomTrainer):
         columns, features, trials = len(data.feature_of), data.features, len(seeds)
         self._feature_of = torch.from_numpy(data.feature_of).to(device)
         channels = _channels(data.feature_of, features)
-        one_hot = np.eye(channels.max() + 1, dtype=np.float32)[channels].T
-        self._channels = torch.from_numpy(one_hot).to(
-            device
-        )  # (p, c): which columns each channel of a node takes
+        one_hot = np.eye(channels.max() + 1, dtype=np.float32)[channels].T  # (p, c)
+        self._channels = torch.from_numpy(one_hot).to(device)
         width = nodes * len(self._channels)
         task, outputs = data.target.task, data.target.outputs
         if options.reconstruct:

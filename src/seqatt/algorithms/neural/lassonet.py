@@ -33,16 +33,14 @@ from seqatt.training.models.mlp_tail import MLPTail, init_linear
 from seqatt.training.options import NetworkOptions
 from seqatt.validation import number
 
-DENSE_SHARE = (
-    0.1  # of the steps: training without a penalty; the others are the path, on which the penalty grows
-)
-K_SHARE = 0.9  # of the path, at the end of which at most k features should be left
+DENSE_SHARE = 0.1  # of the steps that train without a penalty; on the others, the path, the penalty grows
+K_SHARE = 0.9  # of the path, after which at most k features should be left
 INTERVAL = 8  # steps between two changes of the penalty, and between batches whose loss is recorded
 START_PENALTY = 1e-4  # times the penalty from which on no feature enters a network of zeros
 MAX_GROWTH = 1.1, 1.02  # factors by which the penalty grows at most: while all features are active, and later
 MOMENTUM = 0.98  # on the path: batches are small, and the constraint adds up the noise of all hidden units
-LR_FACTOR = 3  # learning rate of the path, as a multiple of the option, but at most
-MAX_LR = 2  # divided by the largest eigenvalue of the columns' covariance: larger steps overshoot
+LR_FACTOR = 3  # learning rate on the path, as a multiple of the option
+MAX_LR = 2  # learning rate on the path times the largest eigenvalue of the covariance: larger steps overshoot
 # A gradient is clipped to so many times the moving average of its norm: a single outlier row can make it huge.
 MAX_GRADIENT, NORM_DECAY = 5, 0.99
 

@@ -113,7 +113,7 @@ def make_schedule(
     surplus = max(0, round(min(options.surplus * k, informative)) - k) if options.one_pass else 0
     if per_phase is not None and per_phase > k + surplus:
         raise ValueError(
-            f"features_per_phase: {per_phase} is more than the {k + surplus} features to choose "
+            f"features_per_phase: {per_phase} is more than the {k + surplus} features to select "
             f"(k={k} and a surplus of {surplus})"
         )
     if not options.one_pass:

@@ -1,3 +1,5 @@
+"""The scikit-learn selectors: scikit-learn's own checks, and the same results as ``select``."""
+
 from __future__ import annotations
 
 import io
@@ -47,7 +49,7 @@ def quick(**options) -> SequentialAttentionSelector:
     return SequentialAttentionSelector(**({"n_features_to_select": 2, "epochs": 30} | options))
 
 
-def test_it_is_select_in_another_dress(problem):
+def test_the_selector_selects_what_select_selects(problem):
     X, y = problem
     fitted = quick(random_state=4).fit(X, y)
     direct = seqatt.select(X, y, 2, seed=4, epochs=30)
@@ -67,17 +69,17 @@ def test_clone_and_set_params_keep_and_apply_every_parameter(problem):
 
 
 @pytest.mark.parametrize(("amount", "expected"), [(0.25, 2), (None, 4), (1.0, 8), (8, 8)])
-def test_how_many_may_be_a_number_a_fraction_or_half(problem, amount, expected):
+def test_n_features_to_select_is_a_number_a_fraction_or_half_of_all(problem, amount, expected):
     assert quick(n_features_to_select=amount, epochs=1).fit(*problem).support_.sum() == expected
 
 
 @pytest.mark.parametrize("amount", [0, 0.0, -1, 9])
-def test_impossible_numbers_are_refused(problem, amount):
+def test_an_impossible_number_of_features_is_an_error(problem, amount):
     with pytest.raises(ValueError, match="k: "):
         quick(n_features_to_select=amount).fit(*problem)
 
 
-def test_frames_come_back_with_names_and_types():
+def test_a_dataframe_is_returned_with_names_and_types():
     frame, y = load_iris(return_X_y=True, as_frame=True)
     frame["kind"] = pd.Categorical(np.where(y == 0, "a", "b"))
     frame["count"] = np.arange(150, dtype=np.int16)
@@ -97,7 +99,7 @@ def test_set_output(problem, kind):
     assert list(out.columns) == ["x1", "x4"]
 
 
-def test_inverse_transform_puts_columns_back(problem):
+def test_inverse_transform_restores_selected_columns_and_fills_others_with_zeros(problem):
     X, y = problem
     fitted = quick().fit(X, y)
     back = fitted.inverse_transform(fitted.transform(X))
@@ -125,7 +127,7 @@ def test_in_a_pipeline_and_a_search(problem):
     assert search.score(X, y) > 0.9
 
 
-def test_groups_rank_together():
+def test_the_columns_of_a_group_share_a_rank():
     X, y = linear_problem("regression")
     fitted = quick(n_features_to_select=1, groups={"pair": [1, 4]}).fit(X, y)
     assert fitted.get_support(indices=True).tolist() == [1, 4]
@@ -141,7 +143,7 @@ def test_sparse_and_missing(problem):
     assert quick().fit(X, y).support_.sum() == 2
 
 
-def test_weights_are_a_fit_argument(problem):
+def test_row_weights_are_an_argument_of_fit(problem):
     X, y = problem
     weights = np.where(np.arange(300) < 200, 1.0, 0.0)
     a = quick().fit(X, y, sample_weight=weights).selection_
@@ -158,7 +160,7 @@ def test_string_labels(problem):
     ("method", "options"),
     [("f_test", None), ("forest", {"n_estimators": 10}), ("group_lasso", {"epochs": 3, "penalty": 0.1})],
 )
-def test_any_method_is_select_in_another_dress(problem, method, options):
+def test_a_selector_of_any_method_selects_what_select_selects(problem, method, options):
     X, y = problem
     fitted = FeatureSelector(3, method=method, options=options, random_state=4).fit(X, y)
     direct = seqatt.select(X, y, 3, method=method, seed=4, **(options or {}))
@@ -168,7 +170,7 @@ def test_any_method_is_select_in_another_dress(problem, method, options):
     np.testing.assert_array_equal(fitted.transform(X), X[:, fitted.support_])
 
 
-def test_the_method_can_be_searched_for(problem):
+def test_the_method_can_be_a_parameter_of_a_grid_search(problem):
     X, y = problem
     pipeline = make_pipeline(FeatureSelector(2), LogisticRegression())
     search = GridSearchCV(pipeline, {"featureselector__method": ["random", "f_test"]}, cv=2).fit(X, y)
@@ -189,6 +191,6 @@ def test_the_method_can_be_searched_for(problem):
         ({"options": ["n_estimators"]}, TypeError, "options: must be a dict"),
     ],
 )
-def test_bad_parameters_of_any_method_are_named(problem, parameters, error, message):
+def test_an_error_names_the_invalid_parameter(problem, parameters, error, message):
     with pytest.raises(error, match=message):
         FeatureSelector(2, **({"method": "forest"} | parameters)).fit(*problem)

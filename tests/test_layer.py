@@ -1,4 +1,4 @@
-"""The drop-in layer, in a training loop that is not ours."""
+"""The ``SequentialAttention`` layer in a plain PyTorch training loop."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def train(attention: SequentialAttention, steps: int, wrap=lambda module: module
 
 
 @pytest.mark.parametrize("mask", ["softmax", "l1_normalised", "l2_normalised"])
-def test_it_finds_the_planted_features(mask):
+def test_it_selects_the_informative_features(mask):
     attention = SequentialAttention(8, k=2, total_steps=400, mask=mask)
     train(attention, 400)
     assert set(attention.selected) == {1, 4}
@@ -48,13 +48,13 @@ def test_it_finds_the_planted_features(mask):
 
 @pytest.mark.parametrize("mask", list(MASKS))
 @pytest.mark.parametrize("features_per_phase", [1, 2, 3])
-def test_exactly_k_come_out(mask, features_per_phase):
+def test_exactly_k_features_are_selected(mask, features_per_phase):
     attention = SequentialAttention(8, k=5, total_steps=61, mask=mask, features_per_phase=features_per_phase)
     train(attention, 61)
     assert len(set(attention.selected)) == 5
 
 
-def test_weights_are_hard_in_eval_and_soft_in_training():
+def test_weights_are_zero_or_one_in_eval_and_a_softmax_in_training():
     attention = SequentialAttention(8, k=4, total_steps=100)
     assert attention.weights.tolist() == [1] * 8  # warm-up
     train(attention, 60)
@@ -67,7 +67,7 @@ def test_weights_are_hard_in_eval_and_soft_in_training():
     assert attention.weights.sum() == len(attention.selected)
 
 
-def test_after_the_selection_the_others_weigh_nothing():
+def test_unselected_features_have_weight_zero_once_k_are_selected():
     attention = SequentialAttention(8, k=2, total_steps=50)
     train(attention, 60)
     assert attention.weights.sum() == 2
@@ -84,7 +84,7 @@ def test_evaluation_changes_no_state():
 
 
 @pytest.mark.parametrize("kind", [torch.optim.Adam, torch.optim.SGD, torch.optim.RMSprop])
-def test_the_users_optimizer_forgets_the_logits_when_they_start_afresh(kind):
+def test_the_optimizer_state_of_the_logits_is_removed_when_they_are_reset(kind):
     attention = SequentialAttention(8, k=2, total_steps=30, warmup=0)
     model = nn.Sequential(attention, network())
     options = {"momentum": 0.9} if kind is torch.optim.SGD else {}
@@ -102,7 +102,7 @@ def test_the_users_optimizer_forgets_the_logits_when_they_start_afresh(kind):
     assert (attention.logits == 0).all()
 
 
-def test_state_dict_holds_everything():
+def test_a_state_dict_restores_the_selection_and_the_step():
     full = SequentialAttention(8, k=3, total_steps=90)
     train(full, 50)
     copied = SequentialAttention(8, k=3, total_steps=90)
@@ -114,7 +114,7 @@ def test_state_dict_holds_everything():
     assert copied.finished
 
 
-def test_features_may_own_several_columns():
+def test_a_feature_can_have_several_columns():
     x, y = data()
     wide = x.repeat_interleave(2, 1)
     attention = SequentialAttention(8, k=2, total_steps=300, groups=torch.arange(8).repeat_interleave(2))
@@ -138,12 +138,12 @@ def test_mixed_precision_keeps_the_inputs_type():
     assert torch.isfinite(out).all()
 
 
-def test_whole_numbers_are_weighed_too():
+def test_integer_inputs_are_scaled_too():
     attention = SequentialAttention(4, k=1, total_steps=10, warmup=0)
     torch.testing.assert_close(attention(torch.full((2, 4), 8)), torch.full((2, 4), 2.0))
 
 
-def test_it_compiles_once_a_mode_and_not_once_a_step():
+def test_torch_compile_compiles_once_per_mode_and_not_once_per_step():
     compiles = []
 
     def backend(graph, inputs):
@@ -164,20 +164,20 @@ def _rank(rank: int, port: int, results) -> None:
     )
     torch.manual_seed(rank)
     x, y = data()
-    part = slice(rank * 150, (rank + 1) * 150)
+    rows = slice(rank * 150, (rank + 1) * 150)
     attention = SequentialAttention(8, k=3, total_steps=120)
     model = DistributedDataParallel(nn.Sequential(attention, network()))
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
     for _ in range(125):
         optimizer.zero_grad()
-        binary_cross_entropy_with_logits(model(x[part]), y[part]).backward()
+        binary_cross_entropy_with_logits(model(x[rows]), y[rows]).backward()
         optimizer.step()
         attention.advance()
     results[rank] = attention.selected
     torch.distributed.destroy_process_group()
 
 
-def test_every_rank_of_a_distributed_model_chooses_the_same():
+def test_every_rank_of_a_distributed_model_selects_the_same_features():
     import socket
 
     with socket.socket() as probe:
@@ -201,6 +201,6 @@ def test_every_rank_of_a_distributed_model_chooses_the_same():
         ({"groups": [0, 1]}, "groups: must contain every feature"),
     ],
 )
-def test_bad_arguments(arguments, message):
+def test_an_error_names_the_invalid_argument(arguments, message):
     with pytest.raises(ValueError, match=message):
         SequentialAttention(**({"num_features": 8, "k": 2, "total_steps": 100} | arguments))

@@ -11,14 +11,17 @@ from typing import Any
 
 import pytest
 import torch
+import typer
 from torch import nn
 
+import seqatt
 from seqatt import SequentialAttentionSelector
 from seqatt.algorithms.neural.attention_options import MASK_NAMES, AttentionOptions
 from seqatt.algorithms.registry import all_methods
 from seqatt.api.evaluate import EvaluateOptions
 from seqatt.api.select_options import SelectOptions
 from seqatt.checkpoints.options import CheckpointOptions
+from seqatt.cli.main import app
 from seqatt.cli.select import select as select_command
 from seqatt.data.files.options import FileOptions
 from seqatt.data.tables.groups import Groups
@@ -82,10 +85,6 @@ def test_every_option_of_select_is_a_parameter_of_the_selector_with_the_same_def
 def test_every_option_that_can_be_written_is_a_flag_with_its_help_and_its_default(name):
     field = AttentionOptions.__dataclass_fields__[name]
     annotation, flag = flags_of_select()[name]
-    dashed = name.replace("_", "-")
-    assert flag.param_decls == (
-        f"--{dashed}/--no-{dashed}" if bool in members(annotation) else f"--{dashed}",
-    )
     assert inspect.signature(select_command).parameters[name].default is None  # select has the default
     assert flag.rich_help_panel == field.metadata["group"]
     assert flag.help.startswith(field.metadata["help"])
@@ -96,8 +95,11 @@ def test_every_option_that_can_be_written_is_a_flag_with_its_help_and_its_defaul
         assert [word.value for word in words] == choices
 
 
-def test_functions_are_no_flags():
-    assert not FUNCTIONS & set(flags_of_select())
+def test_a_flag_is_named_like_its_option_and_functions_are_no_flags():
+    command = typer.main.get_command(app).commands["select"]
+    flags = {parameter.name: parameter.opts[0] for parameter in command.params}
+    for name in names_of(AttentionOptions):
+        assert flags.get(name) == (None if name in FUNCTIONS else "--" + name.replace("_", "-"))
 
 
 @pytest.mark.parametrize(
@@ -112,6 +114,12 @@ def test_a_flag_about_files_or_checkpoints_has_the_help_of_its_declaration(optio
     flags = flags_of_select()
     for name in names:
         assert flags[name][1].help == options.__dataclass_fields__[name].metadata["help"]
+
+
+def test_the_docstring_of_select_describes_every_option():
+    described = [TableOptions, *(method.options for method in all_methods().values())]
+    for name in {name for options in described for name in names_of(options)}:
+        assert f"- {name} " in seqatt.select.__doc__
 
 
 def test_select_options_lists_every_option_with_the_declared_types():

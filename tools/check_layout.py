@@ -54,7 +54,9 @@ def long_lines() -> list[str]:
     for path in DOCUMENTS:
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
             if len(line) > MAX_LENGTH and not line.startswith("|") and "](" not in line:
-                found.append(f"{path.relative_to(ROOT)}:{number}: {len(line)} characters, at most {MAX_LENGTH}")
+                found.append(
+                    f"{path.relative_to(ROOT)}:{number}: {len(line)} characters, at most {MAX_LENGTH}"
+                )
     return found
 
 

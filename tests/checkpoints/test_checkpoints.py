@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import resource
+import shutil
 import signal
 import time
 from collections.abc import Iterator
@@ -175,20 +176,30 @@ def test_a_checkpoint_of_another_format_is_refused_and_its_format_named(log, tmp
         select(log, tmp_path)
 
 
-def test_a_damaged_checkpoint_is_refused_and_the_one_before_it_can_be_resumed(log, tmp_path):
+def test_a_damaged_newest_checkpoint_falls_back_to_the_one_before_it(log, tmp_path):
     folder = tmp_path / "checkpoints"
     [whole] = select(log, tmp_path / "whole")
     with sigterm_after(2), pytest.raises(SystemExit):
         select(log, folder, checkpoint_every=0)
     *_, last = checkpoint.list_checkpoints(folder)
     content = bytearray(last.read_bytes())
-    for damaged in (content[: len(content) // 2], b"", _flip_middle_bit(content)):
-        last.write_bytes(damaged)
-        with pytest.raises(ValueError, match=rf"{last.name} is damaged"):
-            select(log, folder, resume=True)
-    last.unlink()
-    [resumed] = select(log, folder, resume=True)
-    assert resumed.scores.tolist() == whole.scores.tolist()
+    for number, damaged in enumerate((content[: len(content) // 2], b"", _flip_middle_bit(content))):
+        copy = tmp_path / f"copy{number}"
+        shutil.copytree(folder, copy)
+        (copy / last.name).write_bytes(damaged)
+        with pytest.warns(UserWarning, match=rf"{last.name} is damaged.*; it is now {last.name}.damaged"):
+            [resumed] = select(log, copy, resume=True)
+        assert resumed.scores.tolist() == whole.scores.tolist()
+
+
+def test_where_every_checkpoint_is_damaged_resuming_is_refused(log, tmp_path):
+    folder = tmp_path / "checkpoints"
+    with sigterm_after(2), pytest.raises(SystemExit):
+        select(log, folder, checkpoint_every=0)
+    for path in checkpoint.list_checkpoints(folder):
+        path.write_bytes(b"")
+    with pytest.warns(UserWarning, match="is damaged"), pytest.raises(ValueError, match="remove the folder"):
+        select(log, folder, resume=True)
 
 
 def _flip_middle_bit(content: bytearray) -> bytes:

@@ -79,7 +79,11 @@ def test_path_names_the_folders_or_a_file(folders):
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (("path", "mnist"), 1, "error: mnist: is not on this machine yet; seqatt data fetch mnist downloads it\n"),
+        (
+            ("path", "mnist"),
+            1,
+            "error: mnist: is not on this machine yet; seqatt data fetch mnist downloads it\n",
+        ),
         (("path", "iris"), 1, "error: iris: comes with scikit-learn and has no file of its own\n"),
         (("path", "mnits"), 1, "error: name: there is no data set 'mnits'; did you mean 'mnist'?\n"),
         (("fetch", "iris", "mnits"), 1, "error: name: there is no data set 'mnits'; did you mean 'mnist'?\n"),

@@ -1,4 +1,4 @@
-"""The command line, run as a person runs it."""
+"""``seqatt select`` and the reading of files, run as a command in a subprocess."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def _stream(table: pa.Table, path: Path) -> None:
         "a.arrow",
     ],
 )
-def test_every_kind_of_file(frame, tmp_path, name):
+def test_every_file_format_is_read(frame, tmp_path, name):
     write(frame, tmp_path / name)
     table = read_whole_file(tmp_path / name)
     assert table.column_names == list(frame.columns)
@@ -102,11 +102,11 @@ def test_select_prints_a_table_and_writes_the_selection(csv, tmp_path):
 def test_json_and_holdout(csv):
     done = run("select", csv, "-t", "label", "-k", 0.25, "--json", "--holdout", 0.3, "--seed", 1)
     assert done.returncode == 0, done.stderr
-    answer = json.loads(done.stdout)
-    assert set(answer["features"]) == {"f1", "f4"}
-    assert answer["settings"]["rows"] == 210
-    assert np.mean(answer["holdout"]["chosen"]["accuracy"]) > 0.9
-    assert set(answer["holdout"]) == {"chosen", "random", "all"}
+    output = json.loads(done.stdout)
+    assert set(output["features"]) == {"f1", "f4"}
+    assert output["settings"]["rows"] == 210
+    assert np.mean(output["holdout"]["chosen"]["accuracy"]) > 0.9
+    assert set(output["holdout"]) == {"chosen", "random", "all"}
 
 
 def test_options_reach_the_method(csv):
@@ -140,11 +140,11 @@ def test_options_reach_the_method(csv):
         ("relu", "relu"),
     ],
 )
-def test_settings_are_read_as_json_or_pythons_words(value, read):
+def test_settings_are_read_as_python_or_json_literals_or_as_text(value, read):
     assert read_settings([f"name={value}"], "") == {"name": read}
 
 
-def test_other_methods_are_told_their_own_options(csv):
+def test_set_gives_options_to_other_methods(csv):
     done = run(
         "select", csv, "-t", "label", "-k", 2, "--json", "--method", "forest", "--set", "n_estimators=7"
     )
@@ -171,7 +171,7 @@ def test_other_methods_are_told_their_own_options(csv):
         (["--target", "label", "-k", "2", "--out", "/proc/none"], "--out: cannot write"),
     ],
 )
-def test_failures_are_one_clear_line(csv, arguments, message):
+def test_an_error_is_one_clear_line(csv, arguments, message):
     done = run("select", csv, *arguments)
     assert done.returncode == 1
     assert done.stdout == ""
@@ -196,7 +196,7 @@ def test_failures_are_one_clear_line(csv, arguments, message):
         ["select", "data.csv", "-t", "y", "-k", "2", "--no-such-option"],
     ],
 )
-def test_wrong_usage_is_exit_code_2(arguments):
+def test_wrong_usage_has_exit_code_2(arguments):
     assert run(*arguments).returncode == 2
 
 
@@ -238,7 +238,7 @@ def test_duplicate_names_in_a_file(tmp_path):
     assert "'a' appears twice" in done.stderr
 
 
-def test_a_diverged_run_keeps_what_was_found(csv, tmp_path):
+def test_a_diverged_run_saves_the_features_selected_so_far(csv, tmp_path):
     out = tmp_path / "div"
     done = run("select", csv, "-t", "label", "-k", 2, "--learning-rate", "1e30", "--out", out)
     assert done.returncode == 1
@@ -247,7 +247,7 @@ def test_a_diverged_run_keeps_what_was_found(csv, tmp_path):
     assert seqatt.Selection.load(out / "selection.partial.json").method == "sequential_attention"
 
 
-def test_a_rare_class_stays_among_the_rows_to_learn_from(frame, tmp_path):
+def test_a_rare_class_stays_among_the_training_rows(frame, tmp_path):
     rare = frame.assign(label=["rare", *frame["label"][1:]])[:64]
     rare.to_csv(tmp_path / "rare.csv", index=False)
     labels = read_whole_file(tmp_path / "rare.csv")["label"]
@@ -294,13 +294,13 @@ def test_ctrl_c_ends_cleanly_within_a_second(csv):
     assert (out, err) == ("", "interrupted\n")
 
 
-def test_help_teaches_and_is_quick():
+def test_help_has_examples_and_options():
     done = run("select", "--help")
     assert done.returncode == 0
     assert "Examples" in done.stdout
     assert "--features-per-phase" in done.stdout
-    quick = run("--version")
-    assert quick.stdout == f"seqatt {seqatt.__version__}\n"
+    version = run("--version")
+    assert version.stdout == f"seqatt {seqatt.__version__}\n"
 
 
 def test_help_shows_the_groups_of_options_and_imports_neither_torch_nor_numpy():

@@ -46,14 +46,16 @@ class LinearAttentionOptions(Options):
     )
 
 
-@register("linear_omp", title="OMP", summary="least squares: the feature most correlated with the residual")
+@register(
+    "linear_omp", title="Linear OMP", summary="least squares: the feature most correlated with the residual"
+)
 def linear_omp(request: SelectionRequest, plan: Plan, advance: Advance) -> list[Trace]:
     return _select(request, "linear_omp")
 
 
 @register(
     "linear_sequential_lasso",
-    title="Sequential LASSO",
+    title="Linear Sequential LASSO",
     summary="least squares: the feature that enters the LASSO first",
 )
 def linear_sequential_lasso(request: SelectionRequest, plan: Plan, advance: Advance) -> list[Trace]:

@@ -108,7 +108,7 @@ def select_trials(
 ) -> list[Selection]:
     """``select`` with several seeds, trained together: result i is the same as that of ``select(seed=seeds[i])``."""
     if k is None:
-        raise TypeError("k: say how many features to select")
+        raise TypeError("k: the number of features to select is needed")
     seeds = check_seeds(seeds)
     if are_files(X):
         from seqatt.streaming.select_files import (
@@ -127,7 +127,7 @@ def select_trials(
         )
     if target is not None:
         raise TypeError("target: names a column of files; for a table in memory, pass the target as y")
-    chosen = get_method(method)
+    registered = get_method(method)
     method_options, table_options = make_options(method, dict(options))
     resolved_device = resolve_device(device)
     if isinstance(method_options, TrainingOptions):
@@ -136,11 +136,11 @@ def select_trials(
     given = {name: getattr(table_options, name) for name in TABLE_OPTIONS}
     data = read_table_data(X, y, by_name=not own_model, **given)
     request = SelectionRequest(data, resolve_k(k, data.features), seeds, method_options, resolved_device)
-    plan = chosen.plan(request)
+    plan = registered.plan(request)
     started = time.perf_counter()
     try:
-        with progress_bar(chosen.title, plan.steps, shown=progress) as advance:
-            traces = chosen.select(request, plan, advance)
+        with progress_bar(registered.title, plan.steps, shown=progress) as advance:
+            traces = registered.select(request, plan, advance)
         diverged = None
     except Diverged as error:
         # Of a surplus that was not removed yet, only the first k features are part of the result.

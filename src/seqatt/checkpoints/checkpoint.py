@@ -19,6 +19,10 @@ KEPT_FILES = 2  # checkpoints kept of an unfinished run: if the last is damaged,
 METADATA = "metadata"  # the array that holds the JSON text
 
 
+class DamagedCheckpoint(ValueError):
+    """A checkpoint file that cannot be read or fails its checksums."""
+
+
 class Checkpoint(NamedTuple):
     """The content of a checkpoint and the file it was read from."""
 
@@ -71,9 +75,8 @@ def read_checkpoint(path: Path) -> Checkpoint:
             raise ValueError("arrays are missing")
     except Exception as error:  # a flipped bit in the archive's directory makes readers raise almost anything
         reason = " ".join(str(error).split())[:120]
-        raise ValueError(
-            f"checkpoint: {path} is damaged ({reason}); remove that file to continue from the checkpoint before "
-            "it, if there is one, or else from the start"
+        raise DamagedCheckpoint(
+            f"checkpoint: {path} is damaged ({reason}); remove the folder to start again"
         ) from None
     if version != FORMAT:
         raise ValueError(

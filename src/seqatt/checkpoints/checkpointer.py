@@ -14,7 +14,7 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from seqatt.checkpoints import checkpoint
-from seqatt.checkpoints.checkpoint import Checkpoint
+from seqatt.checkpoints.checkpoint import Checkpoint, DamagedCheckpoint
 from seqatt.checkpoints.options import CheckpointOptions
 
 SIGTERM_EXIT_CODE = 128 + signal.SIGTERM  # 143, as shells report a process that SIGTERM ended
@@ -122,13 +122,29 @@ class Checkpointer:
             checkpoint.clear_checkpoints(self.folder)
             return None
         if self._options.resume:
-            return checkpoint.read_checkpoint(paths[-1])
+            return self._read_last_intact(paths)
         if not self._holds_finished_run():
             raise ValueError(
                 f"checkpoint: {self.folder} holds an unfinished run; continue it with resume, or remove the "
                 "folder to start again"
             )
         return None
+
+    def _read_last_intact(self, paths: list[Path]) -> Checkpoint:
+        """The newest checkpoint that is not damaged. Damaged ones are set aside, and no checkpoint left is an error."""
+        *earlier, path = paths
+        try:
+            return checkpoint.read_checkpoint(path)
+        except DamagedCheckpoint as error:
+            if not earlier:
+                raise
+            aside = path.with_name(f"{path.name}.damaged")
+            path.rename(aside)
+            reason = str(error).partition(";")[0]
+            warnings.warn(
+                f"{reason}; it is now {aside.name}, and {earlier[-1].name} is used instead", stacklevel=2
+            )
+        return self._read_last_intact(earlier)
 
     def clear_finished(self) -> None:
         """Without resume: remove the checkpoints of an earlier run that is finished."""

@@ -1,4 +1,4 @@
-"""Flags of a command, made from the declarations of options: names, defaults, choices and help texts stand there."""
+"""Flags of a command, generated from the declarations of options: their names, defaults, choices and help texts."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def add_option_flags(command: Callable[..., None], options: type[Options], *, be
     """
     signature = inspect.signature(command, eval_str=True)
     own = [p for p in signature.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
-    place = [p.name for p in own].index(before)
-    parameters = [*own[:place], *_flags(options), *own[place:]]
+    position = [p.name for p in own].index(before)
+    parameters = [*own[:position], *_flags(options), *own[position:]]
     command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
 
 

@@ -168,13 +168,13 @@ def resolve_folds(data: TableData, options: CandidateOptions) -> int:
     return min(FOLDS, folds) if options.folds is None else options.folds
 
 
-def training_rows(data: TableData) -> int:
+def rows_per_model(data: TableData) -> int:
     """Rows that each model trains on: all but the fold held out."""
     return data.rows - data.rows // FOLDS
 
 
 def resolve_candidate_batch_size(data: TableData, options: CandidateOptions) -> int:
-    return resolve_batch_size(training_rows(data), options.batch_size)
+    return resolve_batch_size(rows_per_model(data), options.batch_size)
 
 
 def resolve_candidate_steps(data: TableData, options: CandidateOptions) -> int:

@@ -81,14 +81,6 @@ def test_label_smoothing_agrees_with_autograd(task):
         assert not torch.allclose(plain.predict(data.x, gate), mlp.predict(data.x, gate), atol=1e-3)
 
 
-def test_padded_units_stay_zero():
-    mlp, _ = pair(MLPShape(6, (5,), 3))
-    for _ in range(10):
-        mlp.train_step(batch(), torch.ones(1, 6))
-    assert (mlp.weights[0][0, 5:] == 0).all()
-    assert (mlp.weights[1][0, :, 5:] == 0).all()
-
-
 def test_the_loss_without_columns_is_the_loss_with_their_weights_at_zero():
     mlp, _ = pair(MLPShape(6, (5,), 3))
     data = batch()

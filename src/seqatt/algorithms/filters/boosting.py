@@ -18,7 +18,7 @@ from threadpoolctl import threadpool_limits
 
 from seqatt.algorithms.filters.discrete import varying_outputs
 from seqatt.algorithms.filters.ranking import Floats, rank_features, sum_over_columns
-from seqatt.algorithms.filters.rows_and_cores import threads_for_table
+from seqatt.algorithms.filters.threads import threads_for_table
 from seqatt.algorithms.registry import Plan, SelectionRequest, register
 from seqatt.data.tables.table_data import SparseColumns
 from seqatt.options import RUNNING, Options, option

@@ -20,6 +20,15 @@ from seqatt.data.tables.table_data import SparseColumns, TableData
 BLOCK_COLUMNS = 64  # columns transposed at a time: single columns of a table stored by rows are slow to read
 
 
+def check_equal_weights(data: TableData, method: str) -> None:
+    """For methods whose library takes no row weights."""
+    if data.weights is not None:
+        raise ValueError(
+            f"sample_weight, class_weight: {method} cannot use row weights; leave them out, "
+            "or use cmim, forest or boosting, which can"
+        )
+
+
 def varying_outputs(data: TableData) -> list[NDArray[Any]]:
     """One array per output of the target that is not constant: class numbers, or standardised numbers."""
     values = data.target.values.reshape(data.rows, -1)

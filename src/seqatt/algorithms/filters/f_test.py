@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from seqatt.algorithms.filters.discrete import column_blocks, varying_outputs
+from seqatt.algorithms.filters.discrete import check_equal_weights, column_blocks, varying_outputs
 from seqatt.algorithms.filters.ranking import Floats, max_over_columns, rank_features
-from seqatt.algorithms.filters.rows_and_cores import check_equal_weights
 from seqatt.algorithms.registry import Plan, SelectionRequest, register
 from seqatt.progress import Advance
 from seqatt.selection import Trace

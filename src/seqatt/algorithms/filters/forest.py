@@ -10,7 +10,7 @@ import numpy as np
 
 from seqatt.algorithms.filters.discrete import varying_outputs
 from seqatt.algorithms.filters.ranking import rank_features, sum_over_columns
-from seqatt.algorithms.filters.rows_and_cores import available_threads
+from seqatt.algorithms.filters.threads import available_threads
 from seqatt.algorithms.registry import Plan, SelectionRequest, register
 from seqatt.data.tables.table_data import SparseColumns
 from seqatt.options import RUNNING, Options, option

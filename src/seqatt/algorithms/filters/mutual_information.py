@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from seqatt.algorithms.filters.discrete import varying_outputs
+from seqatt.algorithms.filters.discrete import check_equal_weights, varying_outputs
 from seqatt.algorithms.filters.ranking import max_over_columns, rank_features
-from seqatt.algorithms.filters.rows_and_cores import check_equal_weights, threads_for_table
+from seqatt.algorithms.filters.threads import threads_for_table
 from seqatt.algorithms.registry import Plan, SelectionRequest, register
 from seqatt.data.tables.table_data import SparseColumns, TableData
 from seqatt.data.tables.target import MAX_CLASSES, SURE_CLASSES

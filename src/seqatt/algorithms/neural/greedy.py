@@ -22,7 +22,7 @@ from seqatt.training.candidates import (
     resolve_candidate_batch_size,
     resolve_candidate_steps,
     resolve_folds,
-    training_rows,
+    rows_per_model,
 )
 from seqatt.training.loop import Diverged, NonFiniteLoss
 
@@ -35,7 +35,7 @@ def make_plan(request: SelectionRequest) -> Plan:
     settings = options.to_settings() | {
         "batch_size": batch_size,
         "steps": steps,
-        "epochs": steps * batch_size / training_rows(data),
+        "epochs": steps * batch_size / rows_per_model(data),
         "folds": resolve_folds(data, options),
     }
     informative = int((~data.constant).sum())

@@ -1,10 +1,8 @@
-"""Threads and row weights of methods that call other libraries."""
+"""Threads of methods that call other libraries."""
 
 from __future__ import annotations
 
 import os
-
-from seqatt.data.tables.table_data import TableData
 
 # Tables with fewer cells use one thread: on a busy machine, two threads took a minute for 300 rows.
 MIN_CELLS = 1 << 18
@@ -23,12 +21,3 @@ def threads_for_table(shape: tuple[int, int], n_jobs: int | None) -> int:
     """``available_threads``, but one thread for a small table unless ``n_jobs`` is set."""
     small = shape[0] * shape[1] < MIN_CELLS
     return 1 if n_jobs is None and small else available_threads(n_jobs)
-
-
-def check_equal_weights(data: TableData, method: str) -> None:
-    """For methods whose library takes no row weights."""
-    if data.weights is not None:
-        raise ValueError(
-            f"sample_weight, class_weight: {method} cannot use row weights; leave them out, "
-            "or use cmim, forest or boosting, which can"
-        )

@@ -29,6 +29,7 @@ from seqatt import (
 )
 
 
+@pytest.mark.slow
 @parametrize_with_checks(
     [
         SequentialAttentionSelector(),

@@ -162,6 +162,7 @@ def test_impossible_extensions_raise(kind, columns, message, split):
         add_columns(narrow, kind, 0.75, 0)
 
 
+@pytest.mark.slow
 def test_spurious_columns_run_end_to_end(tmp_path, capsys):
     words = ["spurious", "--data", "diabetes", "--seeds", "1", "--epochs", "30", "--results", str(tmp_path)]
     for setting in ("original", "sequential_attention", "linear_omp", "random"):

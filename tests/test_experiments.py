@@ -39,6 +39,7 @@ def run_command(folder: Path, *arguments: str) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_the_command_runs_end_to_end_and_resumes(tmp_path):
     arguments = ["accuracy", "--data", "digits", "--setting", "default", "--setting", "random"]
     arguments += ["--seeds", "2", "--epochs", "3"]
@@ -72,6 +73,7 @@ def test_the_command_runs_end_to_end_and_resumes(tmp_path):
     assert again["features"] == removed["features"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "data", "setting"),
     [

@@ -177,6 +177,7 @@ def _rank(rank: int, port: int, results) -> None:
     torch.distributed.destroy_process_group()
 
 
+@pytest.mark.slow
 def test_every_rank_of_a_distributed_model_selects_the_same_features():
     import socket
 

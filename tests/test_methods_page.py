@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import seqatt
 from seqatt.algorithms.registry import all_methods
 
@@ -22,12 +24,14 @@ def run_seqatt(*arguments: str) -> str:
     return result.stdout
 
 
+@pytest.mark.slow
 def test_the_command_prints_one_line_per_method():
     lines = [line for line in run_seqatt("methods").splitlines() if line.startswith("│")]
     cells = [[cell.strip() for cell in line.strip("│").split("│")] for line in lines]
     assert cells == [[name, method.summary] for name, method in METHODS.items()]
 
 
+@pytest.mark.slow
 def test_the_json_list_has_the_options():
     rows = {row["name"]: row for row in json.loads(run_seqatt("methods", "--json"))}
     assert list(rows) == seqatt.methods()

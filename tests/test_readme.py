@@ -49,12 +49,14 @@ PAGES = (README, GUIDE, COMPARE, DATASETS, THEORY, STREAMING)
 PYTHON_BLOCKS = [(path.name, code) for path in PAGES for code in code_blocks(path, "python")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "code"), PYTHON_BLOCKS)
 def test_python_examples_run(name, code, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     exec(compile(code, name, "exec"), {"__name__": "readme"})
 
 
+@pytest.mark.slow
 def test_command_line_examples_in_the_readme_run(tmp_path):
     commands = [line for block in code_blocks(README, "console") for line in block.splitlines()]
     commands = [line[2:] for line in commands if line.startswith("$ ") and "make " not in line]
@@ -73,6 +75,7 @@ def test_command_line_examples_in_the_readme_run(tmp_path):
         assert result.returncode == 0, result.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("module", MODULES)
 def test_docstring_examples_run(module):
     result = doctest.testmod(module)
@@ -97,6 +100,7 @@ def test_the_table_of_data_sets_matches_the_catalogue():
     ]
 
 
+@pytest.mark.slow
 def test_public_names_work_in_any_order_of_use():
     code = (
         "import seqatt; seqatt.SequentialAttentionSelector, seqatt.select, seqatt.evaluate; "
@@ -108,6 +112,7 @@ def test_public_names_work_in_any_order_of_use():
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
+@pytest.mark.slow
 def test_import_loads_no_dataframe_library():
     code = (
         "import sys, seqatt; seqatt.select; "

@@ -10,6 +10,7 @@ from tests.support.problems import linear_problem
 import seqatt
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("task", "metrics"),
     [

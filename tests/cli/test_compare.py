@@ -37,6 +37,7 @@ def csv(tmp_path_factory) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_the_command_shows_the_table_writes_the_files_and_repeats_no_finished_run(csv, tmp_path):
     arguments = [csv, "-t", "label", "-k", "1,2", *QUICK, "--ignore", "patient", "--out", tmp_path / "run"]
     done = run(*arguments)
@@ -57,6 +58,7 @@ def test_the_command_shows_the_table_writes_the_files_and_repeats_no_finished_ru
     assert repeated.stdout == done.stdout  # with the same seconds, so nothing was run again
 
 
+@pytest.mark.slow
 def test_json_metric_groups_and_options_of_a_method(csv):
     done = run(
         csv, "-t", "label", "-k", "0.25", "--methods", "sequential_attention", "--seeds", 1,
@@ -75,6 +77,7 @@ def test_json_metric_groups_and_options_of_a_method(csv):
     assert "patient" not in output["runs"][0]["features"]
 
 
+@pytest.mark.slow
 def test_a_file_of_test_rows(csv, tmp_path):
     frame = pd.read_csv(csv)
     frame[["label", *reversed(frame.columns.drop("label"))]].to_csv(tmp_path / "test.csv", index=False)
@@ -88,6 +91,7 @@ def test_a_file_of_test_rows(csv, tmp_path):
     assert "--test: must have a column 'f3'" in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -114,6 +118,7 @@ def test_wrong_usage_has_exit_code_2(csv, arguments):
     assert run(csv, "-t", "label", *arguments).returncode == 2
 
 
+@pytest.mark.slow
 def test_the_command_fails_if_every_run_failed(csv):
     done = run(csv, "-t", "label", "-k", 1, "--seeds", 1, "--methods", "sequential_attention",
                "--set", "sequential_attention.learning_rate=1e30")  # fmt: skip
@@ -122,6 +127,7 @@ def test_the_command_fails_if_every_run_failed(csv):
     assert done.stderr.startswith("error: every run failed")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals")
 def test_ctrl_c_shows_the_finished_runs(csv, tmp_path):
     command = [
@@ -154,6 +160,7 @@ def test_ctrl_c_shows_the_finished_runs(csv, tmp_path):
     assert len(seqatt.Comparison.load(saved).runs) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals")
 def test_ctrl_c_before_the_first_finished_run_prints_only_interrupted(csv):
     command = [*COMMAND, csv, "-t", "label", "-k", "2", "--methods", "sequential_attention"]

@@ -76,6 +76,7 @@ def test_path_names_the_folders_or_a_file(folders):
     assert done.stdout == f"{folder / 'extra' / 'california_housing.npz'}\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [

@@ -89,6 +89,7 @@ def test_every_file_format_is_read(frame, tmp_path, name):
     np.testing.assert_allclose(table.column("f3").to_numpy(), frame["f3"])
 
 
+@pytest.mark.slow
 def test_select_prints_a_table_and_writes_the_selection(csv, tmp_path):
     done = run("select", csv, "--target", "label", "-k", 2, "--out", tmp_path / "run", "--epochs", 60)
     assert done.returncode == 0, done.stderr
@@ -99,6 +100,7 @@ def test_select_prints_a_table_and_writes_the_selection(csv, tmp_path):
     assert all(name in done.stdout for name in selection.features)
 
 
+@pytest.mark.slow
 def test_json_and_holdout(csv):
     done = run("select", csv, "-t", "label", "-k", 0.25, "--json", "--holdout", 0.3, "--seed", 1)
     assert done.returncode == 0, done.stderr
@@ -109,6 +111,7 @@ def test_json_and_holdout(csv):
     assert set(output["holdout"]) == {"chosen", "random", "all"}
 
 
+@pytest.mark.slow
 def test_options_reach_the_method(csv):
     done = run(
         "select", csv, "-t", "label", "-k", 3, "--json", "--ignore", "f0,f2", "--weight", "f7",
@@ -144,6 +147,7 @@ def test_settings_are_read_as_python_or_json_literals_or_as_text(value, read):
     assert read_settings([f"name={value}"], "") == {"name": read}
 
 
+@pytest.mark.slow
 def test_set_gives_options_to_other_methods(csv):
     done = run(
         "select", csv, "-t", "label", "-k", 2, "--json", "--method", "forest", "--set", "n_estimators=7"
@@ -152,6 +156,7 @@ def test_set_gives_options_to_other_methods(csv):
     assert json.loads(done.stdout)["settings"]["n_estimators"] == 7
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -231,6 +236,7 @@ def test_a_truncated_parquet_file(frame, tmp_path):
         read_whole_file(tmp_path / "a.parquet")
 
 
+@pytest.mark.slow
 def test_duplicate_names_in_a_file(tmp_path):
     (tmp_path / "d.csv").write_text("a,a,y\n1,2,0\n2,1,1\n3,3,0\n")
     done = run("select", tmp_path / "d.csv", "-t", "y", "-k", 1)
@@ -238,6 +244,7 @@ def test_duplicate_names_in_a_file(tmp_path):
     assert "'a' appears twice" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_diverged_run_saves_the_features_selected_so_far(csv, tmp_path):
     out = tmp_path / "div"
     done = run("select", csv, "-t", "label", "-k", 2, "--learning-rate", "1e30", "--out", out)
@@ -247,6 +254,7 @@ def test_a_diverged_run_saves_the_features_selected_so_far(csv, tmp_path):
     assert seqatt.Selection.load(out / "selection.partial.json").method == "sequential_attention"
 
 
+@pytest.mark.slow
 def test_a_rare_class_stays_among_the_training_rows(frame, tmp_path):
     rare = frame.assign(label=["rare", *frame["label"][1:]])[:64]
     rare.to_csv(tmp_path / "rare.csv", index=False)
@@ -260,6 +268,7 @@ def test_a_rare_class_stays_among_the_training_rows(frame, tmp_path):
     json.loads(done.stdout, parse_constant=pytest.fail)
 
 
+@pytest.mark.slow
 def test_several_targets(tmp_path):
     X, y = linear_problem("multi-output")
     frame = pd.DataFrame(X).add_prefix("f").assign(u=y[:, 0], v=y[:, 1])
@@ -268,6 +277,7 @@ def test_several_targets(tmp_path):
     assert set(json.loads(done.stdout)["features"]) == {"f1", "f4"}
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals")
 def test_ctrl_c_ends_cleanly_within_a_second(csv):
     command = [

@@ -27,6 +27,7 @@ def folder(tmp_path_factory):
     return path
 
 
+@pytest.mark.slow
 def test_a_pattern_is_streamed_and_gives_the_result_of_the_library(folder, tmp_path):
     out = tmp_path / "run"
     done = run(
@@ -42,6 +43,7 @@ def test_a_pattern_is_streamed_and_gives_the_result_of_the_library(folder, tmp_p
     assert saved.settings["rows"] == 12_000
 
 
+@pytest.mark.slow
 def test_several_files_or_a_folder_are_streamed_with_any_method_that_can(folder):
     for paths in (sorted(folder.glob("*.parquet")), [folder]):
         done = run(
@@ -55,6 +57,7 @@ def test_several_files_or_a_folder_are_streamed_with_any_method_that_can(folder)
         assert "count03" not in selection["names"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
@@ -89,6 +92,7 @@ def test_errors_name_the_option_that_helps(folder, arguments, message):
     assert message in f"{done.output} {done.exception}"
 
 
+@pytest.mark.slow
 def test_sigterm_ends_with_exit_code_143_and_the_run_can_be_resumed(folder, tmp_path):
     out = tmp_path / "run"
     arguments = ["select", folder, "-t", "click", "-k", 2, "--hidden", 8, "--batch-size", 64, "--out", out]

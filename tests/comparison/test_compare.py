@@ -58,6 +58,7 @@ def small():
     return pd.DataFrame(X[:, :6], columns=list("abcdef")), y
 
 
+@pytest.mark.slow
 def test_every_run_equals_select_and_evaluate_on_its_split(small):
     X, y = small
     comparison = seqatt.compare(X, y, [2, 0.5], methods=["linear_omp", "all"], seeds=[4, 7], test_size=0.4)
@@ -115,6 +116,7 @@ def test_a_failing_method_is_reported_and_the_others_continue(small, broken):
     assert "broken failed at k = 2, 3: RuntimeError: out of luck" in comparison.to_markdown()
 
 
+@pytest.mark.slow
 def test_an_interrupted_comparison_continues_and_gives_the_same_table(small, tmp_path, monkeypatch):
     arguments = {"k": 1, "methods": QUICK, "seeds": [0, 1]}
     uninterrupted = seqatt.compare(*small, **arguments)
@@ -204,6 +206,7 @@ def test_a_file_that_is_not_a_comparison_is_not_overwritten(small, tmp_path):
     assert (tmp_path / "comparison.json").read_text() == "[]"
 
 
+@pytest.mark.slow
 def test_one_seed_gives_the_same_result_in_any_container(small):
     X, y = small
     tables = [pl.from_pandas(X), X.to_numpy(), sp.csr_array(X.to_numpy())]
@@ -229,6 +232,7 @@ def test_text_labels_categories_missing_values_weights_and_groups():
     assert comparison.settings["features"] == 3
 
 
+@pytest.mark.slow
 def test_test_rows_supplied_by_the_user(small):
     X, y = small
     comparison = seqatt.compare(X[:50], y[:50], 2, methods=QUICK, seeds=[0, 1], X_test=X[50:], y_test=y[50:])

@@ -256,6 +256,7 @@ def test_another_metric_is_selected_by_name():
         comparison.by("auc")
 
 
+@pytest.mark.slow
 def test_the_chart_labels_every_method_and_is_reproducible():
     single_k = make_comparison({"sequential_attention": [0.5, 0.6], "b": [0.4, 0.5], "random": [0.1, 0.2]})
     runs = [

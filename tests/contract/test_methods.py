@@ -34,6 +34,7 @@ def assert_valid(selection: seqatt.Selection, k: int, features: int) -> None:
     assert len(selection.scores) == k
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("task", TASKS)
 @pytest.mark.parametrize("k", [1, 8])
@@ -57,6 +58,7 @@ def test_constant_features_come_last(method):
     assert set(selection.indices[:6]) == {1, 2, 3, 4, 6, 7}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("task", TASKS)
 def test_the_same_seed_gives_the_same_selection(method, task):
@@ -86,6 +88,7 @@ def test_a_trial_gives_the_same_selection_alone_and_beside_others(method):
     assert trials[1].scores.tolist() == alone.scores.tolist()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", INFORMED)
 @pytest.mark.parametrize("task", TASKS)
 def test_the_relevant_features_are_found(method, task):
@@ -94,6 +97,7 @@ def test_the_relevant_features_are_found(method, task):
     assert set(seqatt.select(X, y, 2, method=method, **options).indices) == {1, 4}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", [name for name in INFORMED if name not in UNIVARIATE])
 def test_a_duplicated_column_is_not_selected_before_another_relevant_one(method):
     X, y = linear_problem("regression")

@@ -233,6 +233,7 @@ def test_a_frame_has_the_original_labels():
     assert seqatt.datasets.load("diabetes").frame()["target"].mean() > 100
 
 
+@pytest.mark.slow
 def test_the_module_is_imported_on_first_use_and_without_torch():
     code = (
         "import sys, seqatt; assert 'seqatt.datasets' not in sys.modules; seqatt.datasets.load('iris'); "

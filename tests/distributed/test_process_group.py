@@ -64,6 +64,7 @@ def use_collectives(rank: int, store: Path, behaviour: str) -> None:
     os._exit(0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("behaviour", ["ends", "hangs"])
 def test_texts_of_any_length_are_exchanged_and_a_lost_rank_is_reported(tmp_path, behaviour):
     context = multiprocessing.get_context("spawn")
@@ -78,6 +79,7 @@ def test_texts_of_any_length_are_exchanged_and_a_lost_rank_is_reported(tmp_path,
     assert [process.exitcode for process in ranks] == [0, 0]
 
 
+@pytest.mark.slow
 def test_two_ranks_killed_at_any_moment_and_resumed_select_what_one_process_selects(files, tmp_path):
     report = kill_and_resume(files, tmp_path, kills=2, ranks=2, options=QUICK | {"ensemble": 1})
     whole = report["whole"][0]
@@ -94,6 +96,7 @@ def test_two_ranks_killed_at_any_moment_and_resumed_select_what_one_process_sele
     assert sum(steps) > 2_701 / 32 + 10  # steps on the rows of one rank alone are half as large
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["group_lasso", "sequential_lasso", "batch_attention"])
 def test_with_every_method_that_trains_two_ranks_select_what_one_process_selects(files, tmp_path, method):
     """One of them runs out of rows and continues with empty batches."""
@@ -109,6 +112,7 @@ def test_with_every_method_that_trains_two_ranks_select_what_one_process_selects
 SUMS = {"k": 3, "log1p": True, "schema_rows": 500, "checkpoint_every": 0.01, "shuffle_rows": 256}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["cmim", "linear_omp"])
 def test_two_ranks_accumulate_the_sums_of_one_process_killed_or_not(files, tmp_path, method):
     options = SUMS | {"method": method}
@@ -122,6 +126,7 @@ def test_two_ranks_accumulate_the_sums_of_one_process_killed_or_not(files, tmp_p
     assert alone.scores == pytest.approx(whole["scores"], rel=1e-6)
 
 
+@pytest.mark.slow
 def test_the_command_runs_under_torchrun(tmp_path):
     log = click_log(tmp_path / "clicks", 6_000, rows_per_file=2_000)
     out = tmp_path / "run"

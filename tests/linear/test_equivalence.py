@@ -83,6 +83,7 @@ def scikit_learn_omp(X, y, k):
     return set(np.flatnonzero(coef).tolist()), bool(caught)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", CONTINUOUS)
 def test_three_algorithms_select_the_same_sequence_and_scikit_learn_agrees(make):
     compared = 0
@@ -98,6 +99,7 @@ def test_three_algorithms_select_the_same_sequence_and_scikit_learn_agrees(make)
     assert compared >= 0.9 * DESIGNS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", TIED)
 def test_with_ties_every_selected_feature_is_in_omps_maximal_set(make):
     """Theorem 3.3: if several features are maximal, any of them may be selected, but no other.
@@ -123,6 +125,7 @@ def test_with_ties_every_selected_feature_is_in_omps_maximal_set(make):
     assert same > DESIGNS / 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [gaussian, correlated, duplicated, binary])
 def test_a_gram_and_the_rows_give_the_same_selection(make):
     for number, (X, y, k) in enumerate(problems(make)):

@@ -97,6 +97,7 @@ def test_lasso_coefficients_are_zero_above_lambda_star_and_not_below(seed):
         assert model.fit(project @ X[:, [1, 2, 4, 5]], project @ y).coef_.any() == nonzero
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_both_sides_of_lemma_3_2_have_the_same_infimum(seed):
     rng = np.random.default_rng(seed)

@@ -16,6 +16,7 @@ import seqatt
 TRAINING_ROWS = 100_000  # rows seen during the selection; two to eight times as many by default
 
 
+@pytest.mark.slow
 @pytest.mark.data
 @pytest.mark.parametrize("name", list(TITLES))
 def test_better_than_random_features(name):

@@ -60,6 +60,7 @@ def accuracies(name: str) -> dict[str, float]:
     return {method: float(np.mean(values)) for method, values in scores.items()}
 
 
+@pytest.mark.slow
 def test_better_than_random_everywhere_and_than_a_univariate_test_on_average():
     means = {name: accuracies(name) for name in PROBLEMS}
     for name, mean in means.items():

@@ -81,6 +81,7 @@ def test_every_format_gives_the_same_selection(frame, tmp_path):
     assert all(s.scores.tolist() == found[0].scores.tolist() for s in found)
 
 
+@pytest.mark.slow
 def test_the_planted_features_of_a_click_log_are_found_in_one_pass(tmp_path):
     log = click_log(tmp_path, 50_000, rows_per_file=20_000)
     selection = seqatt.select(log.files, target=log.target, k=8, hidden=(64,), log1p=True)

@@ -90,6 +90,7 @@ def test_a_very_small_table_has_one_model(rows, members):
     assert default_ensemble_size(rows) == members
 
 
+@pytest.mark.slow
 def test_a_users_own_model_has_an_ensemble_only_on_request():
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 1))
@@ -184,6 +185,7 @@ def test_features_dropped_last_rank_right_after_the_selected():
     assert by_rank[2:4] == dropped[::-1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, {"epochs": 1}, {"one_pass": False, "epochs": 2}, {"surplus": 10}])
 @pytest.mark.parametrize("k", [1, 3])
 def test_the_recorded_settings_reproduce_the_selection(options, k):

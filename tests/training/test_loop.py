@@ -36,6 +36,7 @@ def test_exactly_k_features_are_selected_for_any_features_per_phase(features_per
     assert len(set(selection.indices.tolist())) == 8
 
 
+@pytest.mark.slow
 def test_the_first_feature_is_selected_from_trained_logits():
     X, y = linear_problem("regression")
     for seed in range(5):
@@ -92,6 +93,7 @@ def test_resetting_the_logits_resets_the_optimizers_moments(name):
     torch.testing.assert_close(gate.logits, fresh.logits, rtol=0, atol=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", list(MASKS))
 def test_every_mask_finds_the_relevant_features(name):
     X, y = linear_problem("regression")
@@ -111,6 +113,7 @@ def test_the_relevant_features_are_found_if_each_phase_resets_the_model():
     assert set(seqatt.select(X, y, 2, reset_model=True).indices) == {1, 4}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "network",
     [
@@ -144,6 +147,7 @@ class CustomModule(nn.Module):
         return self.outer(self.drop(torch.relu(self.inner(x)))).squeeze(-1)
 
 
+@pytest.mark.slow
 def test_a_user_can_bring_a_module_a_loss_and_an_optimizer():
     X, y = linear_problem("regression")
     torch.manual_seed(0)
@@ -198,6 +202,7 @@ MODELS_AND_LOSSES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("model", "loss"), MODELS_AND_LOSSES)
 def test_a_loss_gets_targets_in_the_shape_of_the_outputs(problem, model, loss):
     selection = seqatt.select(*problem, 2, model=model, loss=loss)

@@ -45,6 +45,7 @@ def mixed_table(rows: int = 400) -> tuple[pd.DataFrame, np.ndarray]:
     return frame, np.asarray(effect + frame["left"] + frame["right"] + 0.1 * rng.normal(size=rows))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", GATED)
 def test_a_category_and_a_group_are_each_selected_as_one_feature(method):
     frame, y = mixed_table()
@@ -52,6 +53,7 @@ def test_a_category_and_a_group_are_each_selected_as_one_feature(method):
     assert set(selection.features) == {"city", "pair"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", GATED)
 def test_three_relevant_features_among_thirty_are_found(method):
     rng = np.random.default_rng(1)
@@ -60,6 +62,7 @@ def test_three_relevant_features_among_thirty_are_found(method):
     assert set(seqatt.select(X, y, 3, method=method).indices) == {3, 17, 29}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", GATED)
 def test_rows_of_weight_zero_have_no_influence(method):
     X, y = linear_problem("regression", rows=400)
@@ -79,6 +82,7 @@ def test_a_sparse_table_gives_the_selection_of_the_dense_table(method):
     assert from_dense.indices.tolist() == from_sparse.indices.tolist()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", GATED)
 def test_all_strengths_of_a_penalty_share_the_budget_of_sequential_attention(method):
     X, y = linear_problem("binary", rows=2000)
@@ -162,6 +166,7 @@ class NoFirstLayer(nn.Module):
         return self.outer(torch.tanh(self.inner(x)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", GATED)
 def test_every_method_works_with_a_users_own_network(method):
     X, y = linear_problem("regression")

@@ -80,6 +80,7 @@ def test_the_gradients_are_those_of_autograd(reconstruct):
     torch.testing.assert_close(grads[1][0], first_layer.grad, rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_reconstruction_selects_what_represents_the_table_and_ignores_the_target():
     rng = np.random.default_rng(0)
     factors = rng.normal(size=(300, 2))

@@ -59,6 +59,7 @@ def test_without_a_penalty_it_trains_a_plain_network_with_a_skip_connection(monk
     torch.testing.assert_close(matrices[1][0], layers[2].weight.data, rtol=1e-3, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_at_the_end_of_the_path_at_most_k_features_are_left():
     X, y = linear_problem("multiclass", rows=400, features=30)
     path = make_path(X, y, k=4, steps=3000)

@@ -113,6 +113,7 @@ def test_an_estimated_number_of_rows_is_exact_at_the_end_of_the_pass(block):
     assert next(iter(make_loader(SIZES, batch_size=64, shuffle_rows=256))).expected_rows == total
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("known", [True, False])
 @pytest.mark.parametrize("shards", [1, 3])
 def test_a_loader_continues_from_every_cursor(known, shards):

@@ -113,6 +113,7 @@ def test_sparse_tables_are_read_as_dense_ones(kind):
     np.testing.assert_allclose(sparse.columns, dense.columns, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_large_sparse_tables_stay_sparse(monkeypatch):
     X, y = linear_problem("binary")
     X[np.abs(X) < 0.7] = 0

@@ -47,6 +47,7 @@ def test_a_selection_is_bit_identical_for_any_number_of_threads():
     assert scores_of(one) == scores_of(two) == scores_of(five)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [
@@ -83,6 +84,7 @@ def test_concurrent_trials_give_the_scores_of_each_trial_alone():
     assert torch.get_num_threads() == 3
 
 
+@pytest.mark.slow
 def test_long_concurrent_trials_give_the_scores_of_each_trial_alone():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 4)).astype(np.float32)

@@ -110,6 +110,7 @@ def test_asinh_inputs_must_be_a_boolean():
         seqatt.select(*skewed(), 2, asinh_inputs=1)
 
 
+@pytest.mark.slow
 def test_asinh_inputs_find_skewed_features_among_skewed_noise():
     rng = np.random.default_rng(0)
     normal = rng.normal(size=(80, 200))

@@ -109,6 +109,7 @@ def test_groups_and_categories_are_related_by_any_of_their_columns():
     penalty.penalties([data.names.index("constant")])
 
 
+@pytest.mark.slow
 def test_features_that_repeat_a_selected_one_come_before_noise():
     """Six of twenty useful features are not significant alone: they are combinations of the others."""
     problem = planted(50)

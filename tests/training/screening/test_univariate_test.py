@@ -85,6 +85,7 @@ def test_noise_is_not_significant_where_a_few_rows_have_nearly_all_weight():
     assert log_q_values(read_table_data(rng.normal(size=(3000, 50)), y, class_weight="balanced")).max() < 1
 
 
+@pytest.mark.slow
 def test_the_number_of_blas_threads_changes_no_bit():
     outputs = []
     for threads in ("1", "4"):
@@ -157,6 +158,7 @@ def test_where_every_feature_is_significant_the_test_changes_nothing():
     np.testing.assert_array_equal(tested.scores, untested.scores)
 
 
+@pytest.mark.slow
 def test_real_features_are_found_among_permuted_ones_from_few_rows():
     X, y = load_breast_cancer(return_X_y=True)
     rng = np.random.default_rng(0)

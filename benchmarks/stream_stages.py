@@ -43,10 +43,10 @@ def stage_rates(
         lambda: [batch for group in row_groups for batch, _ in read_row_group(group, data.types, data.kinds)]
     )
     rates = {"read": count / seconds}
-    decoded, seconds = _timed(lambda: [data.decode(batch) for batch in read])
+    encoded, seconds = _timed(lambda: [data.encode(batch) for batch in read])
     rates["decode"] = count / seconds
     order = torch.randperm(count).numpy()
-    shuffled, seconds = _timed(lambda: concatenate(decoded).take(order))
+    shuffled, seconds = _timed(lambda: concatenate(encoded).take(order))
     rates["shuffle"] = count / seconds
     batches = [shuffled.take(slice(i, i + size)) for i in range(0, count - size + 1, size)]
     transfer = DeviceTransfer(device)

@@ -76,8 +76,21 @@ def test_n_features_to_select_is_a_number_a_fraction_or_half_of_all(problem, amo
 
 @pytest.mark.parametrize("amount", [0, 0.0, -1, 9])
 def test_an_impossible_number_of_features_is_an_error(problem, amount):
-    with pytest.raises(ValueError, match="k: "):
+    with pytest.raises(ValueError, match=r"^n_features_to_select: "):
         quick(n_features_to_select=amount).fit(*problem)
+    with pytest.raises(TypeError, match=r"^n_features_to_select: must be a whole number or a fraction"):
+        quick(n_features_to_select="2").fit(*problem)
+
+
+def test_groups_reduce_the_number_of_features_that_can_be_selected(problem):
+    with pytest.raises(ValueError, match=r"^n_features_to_select: 8 .* has 7"):
+        OMPSelector(8, groups={"g": [0, 1]}).fit(*problem)
+
+
+@pytest.mark.parametrize("seed", [-1, 1.5, True])
+def test_an_invalid_random_state_is_named_in_the_error(problem, seed):
+    with pytest.raises(ValueError, match=r"^random_state: must be a whole number of at least 0"):
+        quick(random_state=seed).fit(*problem)
 
 
 def test_a_dataframe_is_returned_with_names_and_types():

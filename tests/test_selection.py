@@ -25,6 +25,21 @@ def test_a_loaded_selection_equals_the_saved_one(selection, tmp_path):
     assert loaded.support.dtype == bool
 
 
+def test_a_file_of_format_1_is_read_with_its_old_names(selection, tmp_path):
+    raw = selection.to_dict()
+    assert raw["format"] == 2
+    old = {"input_columns": "members", "input_names": "inputs"}
+    saved = {old.get(name, name): value for name, value in raw.items()} | {"format": 1}
+    (tmp_path / "s.json").write_text(json.dumps(saved))
+    assert seqatt.Selection.load(tmp_path / "s.json").to_dict() == raw
+
+
+def test_a_file_of_a_later_format_is_refused(selection, tmp_path):
+    (tmp_path / "s.json").write_text(json.dumps(selection.to_dict() | {"format": 3}))
+    with pytest.raises(ValueError, match=r"not a saved selection \(format 3\)"):
+        seqatt.Selection.load(tmp_path / "s.json")
+
+
 def test_the_file_is_plain_json(selection, tmp_path):
     selection.save(tmp_path / "s.json")
     raw = json.loads((tmp_path / "s.json").read_text())

@@ -19,6 +19,7 @@ from seqatt.data.tables.table_data import Groups
 from seqatt.data.tables.target import target_array
 from seqatt.options import describe, fill_in_options
 from seqatt.selection import Selection
+from seqatt.validation import integer
 
 
 class BaseSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
@@ -32,17 +33,24 @@ class BaseSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         table = self._check(X, reset=True)
         labels = target_array(y, "y")
         options = self._options()
-        seed = getattr(self, "random_state", None)
+        seed = integer(0, optional=True)("random_state", getattr(self, "random_state", None))
         k = self.n_features_to_select
-        self.selection_: Selection = select(
-            table,
-            labels,
-            0.5 if k is None else k,
-            method=self.method,
-            seed=0 if seed is None else seed,
-            sample_weight=sample_weight,
-            **options,
-        )
+        try:
+            self.selection_: Selection = select(
+                table,
+                labels,
+                0.5 if k is None else k,
+                method=self.method,
+                seed=0 if seed is None else seed,
+                sample_weight=sample_weight,
+                **options,
+            )
+        except (TypeError, ValueError) as error:
+            message = str(error)
+            if not message.startswith("k: "):
+                raise
+            # Not checked before, because the number of features depends on the groups.
+            raise type(error)(f"n_features_to_select{message[1:]}") from None
         self.support_ = np.zeros(self.n_features_in_, dtype=bool)
         self.support_[self.selection_.columns] = True
         self.ranking_ = _rank_columns(self.selection_, self.n_features_in_)
@@ -253,6 +261,6 @@ def _rank_columns(selection: Selection, columns: int) -> NDArray[np.int64]:
     if len(selection.names) == columns:
         return selection.ranking
     ranking = np.zeros(columns, dtype=np.int64)
-    for rank, members in zip(selection.ranking, selection.members, strict=True):
-        ranking[members] = rank
+    for rank, input_columns in zip(selection.ranking, selection.input_columns, strict=True):
+        ranking[input_columns] = rank
     return ranking

@@ -63,7 +63,7 @@ def select(
     workers : int, default 2. Number of processes that train together; each is a rank.
     cpus_per_worker : float, default 1. CPUs per worker.
     use_gpu : bool, default False. Train on one GPU per worker instead of on CPUs.
-    storage : folder or URL where Ray Train writes about the run; by default ``~/ray_results``.
+    storage : folder or URL where Ray Train stores its logs and results; by default ``~/ray_results``.
     max_failures : int, default 0. How often Ray may restart all workers after one was lost. They continue from
         the last checkpoint, whose folder all machines must share, or start again if there is none.
 

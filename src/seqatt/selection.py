@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from seqatt.version import __version__
 
-FORMAT = 1  # version of the JSON format
+FORMAT = 2  # version of the JSON format
+RENAMED_IN_FORMAT_2 = {"members": "input_columns", "inputs": "input_names"}  # format 1 is read too
 MAX_SCORES = 100  # scores per phase in the history, so that tables of 50,000 features do not give gigabytes
 
 
@@ -67,10 +68,10 @@ class Selection:
     ``indices`` and ``features`` are the positions and names of the selected features, in the order of
     selection, and ``scores`` their scores when they were selected. ``ranking`` is the rank of every feature
     (1 is the first selected) and ``support`` the mask of the selected ones. ``columns`` are the selected input
-    columns; they differ from ``indices`` only if columns are grouped. ``members`` are the input columns of each
-    feature, and ``inputs`` the names of all input columns. ``history`` has one entry per phase: scores of the
-    features not yet selected, by name, best first (at most 100), mean training loss (None if nothing was
-    trained), seconds, and the features taken and dropped.
+    columns; they differ from ``indices`` only if columns are grouped. ``input_columns`` are the input columns of
+    each feature, and ``input_names`` the names of all input columns. ``history`` has one entry per phase: scores
+    of the features not yet selected, by name, best first (at most 100), mean training loss (None if nothing was
+    trained), seconds, and the features selected ("taken") and dropped at the end of the phase.
     """
 
     method: str
@@ -82,8 +83,8 @@ class Selection:
     support: NDArray[np.bool_]
     columns: NDArray[np.int64]
     names: list[str]
-    members: list[list[int]]
-    inputs: list[str]
+    input_columns: list[list[int]]
+    input_names: list[str]
     history: list[dict[str, Any]]
     settings: dict[str, Any]
     environment: dict[str, str]
@@ -95,11 +96,13 @@ class Selection:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Selection:
-        """Read a file that ``save`` wrote."""
+        """Read a file that ``save`` wrote, also in format 1."""
         try:
             raw = json.loads(Path(path).read_text(encoding="utf-8"))
-            if raw["format"] != FORMAT:
+            if raw["format"] not in (1, FORMAT):
                 raise ValueError(f"format {raw['format']}")
+            if raw["format"] == 1:
+                raw = {RENAMED_IN_FORMAT_2.get(name, name): value for name, value in raw.items()}
             return cls._from_dict(raw)
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f"{path}: not a saved selection ({error})") from None
@@ -153,7 +156,6 @@ def make_selection(
     ranking[user_position[trace.order + trace.rest]] = np.arange(1, layout.features + 1)
     user_order = np.argsort(user_position)
     names = [layout.names[f] for f in user_order]
-    members = [list(layout.input_columns[f]) for f in user_order]
     support = np.zeros(layout.features, dtype=bool)
     support[user_position[trace.order]] = True
     return Selection(
@@ -166,8 +168,8 @@ def make_selection(
         support=support,
         columns=np.array([c for f in trace.order for c in layout.input_columns[f]], dtype=np.int64),
         names=names,
-        members=members,
-        inputs=list(layout.input_names),
+        input_columns=[list(layout.input_columns[f]) for f in user_order],
+        input_names=list(layout.input_names),
         history=_history(layout, trace),
         settings=settings,
         environment=environment,

@@ -100,10 +100,10 @@ class TestGuarantees:
         report = guarantees(X, y, omp(X, y, 3, centre=True, scale=True))
         centred = X - X.mean(0)
         of_all = np.linalg.lstsq(centred, y - y.mean(), rcond=None)
-        of_chosen = np.linalg.lstsq(centred[:, report.chosen], y - y.mean(), rcond=None)
-        assert report.relative_error == pytest.approx(of_chosen[1][0] / of_all[1][0], rel=1e-9)
+        of_selected = np.linalg.lstsq(centred[:, report.selected], y - y.mean(), rcond=None)
+        assert report.relative_error == pytest.approx(of_selected[1][0] / of_all[1][0], rel=1e-9)
         correlations = np.corrcoef(X.T)
-        values = np.linalg.eigvalsh(correlations[np.ix_(report.chosen, report.chosen)])
+        values = np.linalg.eigvalsh(correlations[np.ix_(report.selected, report.selected)])
         assert (report.smallest, report.largest) == pytest.approx((values[0], values[-1]))
         assert report.ratio == pytest.approx(np.linalg.eigvalsh(correlations)[0])
         assert report.share == pytest.approx(1 - np.exp(-(report.ratio**2)))
@@ -128,5 +128,5 @@ class TestGuarantees:
         assert guarantees(X, y, [3]).relative_error == np.inf
         assert guarantees(X, y, [2]).ratio == pytest.approx(0, abs=1e-9)
         for invalid in ([], [1, 1], [9], None):
-            with pytest.raises(ValueError, match="chosen: "):
+            with pytest.raises(ValueError, match="selected: "):
                 guarantees(X, y, invalid)

@@ -22,11 +22,11 @@ Y = [0, 1, 0, 1]
 @pytest.mark.parametrize(
     ("k", "message"),
     [
-        (0, "k: at least 1"),
-        (-2, "k: at least 1"),
+        (0, "k: must be at least 1, got 0"),
+        (-2, "k: must be at least 1, got -2"),
         (1.5, "k: a float is a fraction"),
         (0.0, "k: a float is a fraction"),
-        (9, "k: 9 features asked for, but the table has 8"),
+        (9, "k: 9 features requested, but the table has 8"),
         ("3", "k: must be a whole number"),
         (True, "k: must be a whole number"),
     ],
@@ -184,7 +184,9 @@ def test_evaluate(problem):
         seqatt.evaluate(X, y, X[:, :3], y, [1])
     with pytest.raises(ValueError, match="y_test: label '7' does not occur"):
         seqatt.evaluate(X, y, X, np.full(300, 7), [1])
-    with pytest.raises(ValueError, match="X_test has 300 rows and y_test has 3"):
+    with pytest.raises(
+        ValueError, match="X_test has 300 rows and y_test has 3: they must have the same length"
+    ):
         seqatt.evaluate(X, y, X, y[:3], [1])
     with pytest.raises(TypeError, match="evaluate has no option 'mask'"):
         seqatt.evaluate(X, y, X, y, [1], mask="l1")

@@ -12,9 +12,9 @@ import pytest
 
 import seqatt
 from seqatt.checkpoints import checkpoint
-from seqatt.data.files import delimited as text
 from seqatt.data.files import loader
 from seqatt.data.files.errors import SkippedData
+from seqatt.data.files.formats import delimited
 from seqatt.data.files.loader import FileLoader
 from seqatt.data.tables.whole_file import UnreadableFile
 
@@ -169,7 +169,7 @@ def test_evaluation_skips_too_if_requested(folder, tmp_path):
 
 
 def test_a_truncated_text_file_is_skipped_from_where_it_ends(folder, tmp_path, monkeypatch):
-    monkeypatch.setattr(text, "BLOCK_BYTES", 1 << 12)
+    monkeypatch.setattr(delimited, "BLOCK_BYTES", 1 << 12)
     frame = pd.concat([pd.read_parquet(path) for path in sorted(folder.iterdir())])
     text_folder = tmp_path / "text"
     text_folder.mkdir()

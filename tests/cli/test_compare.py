@@ -95,7 +95,7 @@ def test_a_file_of_test_rows(csv, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["-k", "99"], "k: 99 features asked for"),
+        (["-k", "99"], "k: 99 features requested"),
         (["-k", "2", "--split-groups", "zz"], "--split-groups: no column 'zz'"),
         (["-k", "2", "--set", "random.epochs=3"], "random has no option 'epochs'"),
         (["-k", "2", "--out", "/proc/none"], "--out: cannot write"),

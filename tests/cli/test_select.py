@@ -107,8 +107,8 @@ def test_json_and_holdout(csv):
     output = json.loads(done.stdout)
     assert set(output["features"]) == {"f1", "f4"}
     assert output["settings"]["rows"] == 210
-    assert np.mean(output["holdout"]["chosen"]["accuracy"]) > 0.9
-    assert set(output["holdout"]) == {"chosen", "random", "all"}
+    assert np.mean(output["holdout"]["selected"]["accuracy"]) > 0.9
+    assert set(output["holdout"]) == {"selected", "random", "all"}
 
 
 @pytest.mark.slow
@@ -167,7 +167,7 @@ def test_set_gives_options_to_other_methods(csv):
         (["--target", "label", "-k", "2", "--set", "seed=7"], "sequential_attention has no option 'seed'"),
         (["--target", "label", "-k", "2", "--set", "groups={}"], "--set: 'groups' is about the table"),
         (["--target", "nope", "-k", "2"], "--target: no column 'nope'"),
-        (["--target", "label", "-k", "99"], "k: 99 features asked for, but the table has 8"),
+        (["--target", "label", "-k", "99"], "k: 99 features requested, but the table has 8"),
         (["--target", "label", "-k", "0"], "k: at least 1"),
         (["--target", "label", "-k", "2", "--method", "magic"], "method: unknown 'magic'"),
         (["--target", "label", "-k", "2", "--device", "abacus"], "device: 'abacus'"),

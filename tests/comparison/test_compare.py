@@ -337,9 +337,9 @@ def test_groups_given_as_sets_are_saved_in_a_fixed_order():
 
 def test_a_missing_value_in_split_groups_raises_with_that_name(small):
     groups = np.r_[np.nan, np.arange(79.0)]
-    with pytest.raises(ValueError, match="split_groups: Input split_groups contains NaN"):
+    with pytest.raises(ValueError, match="split_groups: contains NaN"):
         seqatt.compare(*small, 1, methods=["random"], seeds=[0], split_groups=groups)
-    with pytest.raises(ValueError, match="split_groups: Input split_groups contains NaN"):
+    with pytest.raises(ValueError, match="split_groups: contains NaN"):
         seqatt.compare(*small, 1, methods=["random"], seeds=[0], split_groups=[None, *"ab"] + ["c"] * 77)
 
 
@@ -357,7 +357,7 @@ def test_options_reach_their_method(small):
         ({"methods": ["magic"]}, ValueError, "methods: unknown 'magic'; use some of sequential_attention"),
         ({"methods": []}, ValueError, "methods: at least one"),
         ({"methods": ["random", "random"]}, ValueError, "methods: must not contain duplicates"),
-        ({"k": 7}, ValueError, "k: 7 features asked for, but the table has 6"),
+        ({"k": 7}, ValueError, "k: 7 features requested, but the table has 6"),
         ({"k": [2, 1.5]}, ValueError, "k: a float is a fraction"),
         ({"k": []}, ValueError, "k: at least one"),
         ({"k": "2"}, TypeError, "k: must be a whole number"),

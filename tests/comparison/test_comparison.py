@@ -71,46 +71,46 @@ def test_differences_are_paired_over_the_same_splits():
     assert near["sd"] == pytest.approx(0.01)
     assert near["within_sd"] is False
     # 2 standard deviations; t(2 degrees of freedom, 97.5%) = 4.303, times sqrt(1/3 + 20/80) = 3.286
-    assert near["clear"] is False
+    assert near["significant"] is False
     assert (far["method"], far["wins"]) == ("c", 2)
     assert far["within_sd"] is True  # 0.06 ahead, but -0.02, 0.1 and 0.1 on the splits
     assert "c is within one standard deviation" in comparison.conclusion()
 
 
-def test_a_difference_is_clear_above_the_threshold_of_the_corrected_t_test():
+def test_a_difference_is_significant_above_the_threshold_of_the_corrected_t_test():
     threshold = 4.302653 * math.sqrt(1 / 3 + 0.25)
-    for factor, clear in ((0.99, False), (1.01, True)):
+    for factor, significant in ((0.99, False), (1.01, True)):
         ahead = 0.01 * threshold * factor
         comparison = make_comparison(
             {"a": [0.5 + ahead - 0.01, 0.5 + ahead, 0.5 + ahead + 0.01], "b": [0.5, 0.5, 0.5]}
         )
-        assert comparison.differences()[0]["clear"] is clear
-        assert ("a is best" in comparison.conclusion()) is clear
-        assert ("chance can do that" in comparison.conclusion()) is not clear
+        assert comparison.differences()[0]["significant"] is significant
+        assert ("a is best" in comparison.conclusion()) is significant
+        assert ("which may be chance in" in comparison.conclusion()) is not significant
 
 
 def test_test_rows_supplied_by_the_user_need_no_correction_for_overlap():
     ahead = 0.01 * 4.302653 * math.sqrt(1 / 3) * 1.01
     scores = {"a": [0.5 + ahead - 0.01, 0.5 + ahead, 0.5 + ahead + 0.01], "b": [0.5, 0.5, 0.5]}
-    assert make_comparison(scores, test={"rows": 30}, split_rows=[]).differences()[0]["clear"] is True
-    assert make_comparison(scores).differences()[0]["clear"] is False
+    assert make_comparison(scores, test={"rows": 30}, split_rows=[]).differences()[0]["significant"] is True
+    assert make_comparison(scores).differences()[0]["significant"] is False
 
 
 def test_the_overlap_is_that_of_the_actual_splits():
     """Half of the rows are tested, so t(2, 97.5%) sqrt(1/3 + 50/50) deviations are needed."""
     threshold = 4.302653 * math.sqrt(1 / 3 + 1)
-    for factor, clear in ((0.99, False), (1.01, True)):
+    for factor, significant in ((0.99, False), (1.01, True)):
         ahead = 0.01 * threshold * factor
         scores = {"a": [0.5 + ahead - 0.01, 0.5 + ahead, 0.5 + ahead + 0.01], "b": [0.5, 0.5, 0.5]}
         comparison = make_comparison(scores, split_rows=[[50, 50]] * 3)
-        assert comparison.differences()[0]["clear"] is clear
+        assert comparison.differences()[0]["significant"] is significant
         assert "tested on 50% of the rows" in comparison.to_markdown()
 
 
 def test_equal_differences_leave_the_deviation_unknown():
     comparison = make_comparison({"a": [0.9, 0.8], "b": [0.8, 0.7]})  # in floats, 0.9 - 0.8 is not 0.8 - 0.7
     only = comparison.differences()[0]
-    assert (only["sd"], only["clear"], only["near"]) == (0.0, None, False)
+    assert (only["sd"], only["significant"], only["near"]) == (0.0, None, False)
     assert "a is best" not in comparison.conclusion()
     assert "the spread is unknown" in comparison.conclusion()
     comparison = make_comparison({"a": [0.9, 0.8], "b": [0.9, 0.8]})
@@ -118,20 +118,20 @@ def test_equal_differences_leave_the_deviation_unknown():
     assert "b is within one standard deviation" in comparison.conclusion()
 
 
-def test_a_clear_difference_is_never_also_near():
-    """With 10 seeds and fixed test rows, 2.262 / sqrt(10) = 0.715 standard deviations are clear."""
+def test_a_significant_difference_is_never_also_near():
+    """With 10 seeds and fixed test rows, 2.262 / sqrt(10) = 0.715 standard deviations are significant."""
     values = [0.5 + 0.01 * (0.8 + (1 if seed % 2 else -1) * 0.9487) for seed in range(10)]
     comparison = make_comparison({"a": values, "random": [0.5] * 10}, test={"rows": 30}, split_rows=[])
     only = comparison.differences()[0]
-    assert (only["within_sd"], only["clear"], only["near"]) == (True, True, False)
+    assert (only["within_sd"], only["significant"], only["near"]) == (True, True, False)
     assert "≈" not in repr(comparison)
     assert "a is best" in comparison.conclusion()
     assert "not shown" not in comparison.conclusion()
 
 
-def test_the_conclusion_names_a_best_method_only_if_every_difference_is_clear():
+def test_the_conclusion_names_a_best_method_only_if_every_difference_is_significant():
     comparison = make_comparison({"a": [0.9, 0.9, 0.9], "b": [0.8, 0.801, 0.799], "c": [0.70, 0.79, 0.78]})
-    assert [d["clear"] for d in comparison.differences()] == [True, False]
+    assert [d["significant"] for d in comparison.differences()] == [True, False]
     assert "a has the best mean (accuracy 0.900), ahead of c" in comparison.conclusion()
 
 
@@ -193,17 +193,29 @@ def test_the_reason_of_a_failure_and_an_undefined_metric_are_reported():
 
 def test_the_conclusion_warns_if_random_features_are_near():
     comparison = make_comparison({"a": [0.7, 0.9, 0.8], "random": [0.8, 0.7, 0.8]})
-    assert "it is not shown that choosing helps" in comparison.conclusion()
+    assert "it is not shown that selection helps" in comparison.conclusion()
     comparison = make_comparison({"a": [0.95, 0.96, 0.95], "random": [0.5, 0.5, 0.51]})
-    assert "it is not shown that choosing helps" not in comparison.conclusion()
+    assert "it is not shown that selection helps" not in comparison.conclusion()
 
 
 def test_a_comparison_with_only_failed_runs_can_be_displayed():
     comparison = make_comparison({"a": [None], "b": [None]})
     assert comparison.best() is None
     assert comparison.differences() == []
-    assert "no method got to a result" in comparison.conclusion()
+    assert "every run failed" in comparison.conclusion()
     repr(comparison), comparison._repr_html_(), comparison.to_markdown()
+
+
+def test_the_conclusion_tells_missing_runs_from_failed_ones():
+    conclusion = make_comparison({"a": [0.9, 0.8], "b": [0.7, 0.6]}, k=[2, 4]).conclusion()
+    assert conclusion.endswith("k = 4: no run was made.")
+
+
+def test_the_markdown_table_has_as_many_alignments_as_headings():
+    lines = make_comparison({"a": [0.9, 0.8], "b": [0.7, 0.6]}).to_markdown().splitlines()
+    heading, alignments, first, *_ = [line for line in lines if line.startswith("|")]
+    assert heading.count("|") == alignments.count("|") == first.count("|")
+    assert alignments == "| ---: | --- | --- | ---: | ---: | ---: |"
 
 
 def test_missing_runs_are_counted():

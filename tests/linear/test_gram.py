@@ -41,7 +41,7 @@ def test_centring_loses_no_digits_on_data_far_from_zero(offset, weighted):
     atol = 1e-11 * expected.max()
     np.testing.assert_allclose(normal.square, expected[:3, :3], rtol=1e-11, atol=atol)
     np.testing.assert_allclose(normal.cross[:, 0], expected[:3, 3], rtol=1e-11, atol=atol)
-    np.testing.assert_allclose(normal.energy, expected[3, 3], rtol=1e-11)
+    np.testing.assert_allclose(normal.target_squares, expected[3, 3], rtol=1e-11)
 
 
 def test_products_sums_and_scaled_products_are_those_of_numpy():
@@ -51,7 +51,7 @@ def test_products_sums_and_scaled_products_are_those_of_numpy():
     normal = gram.normal()
     np.testing.assert_allclose(normal.square, X.T @ (w[:, None] * X), rtol=1e-12)
     np.testing.assert_allclose(normal.cross, X.T @ (w[:, None] * Y), rtol=1e-10)
-    np.testing.assert_allclose(normal.energy, w @ Y**2, rtol=1e-12)
+    np.testing.assert_allclose(normal.target_squares, w @ Y**2, rtol=1e-12)
     np.testing.assert_allclose(gram.sums[0], w @ X, rtol=1e-12)
     np.testing.assert_allclose(gram.sums[1], w @ Y, rtol=1e-12)
     standard = gram.normal(centre=True, scale=True)

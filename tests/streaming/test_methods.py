@@ -124,7 +124,7 @@ def test_products_with_categories_are_those_of_their_one_hot_columns(weighted, w
         ours, theirs = gram.normal(centre=centre), expected.normal(centre=centre)
         np.testing.assert_allclose(ours.square, theirs.square, rtol=1e-9, atol=1e-9)
         np.testing.assert_allclose(ours.cross, theirs.cross, rtol=1e-9, atol=1e-9)
-        np.testing.assert_allclose(ours.energy, theirs.energy, rtol=1e-9)
+        np.testing.assert_allclose(ours.target_squares, theirs.target_squares, rtol=1e-9)
 
 
 def test_joint_tables_give_the_mutual_information_of_brute_force():

@@ -50,7 +50,7 @@ def parquet(frame, tmp_path):
 def test_one_pass_over_several_files_finds_the_relevant_features(parquet):
     selection = seqatt.select(parquet, target="click", k=3, **QUICK)
     assert set(selection.features) == BEST
-    assert selection.inputs == ["n0", "n1", "n2", "n3", "n4", "good", "noise", "flag"]
+    assert selection.input_names == ["n0", "n1", "n2", "n3", "n4", "good", "noise", "flag"]
     assert [selection.names[i] for i in selection.indices] == selection.features
     assert selection.settings["rows"] == 8_000
     assert selection.settings["files"] == 4
@@ -190,7 +190,7 @@ def test_numbers_can_be_read_as_categories(frame, tmp_path):
         ({"target": "gone"}, "target: no column 'gone'"),
         ({"target": None}, "target: must name the column"),
         ({"target": ["click"]}, "target: must name the column"),
-        ({"k": 9}, "k: 9 features asked for"),
+        ({"k": 9}, "k: 9 features requested"),
         ({"ignore": ["gone"]}, "ignore: no column 'gone'"),
         ({"ignore": ["click"]}, "ignore: 'click' is the target"),
         ({"sample_weight": "click"}, "sample_weight: 'click' is the target"),

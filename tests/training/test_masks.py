@@ -30,7 +30,7 @@ def test_weights_are_positive_and_zero_for_excluded_features(mask, seed, size):
     assert (weights[~excluded] > 0).all()
 
 
-@pytest.mark.parametrize("mask", [m for m in ALL if getattr(m, "normalised", True)], ids=repr)
+@pytest.mark.parametrize("mask", [m for m in ALL if m.normalised], ids=repr)
 @given(seed=seeds, size=sizes)
 @settings(max_examples=30, deadline=None)
 def test_normalised_weights_sum_to_one(mask, seed, size):

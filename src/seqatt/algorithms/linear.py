@@ -82,13 +82,13 @@ def _select(request: SelectionRequest, rule: str) -> list[Trace]:
     data, k = request.data, request.k
     blocks = read_blocks(data.feature_of, len(data.feature_of))
     design, targets = _prepare(data, blocks)
-    informative = min(k, int((~data.constant).sum()))
+    count = min(k, int((~data.constant).sum()))
     step_scores: list[Floats] = []
     if rule == "linear_omp":
-        path = pursue_rows(design, targets, informative, blocks, step_scores).path(flat=False)
+        path = pursue_rows(design, targets, count, blocks, step_scores).path(flat=False)
     else:
         problem = make_problem(design, targets)
-        path = select_stepwise(problem, blocks, informative, RULES[rule], False, step_scores)
+        path = select_stepwise(problem, blocks, count, RULES[rule], False, step_scores)
     norm = np.sqrt(path.null_loss * _total_weight(data))
     seconds = time.perf_counter() - started
     trace = make_trace(data.constant, path, [scores / norm for scores in step_scores], k, seconds)
@@ -107,7 +107,7 @@ def _prepare(data: TableData, blocks: FeatureBlocks) -> tuple[DesignMatrix, Floa
     rows = DesignMatrix(columns, ((0, data.rows),))
     mean = rows.products(np.empty(0, dtype=np.intp), weights[:, None])[0] / weights.sum()
     root = None if data.weights is None else np.sqrt(weights)
-    column_variance = DesignMatrix(columns, rows.spans, mean, None, root).norms() / weights.sum()
+    column_variance = DesignMatrix(columns, rows.spans, mean, None, root).squared_norms() / weights.sum()
     variance = np.bincount(blocks.feature_of, column_variance, blocks.count)  # total per feature
     scale = np.sqrt(np.where(data.constant, 1.0, np.where(variance > 0, variance, 1.0)))[blocks.feature_of]
     targets = targets - weights @ targets / weights.sum()

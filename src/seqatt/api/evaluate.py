@@ -133,8 +133,8 @@ def evaluate(
         As in ``select``. Weights apply to training rows only.
     **training
         ``epochs``, ``batch_size``, ``learning_rate``, ``activation``, ``dropout``, ``input_dropout``,
-        ``label_smoothing``, ``batch_norm``, ``model``, ``loss`` and ``optimizer``, as in ``select``; the guide has
-        their defaults in an evaluation.
+        ``label_smoothing``, ``batch_norm``, ``model``, ``loss`` and ``optimizer``, as in ``select``;
+        docs/guide.md has their defaults in an evaluation.
 
     Returns
     -------
@@ -171,7 +171,10 @@ def evaluate(
     )
     test_targets = data.target.encode(y_test, "y_test")
     if len(test_targets) != test_table.rows:
-        raise ValueError(f"X_test has {test_table.rows} rows and y_test has {len(test_targets)}")
+        raise ValueError(
+            f"X_test has {test_table.rows} rows and y_test has {len(test_targets)}: "
+            "they must have the same length"
+        )
     options = TrainingOptions(
         **_default_options(data, given) | {name: value for name, value in given.items() if value is not None}
     )

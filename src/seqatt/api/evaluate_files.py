@@ -29,10 +29,8 @@ from seqatt.streaming.options import StreamEvaluationOptions
 from seqatt.streaming.trial import FEW_STEPS, to_device
 from seqatt.training.backend.device import resolve_device
 from seqatt.training.backend.threads import training_threads
+from seqatt.training.defaults import resolve_stream_batch_size
 from seqatt.validation import check_option_names, check_seeds
-
-STEPS = 400  # steps that the default batch size aims for, at least
-MIN_BATCH_ROWS, MAX_BATCH_ROWS = 64, 4096  # rows per batch of the default
 
 
 def evaluate_files(
@@ -219,11 +217,9 @@ def _read_rows(data: FileData, skip: bool) -> Iterator[EncodedRows]:
 
 
 def _batch_size(options: StreamEvaluationOptions, expected: float) -> int:
-    """The option, or by default the power of two that gives about ``STEPS`` steps."""
+    """Rows per step: the option, or the default for ``expected`` rows; few steps give a warning."""
     rows = options.passes * expected
-    size = options.batch_size or int(
-        min(max(MIN_BATCH_ROWS, 1 << max(0, int(rows / STEPS)).bit_length() >> 1), MAX_BATCH_ROWS)
-    )
+    size = resolve_stream_batch_size(rows, options.batch_size)
     if rows / size < FEW_STEPS:
         warnings.warn(
             f"the network is trained for about {rows / size:.0f} steps; more passes over the rows make its "

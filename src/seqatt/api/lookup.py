@@ -67,7 +67,7 @@ def _find_selected(
 ) -> list[int]:
     """By name if the table has names, so that the order of its columns does not matter; else by position."""
     columns = kind == "column"
-    all_names = selection.inputs if columns else selection.names
+    all_names = selection.input_names if columns else selection.names
     selected = [int(position) for position in (selection.columns if columns else selection.indices)]
     if not named:
         if len(names) != len(all_names):

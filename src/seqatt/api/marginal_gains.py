@@ -1,4 +1,4 @@
-"""``marginal_gains``: how much each feature lowers the held-out loss beside features already chosen."""
+"""``marginal_gains``: how much each feature lowers the held-out loss beside features already selected."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Features = Selection | Sequence[int | str] | NDArray[Any]  # by position, by nam
 def marginal_gains(
     X: Any,
     y: Any,
-    chosen: Features = (),
+    selected: Features = (),
     candidates: Features | None = None,
     *,
     seed: int = 0,
@@ -42,19 +42,19 @@ def marginal_gains(
     max_categories: int = 64,
     **training: Any,
 ) -> NDArray[np.float64]:
-    """By how much each feature lowers the loss on held-out rows when it is added to the ``chosen`` features.
+    """By how much each feature lowers the loss on held-out rows when it is added to the ``selected`` features.
 
-    The gain of feature i given the chosen set S is ``loss(S) - loss(S + i)``. One model is trained per candidate and
+    The gain of feature i given the selected set S is ``loss(S) - loss(S + i)``. One model is trained per candidate and
     one on S alone, all from the same initial weights and on the same batches. A fifth of the rows is held out; in
     small tables one fifth after the other, and the gain is the mean over them.
 
     Parameters
     ----------
     X, y : table and target, as in ``select``
-    chosen : Selection, sequence of int, str or bool, default ()
-        Features already chosen: a selection, positions, names or a mask.
+    selected : Selection, sequence of int, str or bool, default ()
+        Features already selected: a selection, positions, names or a mask.
     candidates : the same, or None, default None
-        Features to compute gains of; None is every feature that is neither chosen nor constant.
+        Features to compute gains of; None is every feature that is neither selected nor constant.
     seed, device, progress, sample_weight, class_weight, groups, task, missing_indicator, max_categories :
         As in ``select``.
     **training
@@ -71,7 +71,7 @@ def marginal_gains(
     >>> from sklearn.datasets import load_wine
     >>> import seqatt
     >>> X, y = load_wine(return_X_y=True)
-    >>> gains = seqatt.marginal_gains(X, y, chosen=[6], epochs=20)
+    >>> gains = seqatt.marginal_gains(X, y, selected=[6], epochs=20)
     >>> len(gains), bool(gains[12] > 0)
     (13, True)
     """
@@ -90,14 +90,14 @@ def marginal_gains(
         missing_indicator=missing_indicator,
         max_categories=max_categories,
     )
-    base = _find_features(data, table.named, chosen, "chosen")
+    base = _find_features(data, table.named, selected, "selected")
     if candidates is None:
         added = [f for f in range(data.features) if f not in base and not data.constant[f]]
     else:
         added = _find_features(data, table.named, candidates, "candidates")
     repeated = [f for f in added if f in base]
     if repeated:
-        raise ValueError(f"candidates: {data.names[repeated[0]]!r} is already chosen")
+        raise ValueError(f"candidates: {data.names[repeated[0]]!r} is already selected")
     gains = np.full(data.features, np.nan)
     if added:
         with (

@@ -38,7 +38,7 @@ def select(
     progress: bool = False,
     **options: Unpack[SelectOptions],
 ) -> Selection:
-    """Select the ``k`` features of ``X`` that serve a neural network for ``y`` best.
+    """Select the ``k`` features of ``X`` that are most useful to a neural network that predicts ``y``.
 
     Sequential Attention trains a network. Feature i enters scaled by ``a_i``: 1 if it is selected, else
     ``exp(w_i) / sum_j exp(w_j)`` over the unselected features, with trained logits w. At the end of each phase the
@@ -47,8 +47,8 @@ def select(
     Parameters
     ----------
     X : array, DataFrame (pandas, polars, Arrow) or sparse matrix of shape (rows, columns); or files
-        Files are a path, a pattern such as "clicks/*.parquet", a folder, or a list of these. They are read a batch at
-        a time: docs/streaming.md.
+        Files are a path, a pattern such as "clicks/*.parquet", a folder, a URL, or a list of these. They are read a
+        batch at a time: docs/streaming.md.
     y : array-like of shape (rows,) or (rows, outputs)
         Target: classes of any type, numbers, or several columns of either 0/1 or numbers.
     k : int or float
@@ -108,7 +108,7 @@ def select_trials(
 ) -> list[Selection]:
     """``select`` with several seeds, trained together: result i is the same as that of ``select(seed=seeds[i])``."""
     if k is None:
-        raise TypeError("k: the number of features to select is needed")
+        raise TypeError("k: the number of features to select is needed, such as k=10")
     seeds = check_seeds(seeds)
     if are_files(X):
         from seqatt.streaming.select_files import (
@@ -171,7 +171,7 @@ def select_trials(
 
 
 def are_files(X: Any) -> bool:
-    """Whether ``X`` names files: a path, a pattern, a folder, or a list of these."""
+    """Whether ``X`` names files: a path, a pattern, a folder, a URL, or a list of these."""
     if isinstance(X, str | os.PathLike):
         return True
     return isinstance(X, list | tuple) and bool(X) and all(isinstance(x, str | os.PathLike) for x in X)

@@ -36,13 +36,13 @@ def show_scores(scores: dict[str, dict[str, Any]], where: str) -> None:
     table = Table()
     table.add_column("features")
     table.add_column("how many", justify="right")
-    metrics = [name for name in scores["chosen"] if name != "features"]
+    metrics = [name for name in scores["selected"] if name != "features"]
     for metric in metrics:
         table.add_column({"auc": "AUC", "r2": "R²", "rmse": "RMSE"}.get(metric, metric.replace("_", " ")))
-    labels = {"chosen": "selected by seqatt", "random": "random", "all": "all"}
+    labels = {"selected": "selected by seqatt", "random": "random", "all": "all"}
     for name, row in scores.items():
         cells = [f"{np.mean(row[m]):.3f} ± {np.std(row[m]):.3f}" for m in metrics]
-        table.add_row(labels[name], str(row["features"]), *cells, style="bold" if name == "chosen" else "")
+        table.add_row(labels[name], str(row["features"]), *cells, style="bold" if name == "selected" else "")
     console = _console()
     console.print(f"[bold]A network trained on these features, {where}[/bold]")
     console.print(table)
@@ -52,8 +52,8 @@ def show_scores(scores: dict[str, dict[str, Any]], where: str) -> None:
 def show_comparison(comparison: Comparison, target: str) -> None:
     """Print one section per k with its best method in bold, then notes on the columns and the conclusion."""
     table = Table()
-    for heading in formatting.headings(comparison):
-        left = heading in formatting.headings(comparison)[1:3]  # the method and the metric
+    for i, heading in enumerate(formatting.headings(comparison)):
+        left = i in formatting.LEFT_ALIGNED
         table.add_column(heading, justify="left" if left else "right", overflow="fold")
     for section in formatting.sections(comparison):
         for number, line in enumerate(section):

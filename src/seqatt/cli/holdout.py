@@ -52,7 +52,7 @@ def evaluate_holdout(
     random_selections = select_trials(X, y, k, method="random", seeds=range(5), **shared)
     scores: dict[str, dict[str, Any]] = {}
     with progress_bar("Testing", 7, shown=True) as advance:
-        for name, features in (("chosen", selection), ("all", None)):
+        for name, features in (("selected", selection), ("all", None)):
             result = evaluate(X, y, X_test, y_test, features, seeds=range(5), **shared)
             scores[name] = {m: list(result[m]) for m in result}
             advance(1)
@@ -61,7 +61,7 @@ def evaluate_holdout(
             random_results.append(evaluate(X, y, X_test, y_test, draw, seeds=[draw.seed], **shared))
             advance(1)
     scores["random"] = {m: [float(r[m][0]) for r in random_results] for m in random_results[0]}
-    sizes = {"chosen": k, "random": k, "all": len(selection.names)}
+    sizes = {"selected": k, "random": k, "all": len(selection.names)}
     return {name: {"features": size, **scores[name]} for name, size in sizes.items()}
 
 

@@ -110,7 +110,7 @@ def _draw_lines(results: ResultsTable, ax: Any) -> None:
             ends.append((right, row["mean"], f"all {row['k']}", GREY))
     ax.set_xticks(results.k, [str(k) for k in results.k])
     ax.minorticks_off()
-    ax.set_xlabel("features chosen (k)")
+    ax.set_xlabel("features selected (k)")
     ax.set_ylabel(_axis_label(results.metric))
     ax.grid(alpha=0.25)
     _label_ends(ax, ends)

@@ -31,10 +31,10 @@ def format_score(value: float, metric: str) -> str:
 def _conclude_k(results: ResultsTable, k: int) -> str:
     best, metric = results.best(k), results.metric
     if best is None:
-        any_done = any(run.error is None for run in results.runs if run.k == k and run.method != ALL)
-        reason = (
-            f"{metric_name(metric)} is undefined in every run" if any_done else "no method got to a result"
-        )
+        runs = [run for run in results.runs if run.k == k and run.method != ALL]
+        reason = "every run failed" if runs else "no run was made"
+        if any(run.error is None for run in runs):
+            reason = f"{metric_name(metric)} is undefined in every run"
         return f"k = {k}: {reason}."
     mean = next(r["mean"] for r in results.table() if (r["method"], r["k"]) == (best, k))
     score = f"({metric_name(metric)} {format_score(mean, metric)})"
@@ -48,14 +48,13 @@ def _conclude_k(results: ResultsTable, k: int) -> str:
         return f"k = {k}: {first} {score}, but one run cannot tell; use more seeds."
     near = [d["method"] for d in known if d["near"]]
     behind = [d for d in known if not d["near"]]
-    unsure = [d for d in behind if not d["clear"]]
+    unsure = [d for d in behind if not d["significant"]]
     if not near and not unsure:
         text = f"k = {k}: {best} is best {score}, {_margin(behind[0], metric)}."
     elif not near:
-        text = f"k = {k}: {best} has the best mean {score}, {_margin(unsure[0], metric)}; "
-        unknown = "the spread is unknown, so chance is not ruled out"
-        chance = f"chance can do that in {unsure[0]['runs']} runs"
-        text += f"{chance if unsure[0]['sd'] else unknown}."
+        text = f"k = {k}: {best} has the best mean {score}, {_margin(unsure[0], metric)}"
+        unknown = "; the spread is unknown, so chance is not ruled out"
+        text += f", which may be chance in {unsure[0]['runs']} runs." if unsure[0]["sd"] else f"{unknown}."
     else:
         text = f"k = {k}: {best} has the best mean {score}; "
         text += (
@@ -65,8 +64,7 @@ def _conclude_k(results: ResultsTable, k: int) -> str:
             difference = format_score(behind[0]["ahead"], metric)
             text += f" Of the rest {behind[0]['method']} is nearest, {difference} behind."
     if best == "random" or "random" in near:
-        rank = "first" if best == "random" else "that near"
-        text += f" With random features {rank}, it is not shown that choosing helps."
+        text += " Random features are not significantly worse, so it is not shown that selection helps."
     return text
 
 
@@ -75,7 +73,7 @@ def _margin(other: dict[str, Any], metric: str) -> str:
     wins = f"better in {other['wins']} of {other['runs']} runs"
     text = f"ahead of {other['method']} by {format_score(other['ahead'], metric)}: {wins}"
     if not other["sd"]:
-        return f"{text}, always by the same"
+        return f"{text}, by the same amount in every run"
     return f"{text}, {other['ahead'] / other['sd']:.1f} standard deviations of the difference"
 
 
@@ -92,8 +90,8 @@ def _conclude_all_features(results: ResultsTable) -> str:
     better = (all_row["mean"] - mean) * (-1 if metric in LOWER_IS_BETTER else 1)
     difference = format_score(abs(better), metric)
     if float(difference.replace(",", "")) == 0:
-        return f"{text}, no better and no worse than the best choice of {k}."
-    return f"{text}, {difference} {'better' if better > 0 else 'worse'} than the best choice of {k}."
+        return f"{text}, no better and no worse than the best selection of {k}."
+    return f"{text}, {difference} {'better' if better > 0 else 'worse'} than the best selection of {k}."
 
 
 def _join_names(names: Sequence[str]) -> str:

@@ -11,6 +11,7 @@ from seqatt.comparison.results_table import ResultsTable
 from seqatt.comparison.statistics import LOWER_IS_BETTER
 
 NO_VALUE = "–"
+LEFT_ALIGNED = (1, 2)  # columns with the method and its score; numbers are aligned right
 
 
 @dataclass(frozen=True)
@@ -57,13 +58,15 @@ def notes(results: ResultsTable) -> list[str]:
     seeds = len(settings["seeds"])
     metric, better = results.metric, " (lower is better)" if results.metric in LOWER_IS_BETTER else ""
     splits = _describe_splits(settings, seeds)
-    lines = [f"{metric_name(metric)}{better}: a network's with the chosen features, mean ± sd over {splits}"]
+    what = f"{metric_name(metric)}{better}"
+    lines = [f"{what}: of a network trained on the selected features, mean ± sd over {splits}"]
     if seeds > 1:
         lines.append(
-            "behind: mean difference to the best, split by split; ≈ within one sd of that, and not clear"
+            "behind: mean paired difference to the best method; ≈ at most one standard deviation of it, and not "
+            "significant"
         )
-    lines.append("seconds: of a selection; a method's first in a process also loads what it needs")
-    lines.append("stability: overlap (Jaccard) of the sets that two seeds choose")
+    lines.append("seconds: time of one selection; the first in a process includes loading libraries")
+    lines.append("stability: mean Jaccard index of the features selected by two seeds")
     return lines + failures(results)
 
 
@@ -92,7 +95,7 @@ def to_text(results: ResultsTable) -> str:
     widths = [max(map(len, column)) for column in zip(headings(results), *rows, strict=True)]
     aligned = [
         "  ".join(
-            text.ljust(width) if i in (1, 2) else text.rjust(width)
+            text.ljust(width) if i in LEFT_ALIGNED else text.rjust(width)
             for i, (text, width) in enumerate(zip(row, widths, strict=True))
         ).rstrip()
         for row in [headings(results), *rows]
@@ -101,12 +104,12 @@ def to_text(results: ResultsTable) -> str:
 
 
 def to_markdown(results: ResultsTable) -> str:
-    lines = [["---:", "---", "---", "---:", "---:", "---:"]]
+    lines = [["---" if i in LEFT_ALIGNED else "---:" for i in range(len(headings(results)))]]
     for section in sections(results):
         for row in section:
             texts = [text.replace("|", "\\|") for text in row.texts]
             lines.append(
-                [f"**{text}**" if row.best and i in (1, 2) else text for i, text in enumerate(texts)]
+                [f"**{text}**" if row.best and i in LEFT_ALIGNED else text for i, text in enumerate(texts)]
             )
     table = "\n".join(f"| {' | '.join(line)} |" for line in [headings(results), *lines])
     bullets = "\n".join(f"- {note}" for note in notes(results))

@@ -60,8 +60,8 @@ class ResultsTable:
 
         Differences are paired by split: ``ahead`` is their mean, ``sd`` their standard deviation, ``wins``
         the number of the ``runs`` in which the best method was better, ``within_sd`` whether ahead is at
-        most sd, ``clear`` whether it is significant at 5% (a t-test corrected for splits that share rows;
-        None if sd is 0 or unknown), and ``near`` whether it is within sd and not clear.
+        most sd, ``significant`` whether it passes a test at 5% (a t-test corrected for splits that share rows;
+        None if sd is 0 or unknown), and ``near`` whether it is within sd and not significant.
         """
         k = self._resolve_k(k)
         best = self.best(k)

@@ -72,11 +72,11 @@ def difference(
 ) -> dict[str, Any]:
     """The paired difference between ``best`` and ``other``, over the seeds that both have.
 
-    ``within_sd``: the mean difference is at most one standard deviation of the differences. ``clear``: it is
-    significant (two-sided, 5%) by the t-test corrected for splits that share rows. The corrected variance of
+    ``within_sd``: the mean difference is at most one standard deviation of the differences. ``significant``: it
+    passes the t-test (two-sided, 5%) corrected for splits that share rows. The corrected variance of
     the mean is (1 / n + ``overlap``) times the variance of a difference, for n differences, with overlap =
-    test rows / training rows (Nadeau and Bengio, 2003). ``near``: within_sd and not clear. All three are None
-    for a single run. ``clear`` is also None if all differences are equal, because a sample deviation of 0
+    test rows / training rows (Nadeau and Bengio, 2003). ``near``: within_sd and not significant. All three are None
+    for a single run. ``significant`` is also None if all differences are equal, because a sample deviation of 0
     leaves the true one unknown.
     """
     sign = -1 if metric in LOWER_IS_BETTER else 1
@@ -84,13 +84,14 @@ def difference(
     ahead = [sign * (best_scores[seed] - other_scores[seed]) for seed in best_scores if seed in other_scores]
     sd = standard_deviation(ahead)
     mean = float(np.mean(ahead)) if ahead else None
-    within, clear, near = None, None, None
+    within, significant, near = None, None, None
     if mean is not None and sd is not None:
         rounding = ROUNDING * max(map(abs, [*best_scores.values(), *other_scores.values()]))
         sd = 0.0 if sd <= rounding else sd
         mean = 0.0 if abs(mean) <= rounding else mean
-        within, clear = mean <= sd, mean > sd * significance_threshold(len(ahead), overlap) if sd else None
-        near = within and not clear
+        within = mean <= sd
+        significant = mean > sd * significance_threshold(len(ahead), overlap) if sd else None
+        near = within and not significant
     return {
         "method": other,
         "k": k,
@@ -99,7 +100,7 @@ def difference(
         "wins": sum(a > 0 for a in ahead),
         "runs": len(ahead),
         "within_sd": within,
-        "clear": clear,
+        "significant": significant,
         "near": near,
     }
 

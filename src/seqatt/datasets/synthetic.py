@@ -32,7 +32,7 @@ PLANTED = {  # effect on the log odds of a click, per standard deviation
     "count12": 0.45,
     "category11": 0.35,
 }
-CLICKS = -1.5  # log odds of a click if every effect is zero
+BASE_LOG_ODDS = -1.5  # log odds of a click if every effect is zero
 MISSING = 0.05  # share of missing values per feature
 
 
@@ -109,21 +109,21 @@ def _names(size: int) -> Any:
 
 
 def _chunk(rng: np.random.Generator, names: dict[int, Any]) -> Any:
-    odds = np.full(CHUNK, CLICKS)
+    log_odds = np.full(CHUNK, BASE_LOG_ODDS)
     columns: dict[str, Any] = {}
     for name in COUNTS:
         level = rng.standard_normal(CHUNK)
-        gap = rng.random(CHUNK) < MISSING
-        odds += PLANTED.get(name, 0.0) * np.where(gap, 0.0, level)
-        columns[name] = pa.array(np.floor(np.exp(2.0 + level)).astype(np.float32), mask=gap)
+        is_missing = rng.random(CHUNK) < MISSING
+        log_odds += PLANTED.get(name, 0.0) * np.where(is_missing, 0.0, level)
+        columns[name] = pa.array(np.floor(np.exp(2.0 + level)).astype(np.float32), mask=is_missing)
     for name, size in CATEGORIES.items():
         # Squares of uniform numbers: the first values are frequent, the last ones rare.
         drawn = (size * rng.random(CHUNK) ** 2).astype(np.int64)
-        gap = rng.random(CHUNK) < MISSING
+        is_missing = rng.random(CHUNK) < MISSING
         if name in PLANTED:
-            odds += PLANTED[name] * np.where(gap, 0.0, _effects(size)[drawn])
-        columns[name] = names[size].take(pa.array(drawn, mask=gap))
-    click = rng.random(CHUNK) < 1 / (1 + np.exp(-odds))
+            log_odds += PLANTED[name] * np.where(is_missing, 0.0, _effects(size)[drawn])
+        columns[name] = names[size].take(pa.array(drawn, mask=is_missing))
+    click = rng.random(CHUNK) < 1 / (1 + np.exp(-log_odds))
     return pa.table({"click": pa.array(click.astype(np.int8)), **columns}, schema=_schema())
 
 

@@ -18,7 +18,7 @@ from scipy.optimize import minimize
 from seqatt.linear.inputs import FeatureBlocks, read_k
 from seqatt.linear.path import TIE, LinearPath
 from seqatt.linear.softmax_attention import choose_by_softmax
-from seqatt.linear.stepwise import Mask, ResidualProblem, read_problem, select_stepwise
+from seqatt.linear.stepwise import FeatureMask, ResidualProblem, read_problem, select_stepwise
 from seqatt.linear.threads import Floats, single_blas_thread
 
 # lambda = (1 - epsilon) lambda*; the next epsilon is used if several features share the weight.
@@ -74,7 +74,7 @@ def linear_attention(
 
 
 def choose_by_attention(
-    problem: ResidualProblem, blocks: FeatureBlocks, eligible: Mask, cross: Floats
+    problem: ResidualProblem, blocks: FeatureBlocks, eligible: FeatureMask, cross: Floats
 ) -> tuple[int, float]:
     """The feature with the largest attention weight |w| just below lambda*, and lambda* / 2."""
     scores = blocks.norms(cross)
@@ -90,7 +90,7 @@ def choose_by_attention(
 
 
 def attention_weights(
-    problem: ResidualProblem, blocks: FeatureBlocks, eligible: Mask, cross: Floats, epsilon: float
+    problem: ResidualProblem, blocks: FeatureBlocks, eligible: FeatureMask, cross: Floats, epsilon: float
 ) -> Floats:
     """|w| of every feature at lambda = (1 - epsilon) lambda*, up to one common factor.
 

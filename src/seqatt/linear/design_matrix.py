@@ -95,14 +95,14 @@ class DesignMatrix:
             add_square(total, self.block(start, stop))
         return fill_lower_triangle(total)
 
-    def norms(self) -> Floats:
+    def squared_norms(self) -> Floats:
         """Squared length of every column, (d,)."""
 
-        def block_norms(span: Span) -> Floats:
+        def block_squared_norms(span: Span) -> Floats:
             rows = self.block(*span)
             return np.asarray(np.einsum("ij,ij->j", rows, rows))
 
-        return np.asarray(sum(parallel_map(block_norms, self._blocks(), 4.0 * self.n * self.d)))
+        return np.asarray(sum(parallel_map(block_squared_norms, self._blocks(), 4.0 * self.n * self.d)))
 
     def sample(self, rows: int, chunks: int = 16) -> DesignMatrix:
         """About ``rows`` rows, in ``chunks`` contiguous chunks spread evenly over all rows."""

@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from seqatt.linear.inputs import check_finite, read_rows, read_targets, read_weights
 from seqatt.linear.threads import Floats, add_square, fill_lower_triangle, parallel_map
 
-Column = Callable[[int], Floats]
+GramColumn = Callable[[int], Floats]  # maps j to column j of the Gram matrix (d,)
 BLOCK_ROWS = 1 << 16  # rows of a batch per block, at most
 COPY_ROWS = 1 << 13  # rows per centred copy, at most
 MAX_CANCELLATION = 16.0  # raw over centred sum of squares; at 16 subtraction costs one digit of sixteen
@@ -24,11 +24,11 @@ MAX_CANCELLATION = 16.0  # raw over centred sum of squares; at 16 subtraction co
 
 @dataclass(frozen=True)
 class NormalEquations:
-    """The normal equations: ``square`` is X'X (d, d), ``cross`` X'Y (d, o), ``energy`` diag(Y'Y) (o,)."""
+    """The normal equations: ``square`` is X'X (d, d), ``cross`` X'Y (d, o), ``target_squares`` diag(Y'Y) (o,)."""
 
     square: Floats
     cross: Floats
-    energy: Floats
+    target_squares: Floats
 
 
 class Gram:
@@ -92,24 +92,24 @@ class Gram:
             self._merge(gram.rows, gram.weight, gram._mean, gram._mean_error, gram._scatter)
         return self
 
-    def join(self, rows: int, weight: float, mean: Floats, spread: Floats, targets: int) -> Self:
+    def join(self, rows: int, weight: float, mean: Floats, scatter: Floats, targets: int) -> Self:
         """Add rows that are known by their statistics, for the columns of X followed by those of y.
 
-        ``mean`` are the weighted means and ``spread`` the weighted products of the centred columns, of which
+        ``mean`` are the weighted means and ``scatter`` the weighted products of the centred columns, of which
         only the upper triangle is read. ``targets`` is the number of columns of y.
         """
         self._check_shape(len(mean) - targets, targets, flat=False)
         check_finite(mean)
-        check_finite(np.diag(spread))
+        check_finite(np.diag(scatter))
         if weight:
-            self._merge(rows, weight, mean, np.zeros(len(mean)), spread)
+            self._merge(rows, weight, mean, np.zeros(len(mean)), scatter)
         return self
 
     def arrays(self) -> dict[str, Any]:
         """The complete state as arrays for ``numpy.savez``; ``from_arrays`` restores it."""
         header = [self.rows, self._targets, self.flat, self._centre_first]
-        sums = {"mean": self._mean, "rest": self._mean_error, "spread": self._scatter}
-        return {"told": np.array(header), "weight": np.array(self.weight)} | {
+        sums = {"mean": self._mean, "mean_error": self._mean_error, "scatter": self._scatter}
+        return {"header": np.array(header), "weight": np.array(self.weight)} | {
             name: array.copy() for name, array in sums.items()
         }
 
@@ -117,11 +117,12 @@ class Gram:
     def from_arrays(cls, arrays: Mapping[str, Any]) -> Self:
         """Restore a Gram from the result of ``arrays``, or from the file it was saved to."""
         gram = cls()
-        rows, targets, flat, centre_first = (int(value) for value in arrays["told"])
+        rows, targets, flat, centre_first = (int(value) for value in arrays["header"])
         gram.rows, gram._targets = rows, targets
         gram.flat, gram._centre_first = bool(flat), bool(centre_first)
         gram.weight = float(arrays["weight"])
-        mean, error, scatter = (np.array(arrays[n], dtype=np.float64) for n in ("mean", "rest", "spread"))
+        names = "mean", "mean_error", "scatter"
+        mean, error, scatter = (np.array(arrays[name], dtype=np.float64) for name in names)
         if not mean.shape == error.shape == scatter.shape[:1] == scatter.shape[1:] or targets > len(mean):
             raise ValueError("arrays: not the arrays of a Gram; pass what Gram.arrays() returned")
         gram._mean, gram._mean_error, gram._scatter = mean, error, scatter
@@ -168,27 +169,27 @@ class Gram:
         d = self.features
         square = np.triu(self._scatter[:d, :d])
         cross = self._scatter[:d, d:].copy()
-        energy = np.diag(self._scatter)[d:].copy()
+        target_squares = np.diag(self._scatter)[d:].copy()
         if not centre:
             x, y = self.means
             square += self.weight * np.triu(np.outer(x, x))
             cross += self.weight * np.outer(x, y)
-            energy += self.weight * y * y
+            target_squares += self.weight * y * y
         if scale:
             unit = self.scales
             square /= unit
             square /= unit[:, None]
             cross /= unit[:, None]
-        return NormalEquations(fill_lower_triangle(square), cross, energy)
+        return NormalEquations(fill_lower_triangle(square), cross, target_squares)
 
-    def columns(self, *, centre: bool = False, scale: bool = False) -> tuple[NormalEquations, Column]:
+    def columns(self, *, centre: bool = False, scale: bool = False) -> tuple[NormalEquations, GramColumn]:
         """The normal equations with diag(X'X) as ``square``, and a function that returns column j of X'X."""
         d = self.features
         x, y = (np.zeros_like(mean) for mean in self.means) if centre else self.means
         unit = self.scales if scale else np.ones(d)
-        norms = (np.diag(self._scatter)[:d] + self.weight * x * x) / unit**2
+        squared_norms = (np.diag(self._scatter)[:d] + self.weight * x * x) / unit**2
         cross = (self._scatter[:d, d:] + self.weight * np.outer(x, y)) / unit[:, None]
-        energy = np.diag(self._scatter)[d:] + self.weight * y * y
+        target_squares = np.diag(self._scatter)[d:] + self.weight * y * y
 
         def column(j: int) -> Floats:
             out = np.concatenate([self._scatter[:j, j], self._scatter[j, j:d]])
@@ -198,7 +199,7 @@ class Gram:
                 out /= unit * unit[j]
             return out
 
-        return NormalEquations(norms, cross, energy), column
+        return NormalEquations(squared_norms, cross, target_squares), column
 
     def _check_shape(self, features: int, targets: int, flat: bool) -> None:
         """Raise if rows of this shape do not fit; an empty Gram adopts it."""

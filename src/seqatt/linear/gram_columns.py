@@ -84,13 +84,13 @@ class GramColumns:
         square = columns.T @ columns
         square *= self.design.n / sample.n
         square -= basis.T @ basis
-        norms = np.maximum(np.diag(square), 0.0)  # an estimate from a sample can be negative
-        np.fill_diagonal(square, norms)
+        squared_norms = np.maximum(np.diag(square), 0.0)  # an estimate from a sample can be negative
+        np.fill_diagonal(square, squared_norms)
         steps = min(self.columns_per_pass, self.k - len(pursuit.order))
         estimate = GramPursuit(
             pursuit.correlations[candidates],
             np.array([pursuit.loss]),
             read_blocks(None, len(candidates)),
-            diagonal=norms,
+            diagonal=squared_norms,
         )
         return candidates[estimate.run(steps, lambda j: (square[j], 0)).order]

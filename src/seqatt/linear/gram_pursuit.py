@@ -24,7 +24,7 @@ from seqatt.linear.threads import Floats
 MIN_NEW_SHARE = 1e-6  # of a column's squared length that is orthogonal to the selected columns
 MIN_LOSS_SHARE = 1e-8  # of the squared length of the target that is not explained yet
 # Maps j to (column j of the Gram matrix minus the part explained by the first m basis vectors, m).
-Column = Callable[[int], tuple[Floats, int]]
+PartialGramColumn = Callable[[int], tuple[Floats, int]]
 
 
 class GramPursuit:
@@ -36,7 +36,7 @@ class GramPursuit:
     Parameters
     ----------
     cross : X'Y, (d, o).
-    energy : squared length of each target, (o,).
+    target_squares : squared length of each target, (o,).
     blocks : the columns of each feature.
     diagonal : diagonal of the Gram matrix (d,) if there are no rows to fall back on. None means that there
         are: ``run`` then ends where the Gram matrix becomes too imprecise.
@@ -46,16 +46,16 @@ class GramPursuit:
     def __init__(
         self,
         cross: Floats,
-        energy: Floats,
+        target_squares: Floats,
         blocks: FeatureBlocks,
         diagonal: Floats | None = None,
         step_scores: list[Floats] | None = None,
     ) -> None:
         self.step_scores = step_scores
         self.correlations = cross.copy()
-        self.norms = diagonal
+        self.squared_norms = diagonal
         self.blocks = blocks
-        self.null_loss = self.loss = float(energy.sum())
+        self.null_loss = self.loss = float(target_squares.sum())
         self.floor = None if diagonal is None else rounding_floor(diagonal, self.null_loss, blocks)
         self.eligible = np.ones(blocks.count, dtype=bool)
         self.basis = np.empty((64, len(cross)))
@@ -66,10 +66,10 @@ class GramPursuit:
         self.losses: list[float] = []
         self.stopped: str | None = None
 
-    def run(self, k: int, column: Column) -> GramPursuit:
+    def run(self, k: int, column: PartialGramColumn) -> GramPursuit:
         """Select up to ``k`` features; end early if none helps or the Gram matrix is too imprecise."""
         while len(self.order) < k:
-            if self.norms is None and self.loss < MIN_LOSS_SHARE * self.null_loss:
+            if self.squared_norms is None and self.loss < MIN_LOSS_SHARE * self.null_loss:
                 break
             scores = self.blocks.norms(self.correlations)
             scores *= self.eligible
@@ -86,12 +86,12 @@ class GramPursuit:
                 self.order.append(best)
                 self.scores.append(float(scores[best]))
                 self.losses.append(self.loss)
-            elif self.norms is None:
+            elif self.squared_norms is None:
                 break
             self.eligible[best] = False
         return self
 
-    def _add_feature(self, feature: int, score: float, column: Column) -> bool:
+    def _add_feature(self, feature: int, score: float, column: PartialGramColumn) -> bool:
         """Add a feature's columns; False if they depend linearly on the selected ones."""
         n_before = len(self.columns)
         for j in [feature] if self.blocks.single else self.blocks.columns(feature).tolist():
@@ -102,7 +102,7 @@ class GramPursuit:
             np.subtract(gram, self.basis[n_removed:t, j] @ self.basis[n_removed:t], out=a)
             removed = self.basis[:n_removed, j]
             new, whole = a.item(j), gram.item(j) + float(removed @ removed)
-            if self.norms is None and (
+            if self.squared_norms is None and (
                 new <= MIN_NEW_SHARE * whole or score <= NEGLIGIBLE * math.sqrt(self.null_loss * whole)
             ):
                 del self.columns[n_before:], self.projections[n_before:]
@@ -121,9 +121,9 @@ class GramPursuit:
         return len(self.columns) > n_before
 
     def _record_stop(self) -> None:
-        norms = np.ones(len(self.correlations)) if self.norms is None else self.norms
-        left = norms - np.einsum("ij,ij->j", *2 * [self.basis[: len(self.columns)]])
-        independent = self.blocks.block_max(np.where(left > DEPENDENT * norms, 1.0, 0.0))
+        squared_norms = np.ones(len(self.correlations)) if self.squared_norms is None else self.squared_norms
+        left = squared_norms - np.einsum("ij,ij->j", *2 * [self.basis[: len(self.columns)]])
+        independent = self.blocks.block_max(np.where(left > DEPENDENT * squared_norms, 1.0, 0.0))
         all_dependent = not independent[self.eligible].any()
         self.stopped = stop_reason(self.loss, self.null_loss, all_dependent, NEGLIGIBLE)
 

@@ -25,7 +25,7 @@ class Guarantees:
 
     Attributes
     ----------
-    chosen : the features in S.
+    selected : the features in S.
     relative_error : squared error of the fit on S over that of the full least squares fit (kappa of
         equation 2); infinite if the full fit is exact and the fit on S is not.
     r2, full_r2 : shares of the target's variance explained by S and by all columns.
@@ -38,7 +38,7 @@ class Guarantees:
     ``ratio`` and ``share`` are theorems for one target and features of one column each.
     """
 
-    chosen: list[int]
+    selected: list[int]
     relative_error: float
     r2: float
     full_r2: float
@@ -49,9 +49,9 @@ class Guarantees:
 
     def __str__(self) -> str:
         return (
-            f"{len(self.chosen)} features explain {self.r2:.4f} of the variance, all of them "
+            f"{len(self.selected)} features explain {self.r2:.4f} of the variance, all of them "
             f"{self.full_r2:.4f} (squared error {self.relative_error:.4g} times the full fit's).\n"
-            f"Eigenvalues of the chosen columns' correlations: {self.smallest:.4g} to {self.largest:.4g}.\n"
+            f"Eigenvalues of the selected columns' correlations: {self.smallest:.4g} to {self.largest:.4g}.\n"
             f"Submodularity ratio at least {self.ratio:.4g}: "
             f"OMP reaches at least {self.share:.4g} of the best set's R^2."
         )
@@ -60,18 +60,18 @@ class Guarantees:
 def guarantees(
     X: Any,
     y: Any = None,
-    chosen: Any = None,
+    selected: Any = None,
     *,
     centre: bool = True,
     sample_weight: Any = None,
     groups: Any = None,
 ) -> Guarantees:
-    """Theoretical guarantees for the features ``chosen`` in least squares on these rows.
+    """Theoretical guarantees for the features ``selected`` in least squares on these rows.
 
     Parameters
     ----------
     X, y, sample_weight, groups : as in ``omp``.
-    chosen : list of features, or a LinearPath.
+    selected : list of features, or a LinearPath.
     centre : bool, default True. Subtract means.
 
     Returns
@@ -99,33 +99,37 @@ def guarantees(
         normal = NormalEquations(design.square(), cross, np.sum(targets**2, axis=0))
         columns = design.d
     blocks = read_blocks(groups, columns)
-    features = _read_features(chosen, blocks.count)
+    features = _read_features(selected, blocks.count)
     return _compute(normal, features, blocks.columns(features))
 
 
-def _read_features(chosen: Any, count: int) -> list[int]:
-    features = list(chosen.order if isinstance(chosen, LinearPath) else chosen if chosen is not None else [])
+def _read_features(selected: Any, count: int) -> list[int]:
+    features = list(
+        selected.order if isinstance(selected, LinearPath) else selected if selected is not None else []
+    )
     if not features or len(set(features)) < len(features):
-        raise ValueError("chosen: must be a LinearPath or a list of distinct features, not empty")
+        raise ValueError("selected: must be a LinearPath or a list of distinct features, not empty")
     for feature in features:
         if isinstance(feature, bool) or not hasattr(feature, "__index__") or not 0 <= feature < count:
-            raise ValueError(f"chosen: {feature!r} is not a feature; use whole numbers from 0 to {count - 1}")
+            raise ValueError(
+                f"selected: {feature!r} is not a feature; use whole numbers from 0 to {count - 1}"
+            )
     return [int(feature) for feature in features]
 
 
 def _compute(normal: NormalEquations, features: list[int], columns: Any) -> Guarantees:
-    norms = np.diag(normal.square)
-    varying = np.flatnonzero(norms > 0)
-    total = float(normal.energy.sum())
+    squared_norms = np.diag(normal.square)
+    varying = np.flatnonzero(squared_norms > 0)
+    total = float(normal.target_squares.sum())
     if total <= 0 or not len(varying):
         raise ValueError("y: y or every column of X is constant; there is no variance to explain")
-    unit = np.sqrt(np.where(norms > 0, norms, 1.0))
+    unit = np.sqrt(np.where(squared_norms > 0, squared_norms, 1.0))
     correlations = normal.square / unit / unit[:, None]
     cross = normal.cross / unit[:, None]
     values, explained = _fit(correlations[np.ix_(varying, varying)], cross[varying])
-    chosen_values, chosen_explained = _fit(correlations[np.ix_(columns, columns)], cross[columns])
+    selected_values, selected_explained = _fit(correlations[np.ix_(columns, columns)], cross[columns])
     full = max(0.0, total - explained)
-    loss = max(full, total - chosen_explained)
+    loss = max(full, total - selected_explained)
     floor = 1e-12 * total
     ratio = max(0.0, float(values[0]))
     return Guarantees(
@@ -133,8 +137,8 @@ def _compute(normal: NormalEquations, features: list[int], columns: Any) -> Guar
         1.0 if loss <= floor else loss / full if full > floor else float("inf"),
         1 - loss / total,
         1 - full / total,
-        max(0.0, float(chosen_values[0])),
-        float(chosen_values[-1]),
+        max(0.0, float(selected_values[0])),
+        float(selected_values[-1]),
         min(1.0, ratio),
         float(1 - np.exp(-(min(1.0, ratio) ** 2))),
     )

@@ -76,7 +76,7 @@ class FeatureBlocks:
     """The columns of each feature.
 
     ``feature_of[c]`` is the feature of column c, ``count`` the number of features, and ``single`` says that
-    column c is feature c.
+    column c is feature c. The NumPy counterpart of training.feature_columns.FeatureColumns.
     """
 
     feature_of: NDArray[np.intp]
@@ -140,7 +140,7 @@ def make_design(
     unit = None
     if scale:
         assert mean is not None
-        deviation = np.sqrt(centred.norms() / total)
+        deviation = np.sqrt(centred.squared_norms() / total)
         unit = np.where(deviation > 1e-12 * np.abs(mean), deviation, 1.0)
     if centre:
         targets = targets - row_weights @ targets / total

@@ -77,7 +77,7 @@ def omp(
     if isinstance(X, Gram):
         normal, column = X.columns(centre=centre, scale=scale)
         blocks = read_blocks(groups, X.features)
-        pursuit = GramPursuit(normal.cross, normal.energy, blocks, diagonal=normal.square)
+        pursuit = GramPursuit(normal.cross, normal.target_squares, blocks, diagonal=normal.square)
         with single_blas_thread():
             return pursuit.run(read_k(k, blocks.count), lambda j: (column(j), 0)).path(X.flat)
     design, targets, flat = make_design(X, y, sample_weight, centre=centre, scale=scale)
@@ -102,7 +102,7 @@ def pursue_rows(
         cross = design.products(NO_COLUMNS, targets).T
         check_finite(cross)
         square = design.square()
-        pursuit = GramPursuit(cross, _energy(targets), blocks, step_scores=step_scores)
+        pursuit = GramPursuit(cross, _target_squares(targets), blocks, step_scores=step_scores)
         pursuit.run(k, lambda j: (square[j], 0))
         del square
     else:
@@ -132,10 +132,10 @@ def _pursue_few_columns(
     check_finite(cross)
     gram_columns = GramColumns(design, blocks, k, predicted)
     gram_columns.store(predicted, products[: len(predicted)])
-    pursuit = GramPursuit(cross, _energy(targets), blocks, step_scores=step_scores)
+    pursuit = GramPursuit(cross, _target_squares(targets), blocks, step_scores=step_scores)
     return pursuit.run(k, lambda j: gram_columns.column(j, pursuit))
 
 
-def _energy(targets: Floats) -> Floats:
+def _target_squares(targets: Floats) -> Floats:
     """Squared length of each target, (o,)."""
     return np.asarray(np.einsum("ij,ij->j", targets, targets))

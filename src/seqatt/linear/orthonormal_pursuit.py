@@ -36,7 +36,7 @@ class OrthonormalPursuit:
     ) -> None:
         self.step_scores = step_scores
         self.design, self.targets, self.blocks = design, targets, blocks
-        self.norms = design.norms()
+        self.squared_norms = design.squared_norms()
         self.null_loss = float(np.sum(targets**2))
         self.residual = targets.copy()
         self.basis: list[Floats] = []
@@ -58,7 +58,7 @@ class OrthonormalPursuit:
         while len(self.order) < k:
             scores = self.blocks.norms(self.design.products(NO_COLUMNS, self.residual).T)
             scores[~self.eligible] = 0.0
-            scores[scores <= rounding_floor(self.norms, self.null_loss, self.blocks)] = 0.0
+            scores[scores <= rounding_floor(self.squared_norms, self.null_loss, self.blocks)] = 0.0
             best = argmax_lowest(scores)
             if scores[best] == 0:
                 self._record_stop()
@@ -76,7 +76,7 @@ class OrthonormalPursuit:
                 for other in self.basis:
                     q -= other * (other @ q)
             length = float(q @ q)
-            if length <= DEPENDENT_ROWS * self.norms[j]:
+            if length <= DEPENDENT_ROWS * self.squared_norms[j]:
                 continue
             q /= np.sqrt(length)
             for _ in range(2):
@@ -95,8 +95,8 @@ class OrthonormalPursuit:
         explained = np.zeros(self.design.d)
         if self.basis:
             explained = np.sum(self.design.products(NO_COLUMNS, np.array(self.basis).T) ** 2, axis=0)
-        left = self.norms - explained
-        independent = self.blocks.block_max(np.where(left > DEPENDENT * self.norms, 1.0, 0.0))
+        left = self.squared_norms - explained
+        independent = self.blocks.block_max(np.where(left > DEPENDENT * self.squared_norms, 1.0, 0.0))
         all_dependent = not independent[self.eligible].any()
         loss = float(np.sum(self.residual**2))
         self.stopped = stop_reason(loss, self.null_loss, all_dependent, NEGLIGIBLE**2)

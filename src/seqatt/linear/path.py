@@ -15,9 +15,9 @@ NEGLIGIBLE = 1e-12  # correlations below this, relative to |column| * |target|, 
 DEPENDENT = 1e-12  # share of a column's squared length that counts as zero when computed from a Gram
 DEPENDENT_ROWS = 1e-20  # the same when computed from an orthonormal basis of the rows' columns
 
-ZERO_RESIDUAL = "the residual is zero: the chosen features explain the target exactly"
+ZERO_RESIDUAL = "the residual is zero: the selected features explain the target exactly"
 UNCORRELATED = "no remaining feature is correlated with the residual: nothing more can be explained"
-ALL_DEPENDENT = "the remaining columns are linear combinations of the chosen ones"
+ALL_DEPENDENT = "the remaining columns are linear combinations of the selected ones"
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,12 +53,12 @@ def argmax_lowest(scores: Floats) -> int:
     return int((scores >= largest * (1 - TIE)).argmax())
 
 
-def rounding_floor(norms: Floats, energy: float, blocks: FeatureBlocks) -> Floats:
+def rounding_floor(squared_norms: Floats, target_square: float, blocks: FeatureBlocks) -> Floats:
     """The score per feature that rounding errors alone can produce.
 
-    ``norms`` are squared column lengths, ``energy`` the squared length of the target.
+    ``squared_norms`` are squared column lengths (d,), ``target_square`` the squared length of the target.
     """
-    return NEGLIGIBLE * np.sqrt(energy * blocks.block_max(norms))
+    return NEGLIGIBLE * np.sqrt(target_square * blocks.block_max(squared_norms))
 
 
 def stop_reason(loss: float, null_loss: float, dependent: bool, resolution: float) -> str:

@@ -16,7 +16,7 @@ from scipy.linalg import lstsq
 
 from seqatt.linear.inputs import FeatureBlocks, read_k
 from seqatt.linear.path import TIE, LinearPath
-from seqatt.linear.stepwise import Mask, ResidualProblem, read_problem, select_stepwise
+from seqatt.linear.stepwise import FeatureMask, ResidualProblem, read_problem, select_stepwise
 from seqatt.linear.threads import Floats, single_blas_thread
 
 # lambda = (1 - epsilon) lambda*; the next epsilon is used if several features enter at once.
@@ -57,7 +57,7 @@ def sequential_lasso(
 
 
 def choose_by_lasso(
-    problem: ResidualProblem, blocks: FeatureBlocks, eligible: Mask, cross: Floats
+    problem: ResidualProblem, blocks: FeatureBlocks, eligible: FeatureMask, cross: Floats
 ) -> tuple[int, float]:
     """The lowest feature in the support of the LASSO just below lambda*, and lambda*."""
     scores = blocks.norms(cross)
@@ -73,7 +73,7 @@ def choose_by_lasso(
 
 
 def solve_lasso(
-    problem: ResidualProblem, blocks: FeatureBlocks, eligible: Mask, cross: Floats, epsilon: float
+    problem: ResidualProblem, blocks: FeatureBlocks, eligible: FeatureMask, cross: Floats, epsilon: float
 ) -> Floats:
     """Length of each feature's LASSO coefficients at lambda = (1 - epsilon) lambda*, divided by epsilon.
 

@@ -16,7 +16,7 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import minimize
 
 from seqatt.linear.inputs import FeatureBlocks
-from seqatt.linear.stepwise import Mask, ResidualProblem
+from seqatt.linear.stepwise import FeatureMask, ResidualProblem
 from seqatt.linear.threads import Floats
 
 LAMBDA_RATIO = 10.0  # lambda over lambda*: so large that features hardly affect one another
@@ -24,7 +24,7 @@ MAX_FEATURES = 512  # features in the softmax: those most correlated with the re
 
 
 def choose_by_softmax(
-    problem: ResidualProblem, blocks: FeatureBlocks, eligible: Mask, cross: Floats
+    problem: ResidualProblem, blocks: FeatureBlocks, eligible: FeatureMask, cross: Floats
 ) -> tuple[int, float]:
     """The feature with the largest logit w, and its correlation with the residual."""
     scores = blocks.norms(cross)
@@ -33,9 +33,9 @@ def choose_by_softmax(
     columns = blocks.columns(working)
     feature_of = np.repeat(np.arange(len(working)), [len(blocks.columns(f)) for f in working])
     square = problem.products(columns)[:, columns]
-    mean_norm = max(float(np.trace(square)) / len(square), np.finfo(float).tiny)
-    energy = max(problem.loss(), np.finfo(float).tiny)
-    logits = softmax_logits(square / mean_norm, cross[columns] / np.sqrt(mean_norm * energy), feature_of)
+    mean_square = max(float(np.trace(square)) / len(square), np.finfo(float).tiny)
+    loss = max(problem.loss(), np.finfo(float).tiny)
+    logits = softmax_logits(square / mean_square, cross[columns] / np.sqrt(mean_square * loss), feature_of)
     best = int(np.argmax(logits))
     return int(working[best]), float(scores[working[best]])
 

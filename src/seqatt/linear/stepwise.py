@@ -28,27 +28,27 @@ from seqatt.linear.path import (
 from seqatt.linear.threads import Floats
 
 MAX_ROW_ENTRIES = 1 << 22  # entries of X; larger tables are reduced to a Gram matrix if that is smaller
-Columns = NDArray[np.intp]
-Mask = NDArray[np.bool_]  # which features may be selected
+ColumnIndices = NDArray[np.intp]
+FeatureMask = NDArray[np.bool_]  # which features may be selected
 
 
 class ResidualProblem(Protocol):
     """Least squares with some columns fitted; P projects onto the orthogonal complement of those columns."""
 
-    norms: Floats  # squared length of every column, (d,)
+    squared_norms: Floats  # squared length of every column, (d,)
     null_loss: float  # squared length of the targets
 
     @property
     def rank(self) -> int:
         """Rank of the fitted columns."""
 
-    def fit(self, columns: Columns) -> None:
+    def fit(self, columns: ColumnIndices) -> None:
         """Fit exactly these columns."""
 
     def correlations(self) -> Floats:
         """``X' P y``, (d, o)."""
 
-    def products(self, columns: Columns) -> Floats:
+    def products(self, columns: ColumnIndices) -> Floats:
         """``X_columns' P X``, (columns, d)."""
 
     def loss(self) -> float:
@@ -63,8 +63,8 @@ class ResidualFromRows:
 
     def __init__(self, design: DesignMatrix, targets: Floats) -> None:
         self.design, self.targets = design, targets
-        self.norms = design.norms()
-        check_finite(self.norms)
+        self.squared_norms = design.squared_norms()
+        check_finite(self.squared_norms)
         self.null_loss = float(np.sum(targets**2))
         self.fitted = NO_COLUMNS
         self.basis = np.empty((design.n, 0))
@@ -74,13 +74,13 @@ class ResidualFromRows:
     def rank(self) -> int:
         return int(self.basis.shape[1])
 
-    def fit(self, columns: Columns) -> None:
+    def fit(self, columns: ColumnIndices) -> None:
         self.fitted = columns
         if not len(columns):
             self.basis, self.residual = np.empty((self.design.n, 0)), self.targets
             return
         # Scaled to equal length, so that a small pivot means dependence and not a small unit of measurement.
-        unit = np.sqrt(np.maximum(self.norms[columns], np.finfo(float).tiny))
+        unit = np.sqrt(np.maximum(self.squared_norms[columns], np.finfo(float).tiny))
         basis, factor, _ = qr(self.design.columns(columns) / unit, mode="economic", pivoting=True)
         pivots = np.abs(np.diag(factor))
         self.basis = basis[:, pivots > np.sqrt(DEPENDENT_ROWS) * pivots[0]]
@@ -89,7 +89,7 @@ class ResidualFromRows:
     def correlations(self) -> Floats:
         return self.design.products(NO_COLUMNS, self.residual).T
 
-    def products(self, columns: Columns) -> Floats:
+    def products(self, columns: ColumnIndices) -> Floats:
         return self.design.products(NO_COLUMNS, self._project(self.design.columns(columns)))
 
     def loss(self) -> float:
@@ -112,18 +112,18 @@ class ResidualFromGram:
 
     def __init__(self, normal: NormalEquations) -> None:
         self.normal = normal
-        self.norms = np.diag(normal.square).copy()
-        self.null_loss = float(normal.energy.sum())
+        self.squared_norms = np.diag(normal.square).copy()
+        self.null_loss = float(normal.target_squares.sum())
         self.fit(NO_COLUMNS)
 
     @property
     def rank(self) -> int:
         return int(self.to_basis.shape[1])
 
-    def fit(self, columns: Columns) -> None:
+    def fit(self, columns: ColumnIndices) -> None:
         self.fitted = columns
         square = self.normal.square
-        unit = np.sqrt(np.maximum(self.norms[columns], np.finfo(float).tiny))
+        unit = np.sqrt(np.maximum(self.squared_norms[columns], np.finfo(float).tiny))
         values, vectors = np.linalg.eigh(square[np.ix_(columns, columns)] / np.outer(unit, unit))
         nonzero = values > DEPENDENT * values.max(initial=0.0)
         # Q = X_columns to_basis is an orthonormal basis of the fitted columns.
@@ -134,7 +134,7 @@ class ResidualFromGram:
     def correlations(self) -> Floats:
         return np.asarray(self.normal.cross - self.basis_columns.T @ self.basis_targets)
 
-    def products(self, columns: Columns) -> Floats:
+    def products(self, columns: ColumnIndices) -> Floats:
         projected = self.basis_columns[:, columns].T @ self.basis_columns
         return np.asarray(self.normal.square[columns] - projected)
 
@@ -168,7 +168,7 @@ def make_problem(design: DesignMatrix, targets: Floats) -> ResidualProblem:
 
 
 # Maps (problem, blocks, eligible, X'Py) to the next feature and its score.
-Rule = Callable[[ResidualProblem, FeatureBlocks, Mask, Floats], tuple[int, float]]
+Rule = Callable[[ResidualProblem, FeatureBlocks, FeatureMask, Floats], tuple[int, float]]
 
 
 def select_stepwise(
@@ -191,21 +191,21 @@ def select_stepwise(
     tried = np.zeros(blocks.count, dtype=bool)
     while len(order) < k:
         cross = problem.correlations()
-        eligible = blocks.norms(cross) > rounding_floor(problem.norms, problem.null_loss, blocks)
+        eligible = blocks.norms(cross) > rounding_floor(problem.squared_norms, problem.null_loss, blocks)
         eligible &= ~tried
         if not eligible.any():
             stopped = _stop_reason(problem, blocks, order)
             break
-        chosen, score = rule(problem, blocks, eligible, cross)
-        tried[chosen] = True
+        feature, score = rule(problem, blocks, eligible, cross)
+        tried[feature] = True
         loss_before, rank_before = problem.loss(), problem.rank
-        problem.fit(blocks.columns([*order, chosen]))
+        problem.fit(blocks.columns([*order, feature]))
         if problem.rank == rank_before:  # it depends linearly on the selected features
             problem.fit(blocks.columns(order) if order else NO_COLUMNS)
             continue
         if step_scores is not None:
             step_scores.append(np.where(eligible, blocks.norms(cross), 0.0))
-        order.append(chosen)
+        order.append(feature)
         scores.append(score)
         losses.append(min(loss_before, problem.loss()))
     coef = problem.coefficients()
@@ -225,7 +225,7 @@ def _stop_reason(problem: ResidualProblem, blocks: FeatureBlocks, order: list[in
     if len(others):
         columns = blocks.columns(others)
         left = np.array([problem.products(c[None])[0, c] for c in columns])
-        dependent = bool((left <= 1e-12 * problem.norms[columns]).all())
+        dependent = bool((left <= 1e-12 * problem.squared_norms[columns]).all())
     # NEGLIGIBLE suits a Gram, whose sums of squares have rounding errors of that size; from rows they are
     # smaller.
     return stop_reason(problem.loss(), problem.null_loss, dependent, NEGLIGIBLE)

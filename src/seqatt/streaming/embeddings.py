@@ -18,9 +18,11 @@ from seqatt.data.files.columns import CategoricalColumn
 
 WIDTHS = ((10, 2), (100, 4), (10_000, 8))  # (largest number of codes, width)
 MAX_WIDTH = 16  # width for more codes than that
-RATE = 0.1  # learning rate of Adagrad
-INITIAL_SCALE = 0.1  # initial norm of an embedding, about: a rarely seen value stays close to zero
-INITIAL_SQUARE = 0.01  # initial accumulator, in squared gradients per row: a few rows move a value little
+EMBEDDING_LR = 0.1  # learning rate of Adagrad
+INITIAL_SCALE = 0.1  # approximate initial norm of an embedding: rarely seen values stay close to zero
+INITIAL_SQUARE = (
+    0.01  # initial accumulator, a sum of squared gradients: keeps the first steps of a value small
+)
 
 
 def embedding_width(category: CategoricalColumn, requested: int | Mapping[str, int] | None) -> int:
@@ -54,7 +56,7 @@ class EmbeddingTable:
         values = torch.randn(sum(sizes), width, generator=generator) * (INITIAL_SCALE / width**0.5)
         self.values = values.to(device)
         self.squares = torch.full((sum(sizes),), INITIAL_SQUARE, device=device)
-        self.rate = torch.tensor(RATE, device=device)
+        self.lr = torch.tensor(EMBEDDING_LR, device=device)
         self._rows: Tensor = torch.empty(0, dtype=torch.int32)
 
     def lookup(self, codes: Tensor) -> Tensor:
@@ -77,7 +79,7 @@ class EmbeddingTable:
     def apply_gradients(self, rows: Tensor, sums: Tensor) -> None:
         """One step of Adagrad on these rows; only rows with zero gradients may occur twice."""
         self.squares.index_add_(0, rows, sums.square().mean(1))
-        step_size = self.rate / self.squares.index_select(0, rows).sqrt()
+        step_size = self.lr / self.squares.index_select(0, rows).sqrt()
         self.values.index_add_(0, rows, sums * -step_size.unsqueeze(1))
 
 

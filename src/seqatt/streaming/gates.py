@@ -29,8 +29,8 @@ class SharedScaleAttention(AttentionGate):
     their common root mean square. A phase has few steps, so half of each logit is carried over to the next.
     """
 
-    def __init__(self, features: int, mask: Mask, rate: float, device: torch.device) -> None:
-        super().__init__(1, features, mask, rate, device)
+    def __init__(self, features: int, mask: Mask, lr: float, device: torch.device) -> None:
+        super().__init__(1, features, mask, lr, device)
         self._exp_avg = torch.zeros_like(self.logits)
         self._exp_avg_sq = torch.zeros(1, 1, device=device)
         self._betas = torch.tensor(BETAS, device=device)

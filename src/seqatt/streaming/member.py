@@ -28,8 +28,8 @@ MakeGate = Callable[[FileData, EmbeddingMLP, Any, torch.Generator, RankMeans], G
 class StreamedMember:
     """A network and its gate; all members share one selection ``state``.
 
-    ``first_member`` lends its threads: members train one after another. ``max_rows`` is the largest number of
-    rows per step on this rank.
+    A member uses the threads of ``first_member``, because members train one after another. ``max_rows`` is the
+    largest number of rows per step on this rank.
     """
 
     def __init__(

@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from seqatt.data.files.file_data import FileData
-from seqatt.streaming.embeddings import RATE, make_embedding_tables
+from seqatt.streaming.embeddings import EMBEDDING_LR, make_embedding_tables
 from seqatt.streaming.slices import BatchSlice, split_batch
 from seqatt.training.backend.threads import WorkerPool
 from seqatt.training.feature_columns import FeatureColumns
@@ -63,7 +63,7 @@ class EmbeddingMLP:
         data: FileData,
         hidden: tuple[int, ...],
         activation: str,
-        rate: float,
+        lr: float,
         embedding: int | Mapping[str, int] | None,
         seed: int,
         device: torch.device,
@@ -76,7 +76,7 @@ class EmbeddingMLP:
         category_features = torch.from_numpy(data.categorical_feature).to(device)
         by_table = [category_features[t.positions].repeat_interleave(t.width) for t in self.tables]
         self.feature_of = torch.cat([torch.from_numpy(data.numeric_feature).to(device), *by_table])
-        self._features = FeatureColumns(self.feature_of, data.features)
+        self._columns = FeatureColumns(self.feature_of, data.features)
         self._numbers = len(data.numeric_feature)
         widths = [len(self.feature_of), *hidden, data.target.outputs]
         self.layers = [_layer(n, m, generator, device) for n, m in pairwise(widths)]
@@ -84,8 +84,8 @@ class EmbeddingMLP:
         self.layers[-1][1].copy_(torch.from_numpy(data.target_column.initial_output))
         self._activation = ACTIVATIONS[activation]
         self._loss = make_loss(self.task)
-        self._rate = rate
-        self.adam = Adam([p for layer in self.layers for p in layer], torch.tensor(rate, device=device))
+        self._lr = lr
+        self.adam = Adam([p for layer in self.layers for p in layer], torch.tensor(lr, device=device))
         self.grads = [torch.zeros_like(p) for p in self.adam.params]
         self.table_grads: list[tuple[Tensor, Tensor]] = []  # rows of each table and their gradients
         self._scaled = torch.empty_like(self.layers[0][0])
@@ -131,16 +131,18 @@ class EmbeddingMLP:
 
         embedded = workspace.embedded  # allocated here: two threads that found it missing would allocate two
 
-        def differentiate_slice(part: BatchSlice) -> Tensor:
-            at = part.rows
+        def differentiate_slice(batch_slice: BatchSlice) -> Tensor:
+            at = batch_slice.rows
             columns = self._numbers, embedded[at]
-            return part.differentiate(
+            return batch_slice.differentiate(
                 x[at], y[:, at], shares[:, at], self._scaled, self._loss, self._activation, columns
             )
 
-        losses = self._worker_pool().run([partial(differentiate_slice, part) for part in workspace.slices])
+        losses = self._worker_pool().run(
+            [partial(differentiate_slice, batch_slice) for batch_slice in workspace.slices]
+        )
         if len(losses) > 1:
-            slice_grads = [part.grads for part in workspace.slices]
+            slice_grads = [batch_slice.grads for batch_slice in workspace.slices]
             for grad, first, *others in zip(self.grads, *slice_grads, strict=True):
                 grad.copy_(first)
                 for other in others:
@@ -150,14 +152,14 @@ class EmbeddingMLP:
         self.table_grads = [table.collect(grad) for table, grad in zip(self.tables, grads, strict=True)]
         by_column = torch.mul(self.layers[0][0], self.grads[0], out=self._scaled).sum(0)
         self.grads[0].mul_(column_weights)
-        return loss, self._features.to_features(by_column.unsqueeze(0))[0]
+        return loss, self._columns.to_features(by_column.unsqueeze(0))[0]
 
     def zero_gradients(self) -> tuple[Tensor, Tensor]:
         """What ``differentiate`` would compute for a batch without rows."""
         for grad in self.grads:
             grad.zero_()
         self.table_grads = [(table.starts[:0].long(), table.values[:0]) for table in self.tables]
-        return self._scaled.new_zeros(()), self._scaled.new_zeros(self._features.features)
+        return self._scaled.new_zeros(()), self._scaled.new_zeros(self._columns.features)
 
     def apply_gradients(self) -> None:
         """One optimizer step with ``grads`` and ``table_grads``."""
@@ -167,9 +169,9 @@ class EmbeddingMLP:
 
     def scale_learning_rate(self, factor: float) -> None:
         """Set the learning rates to ``factor`` times their initial values."""
-        self.adam.lr.fill_(self._rate * factor)
+        self.adam.lr.fill_(self._lr * factor)
         for table in self.tables:
-            table.rate.fill_(RATE * factor)
+            table.lr.fill_(EMBEDDING_LR * factor)
 
     def first_layer(self) -> Tensor:
         """The first layer's weights (1, h, c), not a copy."""

@@ -12,8 +12,8 @@ from seqatt.options import FILES, RARE, names_of, option
 from seqatt.training.options import ACTIVATION_NAMES
 from seqatt.validation import boolean, check_option_names, choice, integer, layer_widths, number
 
-ENSEMBLE_ROWS = 1 << 21  # rows that the members of an ensemble may see together
-ENSEMBLE_SIZES = (4, 2)  # members, as many as that allows
+ENSEMBLE_ROWS = 1 << 21  # rows that all members of a default ensemble may train on in total, over all passes
+ENSEMBLE_SIZES = (4, 2)  # members by default: the first size within ENSEMBLE_ROWS, else 1
 
 
 def embedding_widths(name: str, value: Any) -> int | Mapping[str, int] | None:
@@ -30,7 +30,9 @@ class StreamTrainingOptions(FileOptions):
 
     passes: int = option(1, integer(1), "Passes over the files.", group=FILES)
     batch_size: int | None = option(
-        None, integer(1, optional=True), "Rows per step; by default it follows the number of rows."
+        None,
+        integer(1, optional=True),
+        "Rows per step; by default a power of two from 64 to 4,096 that gives 400 steps and 32 per phase.",
     )
     learning_rate: float = option(3e-3, number(above=0), "Adam's step size.")
     hidden: tuple[int, ...] = option(

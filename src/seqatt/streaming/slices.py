@@ -40,7 +40,7 @@ class BatchSlice:
         self._layers = layers
         sizes = [(rows.stop - rows.start, len(bias)) for _, bias in layers]
         self._sums = [layers[0][0].new_empty(size) for size in sizes]
-        self._spare = [torch.empty_like(sums) for sums in self._sums[:-1]]
+        self._activation_buffers = [torch.empty_like(sums) for sums in self._sums[:-1]]
         self._deltas = [torch.empty_like(sums) for sums in self._sums[:-1]]
 
     def differentiate(
@@ -57,20 +57,20 @@ class BatchSlice:
 
         ``columns`` is (c, out): the gradients of the inputs from column c on are written to ``out``.
         """
-        active = [x]
+        activations = [x]
         for i, (matrix, bias) in enumerate(self._layers):
-            torch.addmm(bias, active[i], (matrix if i else first).t(), out=self._sums[i])
+            torch.addmm(bias, activations[i], (matrix if i else first).t(), out=self._sums[i])
             if i + 1 < len(self._layers):
-                active.append(activation.forward(self._sums[i], self._spare[i]))
+                activations.append(activation.forward(self._sums[i], self._activation_buffers[i]))
         out = self._sums[-1].unsqueeze(0)
         total = (loss.per_row(out, y) * shares).sum()
         delta = loss.grad(out, y)[0].mul_(shares.mT)
         for i in range(len(self._layers) - 1, -1, -1):
-            torch.mm(delta.t(), active[i], out=self.grads[2 * i])
+            torch.mm(delta.t(), activations[i], out=self.grads[2 * i])
             torch.sum(delta, 0, out=self.grads[2 * i + 1])
             if i:
                 delta = torch.mm(delta, self._layers[i][0], out=self._deltas[i - 1])
-                activation.backward(delta, self._sums[i - 1], active[i])
+                activation.backward(delta, self._sums[i - 1], activations[i])
         start, input_grads = columns
         if input_grads.shape[1]:
             torch.mm(delta, first[:, start:], out=input_grads)

@@ -20,8 +20,8 @@ from seqatt.training.masks import SoftmaxMask, make_mask
 from seqatt.training.schedule import Schedule, at_once, one_by_one, one_pass
 
 SCHEDULE_UNITS = 1 << 20  # a phase's share of the rows is its steps divided by this
-SHARED_SCALE_RATE = 3e-4  # learning rate of logits that share one scale, whatever that of the network
-LOGIT_RATE = 3e-3  # learning rate of logits that each have their own scale
+SHARED_SCALE_LR = 3e-4  # learning rate of logits that share one scale, whatever that of the network
+LOGIT_LR = 3e-3  # learning rate of logits that each have their own scale
 
 
 class StreamedMethod(NamedTuple):
@@ -35,7 +35,9 @@ class StreamedMethod(NamedTuple):
 def _attention_schedule(k: int, options: StreamAttentionOptions) -> Schedule:
     """The paper's one pass: a warm-up on all features, then one phase per selection."""
     if options.features_per_phase > k:
-        raise ValueError(f"features_per_phase: {options.features_per_phase} is more than k={k}")
+        raise ValueError(
+            f"features_per_phase: {options.features_per_phase} is more than k={k}; use at most {k}"
+        )
     return one_pass(k, SCHEDULE_UNITS, features_per_phase=options.features_per_phase, warmup=options.warmup)
 
 
@@ -48,8 +50,8 @@ def _attention(
 ) -> Gate:
     mask, device = make_mask(options.mask, options.temperature), network.feature_of.device
     if isinstance(mask, SoftmaxMask):  # depends on differences of logits only
-        return SharedScaleAttention(data.features, mask, SHARED_SCALE_RATE, device)
-    return AttentionGate(1, data.features, mask, LOGIT_RATE, device)
+        return SharedScaleAttention(data.features, mask, SHARED_SCALE_LR, device)
+    return AttentionGate(1, data.features, mask, LOGIT_LR, device)
 
 
 def _lasso(
@@ -59,8 +61,8 @@ def _lasso(
     generator: torch.Generator,
     means: RankMeans,
 ) -> Gate:
-    feature_of = FeatureColumns(network.feature_of, data.features)
-    return EmbeddingGroupLasso(network, feature_of, options.penalty, options.learning_rate, means)
+    columns = FeatureColumns(network.feature_of, data.features)
+    return EmbeddingGroupLasso(network, columns, options.penalty, options.learning_rate, means)
 
 
 def _batch_attention(
@@ -70,10 +72,10 @@ def _batch_attention(
     generator: torch.Generator,
     means: RankMeans,
 ) -> Gate:
-    feature_of = FeatureColumns(network.feature_of, data.features)
+    columns = FeatureColumns(network.feature_of, data.features)
     return StreamedBatchAttention(
         means,
-        feature_of,
+        columns,
         options.attention_width,
         options.learning_rate,
         [generator],

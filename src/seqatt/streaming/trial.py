@@ -23,22 +23,18 @@ from seqatt.streaming.member import MakeGate, StreamedMember, member_seed
 from seqatt.streaming.options import StreamTrainingOptions
 from seqatt.streaming.snapshot import Arrays, Stateful, load_state
 from seqatt.training.backend.threads import training_threads
+from seqatt.training.defaults import resolve_stream_batch_size
 from seqatt.training.ensemble import pool_scores
 from seqatt.training.loop import Diverged
 from seqatt.training.schedule import Phase, Schedule
 from seqatt.training.selection_state import SelectionState
 
-STEPS_PER_PHASE, TOTAL_STEPS = 32, 400  # steps that the default batch size aims for, at least
 FEW_STEPS = 20  # steps per phase below which a warning is given
-MIN_BATCH_ROWS, MAX_BATCH_ROWS = 64, 4096  # rows per batch of the default
 
 
 def batch_size_for(data: FileData, schedule: Schedule, options: StreamTrainingOptions) -> int:
-    """The option, or by default the power of two that gives each phase and the whole training enough steps."""
-    if options.batch_size is not None:
-        return int(options.batch_size)
-    rows = options.passes * data.expected_rows / max(STEPS_PER_PHASE * len(schedule), TOTAL_STEPS)
-    return int(min(max(MIN_BATCH_ROWS, 1 << max(0, int(rows)).bit_length() >> 1), MAX_BATCH_ROWS))
+    """Rows per step: the option, or the default for these files and this schedule."""
+    return resolve_stream_batch_size(options.passes * data.expected_rows, options.batch_size, len(schedule))
 
 
 def resolve_settings(data: FileData, schedule: Schedule, options: StreamTrainingOptions) -> dict[str, Any]:

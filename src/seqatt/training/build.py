@@ -57,14 +57,14 @@ def make_trial_groups(
     variants : models per member that differ in the strength of a penalty. Each is a trial of its own; all of them
         hold out the same rows.
     input_dropout, rescale : probability of dropping an input; whether the other inputs are scaled up in return.
-    score_penalty : subtracted from the scores of features.
+    score_penalty : gives the penalties (0 or less) that are added to the scores.
     """
     table = DeviceTable(data, device)
     columns = FeatureColumns(torch.from_numpy(data.feature_of).to(device), data.features)
     together = options.built_in and device.type != "cpu"
     parts = members if variants == 1 else default_ensemble_size(data.rows)
     cells = batch_size * len(data.feature_of)
-    dropout = InputDropout(input_dropout, cells, device, scaled=rescale) if input_dropout else None
+    dropout = InputDropout(input_dropout, cells, device, rescale=rescale) if input_dropout else None
     all_trials = [(seed, variant) for seed in seeds for variant in range(variants)]
     groups = []
     for trials in [all_trials] if together else [[trial] for trial in all_trials]:

@@ -85,13 +85,14 @@ class CandidateModels:
             own = self._columns[feature]
             row[len(shared) : len(shared) + len(own)] = own
         losses = []
-        for chunk in np.array_split(columns_of, -(-len(columns_of) // self._at_once(columns_of.shape[1]))):
+        chunks = -(-len(columns_of) // self._models_at_once(columns_of.shape[1]))
+        for chunk in np.array_split(columns_of, chunks):
             losses.append(self._train(torch.from_numpy(chunk).to(self._device)))
             advance(len(chunk))
         after = np.concatenate(losses)
         return float(after[0]), after[1:]
 
-    def _at_once(self, columns: int) -> int:
+    def _models_at_once(self, columns: int) -> int:
         """Models trained at a time: as many as memory should hold."""
         cells_per_row = columns + sum(self._options.hidden) + self._data.target.outputs
         models = CHUNK_CELLS[self._device.type == "cpu"] // (
@@ -143,8 +144,8 @@ def _for_models(batch: Batch, columns: Tensor) -> Batch:
     """A batch of folds (f, B, c) as a batch of models (f * m, B, p), each with its own columns."""
     models, width = columns.shape
     folds, rows, _ = batch.x.shape
-    tall = torch.cat([batch.x.mT, batch.x.new_zeros(folds, 1, rows)], 1)
-    x = tall.index_select(1, columns.flatten()).view(folds * models, width, rows).mT
+    padded = torch.cat([batch.x.mT, batch.x.new_zeros(folds, 1, rows)], 1)
+    x = padded.index_select(1, columns.flatten()).view(folds * models, width, rows).mT
     w = None if batch.w is None else batch.w.repeat_interleave(models, 0)
     return Batch(x, batch.y.repeat_interleave(models, 0), w)
 

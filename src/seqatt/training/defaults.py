@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import math
 
-MIN_BATCH, MAX_BATCH = 64, 256  # rows per batch
+MIN_BATCH, MAX_BATCH = 64, 256  # rows per batch of a table
+STREAM_MIN_BATCH, STREAM_MAX_BATCH = 64, 4096  # rows per batch of files
+STREAM_STEPS = 400  # steps on files that their default batch size aims for, at least
+STREAM_STEPS_PER_PHASE = 32  # the same per phase
 MIN_STEPS, MAX_STEPS = 4_000, 20_000  # steps per selection
-STEPS_PER_FEATURE = 40  # at least so many steps for each feature to select
+STEPS_PER_FEATURE = 40  # at least this many steps for each feature to select
 EPOCHS = 10  # passes over the rows, within the limits above
 EVALUATION_MIN_STEPS, EVALUATION_MAX_STEPS = 3_000, 12_000  # steps of a network that evaluates a selection
 EVALUATION_EPOCHS = 50  # its passes over the rows, within these limits
-EVALUATION_ROWS = 10_000  # above so many rows, it has a larger learning rate and less dropout and smoothing
+EVALUATION_ROWS = 10_000  # above this many rows, it has a larger learning rate and less dropout and smoothing
 ENSEMBLE_SIZE = 4  # models per trial
 MIN_UNIVARIATE, MAX_UNIVARIATE = 2.0, 4.0  # of univariate_test, a threshold on -log10 of the FDR q-value
 CHANCE_CORRELATION = 0.4  # largest correlation expected by chance at which univariate_test is at its maximum
-SMALL_TABLE = 32  # below so many rows, none are held out or dropped
+SMALL_TABLE = 32  # below this many rows, none are held out or dropped
 
 
 def default_batch_size(rows: int) -> int:
@@ -39,6 +42,17 @@ def default_steps(rows: int, batch_size: int, k: int) -> int:
 def resolve_batch_size(rows: int, requested: int | None, members: int = 1) -> int:
     """The requested batch size or the default; never more rows than a member trains on."""
     return min(requested or default_batch_size(rows), training_rows(rows, members))
+
+
+def resolve_stream_batch_size(rows: float, requested: int | None, phases: int = 1) -> int:
+    """The requested batch size for files or the default: a power of two from 64 to 4096 that gives enough steps.
+
+    ``rows`` is the number of rows of all passes. Enough are 400 steps, and 32 in each of the ``phases``.
+    """
+    if requested is not None:
+        return int(requested)
+    size = rows / max(STREAM_STEPS_PER_PHASE * phases, STREAM_STEPS)
+    return int(min(max(STREAM_MIN_BATCH, 1 << max(0, int(size)).bit_length() >> 1), STREAM_MAX_BATCH))
 
 
 def resolve_steps(rows: int, batch_size: int, epochs: float | None, k: int) -> int:

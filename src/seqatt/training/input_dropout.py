@@ -16,15 +16,15 @@ MAX_OFFSET = 1 << 20  # offsets into the bank are drawn from 0 to this, exclusiv
 class InputDropout:
     """Sets each input to 0, its column's mean, with probability ``rate``.
 
-    With ``scaled`` the other inputs are divided by ``1 - rate``, which is right for a model that only ever
+    With ``rescale`` the other inputs are divided by ``1 - rate``, which is right for a model that only ever
     sees inputs with dropout. A model that will be used without dropout must see inputs at their own scale.
     """
 
-    def __init__(self, rate: float, cells: int, device: torch.device, *, scaled: bool = True) -> None:
+    def __init__(self, rate: float, cells: int, device: torch.device, *, rescale: bool = True) -> None:
         """``cells`` is the number of inputs in one model's batch: rows times columns."""
         generator = torch.Generator().manual_seed(0)
         factors = torch.empty(cells + MAX_OFFSET).bernoulli_(1 - rate, generator=generator)
-        self.bank = (factors.div_(1 - rate) if scaled else factors).to(device)
+        self.bank = (factors.div_(1 - rate) if rescale else factors).to(device)
         self._cells = torch.arange(cells, device=device) if device.type != "cpu" else None
 
     def draw_offsets(self, count: int, generator: torch.Generator) -> Tensor:

@@ -1,7 +1,7 @@
 """The training loop: trial groups follow a schedule, one chunk of steps at a time.
 
-A trial group holds the trials that select at the same time: all of them on a GPU, one each on a CPU, where a trial then
-gives the same result, bit for bit, alone and beside others.
+A trial group holds the trials that select at the same time: all of them for the built-in network on a GPU, else one
+each. On a CPU a trial then gives the same result, bit for bit, alone and beside others.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class TrialGroup:
         ]
 
     def _scores(self) -> NDArray[np.float64]:
-        """The score (trials, d) of each feature: pooled over the members, less the score penalty."""
+        """The scores (trials, d): pooled over the members, plus the score penalties, which are 0 or less."""
         scores = self._by_trial([trainer.scores() for trainer in self.trainers])
         candidates = self.state.candidates()
         if self.score_penalty is None:
@@ -99,7 +99,7 @@ class TrialGroup:
         return pool_scores(scores, candidates) + np.stack(penalties)
 
     def _usefulness(self, pool: WorkerPool) -> NDArray[np.float64]:
-        """How useful each selected feature is (trials, m): the loss without it, less its score penalty.
+        """How useful each selected feature is (trials, m): the loss without it, plus its score penalty (0 or less).
 
         The members have different validation rows, so the spread of their losses measures chance. Where there is a
         score penalty, the mean loss is divided by its standard error, to be on the scale of the penalty.

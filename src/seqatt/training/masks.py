@@ -19,6 +19,7 @@ from seqatt.training.backend import torch_private
 class Mask(ABC):
     initial: float  # value of every logit at the beginning of a phase
     decay: float  # weight decay on the logits, as a fraction of the learning rate
+    normalised: bool  # whether the weights of the features that are not blocked sum to 1
 
     @abstractmethod
     def weights(self, logits: Tensor, blocked: Tensor, out: Tensor | None = None) -> Tensor:
@@ -42,6 +43,7 @@ def additive_mask(excluded: Tensor, dtype: torch.dtype = torch.float32) -> Tenso
 class SoftmaxMask(Mask):
     """Equation (1): ``s_i = exp(w_i / t) / sum_j exp(w_j / t)`` over the features that are not blocked."""
 
+    normalised = True
     temperature: float = 1.0
     initial: float = 0.0
     decay: float = 0.0

@@ -23,10 +23,12 @@ class NetworkOptions(Options):
     epochs: float | None = option(
         None,
         number(above=0, optional=True),
-        "Passes over the rows; by default it follows the size of the table.",
+        "Passes over the rows; by default 10, but 4,000 to 20,000 steps and at least 40 per feature to select.",
     )
     batch_size: int | None = option(
-        None, integer(1, optional=True), "Rows per step; by default it follows the number of rows."
+        None,
+        integer(1, optional=True),
+        "Rows per step; by default all rows up to 256, else about 1/16 of them: 64, 128 or 256.",
     )
     learning_rate: float = option(3e-3, number(above=0), "Adam's step size.")
     hidden: tuple[int, ...] = option((67,), layer_widths, "Widths of the hidden layers, such as 128,64.")

@@ -56,7 +56,8 @@ def one_pass(
 
     First ``k + surplus`` features are selected. Then the surplus is dropped over a few phases, in each of
     which the model trains on the selected features. Finally each of the ``replacement`` rounds drops a tenth
-    of the k features, at least one, and selects as many. All phases share the same number of steps.
+    of the k features, at least one, and selects as many. Every phase gets an equal share of the steps; the drop
+    that starts a replacement round takes none.
     """
     replaced = max(1, k // REPLACED_ONE_IN)
     replacement_takes = takes_per_phase(replaced, min(features_per_phase, replaced))

@@ -45,14 +45,14 @@ class SelectionState:
         self._update_tensors()
         return taken
 
-    def drop(self, harm: NDArray[np.float64], count: int) -> list[list[int]]:
-        """Remove the ``count`` selected features of each trial with the least harm.
+    def drop(self, usefulness: NDArray[np.float64], count: int) -> list[list[int]]:
+        """Remove the ``count`` least useful selected features of each trial.
 
-        ``harm[t, i]`` is the harm of removing ``order[t][i]``. Constant features are removed first. Returns
-        the features that each trial dropped.
+        ``usefulness[t, i]`` is that of ``order[t][i]``. Constant features are removed first.
+        Returns the features that each trial dropped.
         """
         dropped = []
-        for order, row in zip(self.order, harm, strict=True):
+        for order, row in zip(self.order, usefulness, strict=True):
             key = np.where(self._constant[order], -np.inf, row)
             positions = np.argsort(key, kind="stable")[:count]
             features = [order[p] for p in positions]

@@ -79,7 +79,7 @@ class Trainer:
         attended = self._sees == "attended"
         loader.load(steps)
         if gate is not None:
-            gate.load(steps)
+            gate.draw(steps)
         self._recorded_losses += -(-steps // LOSS_INTERVAL)
         if self._recorder.replay(attended, steps):
             return

@@ -57,7 +57,7 @@ def make_state(features: int, models: int = 2, selected: tuple[int, ...] = ()) -
 def train(model: MLP, gate: Gate, state: SelectionState, steps: int = 30) -> None:
     """Train as a trainer does in an "attended" phase."""
     with torch.no_grad():
-        gate.load(steps)
+        gate.draw(steps)
         for _ in range(steps):
             batch = make_batch()
             gate.observe(batch, state)
@@ -198,7 +198,7 @@ def test_stochastic_gates_learn_from_the_gradient_computed_by_autograd():
     penalty = torch.tensor([0.1, 2.0])
     gate, state = StochasticGate(4, penalty, 0.5, 1e-2, generators()), make_state(4)
     gate.means.copy_(torch.tensor([[0.1, 0.9, -0.4, 0.5], [0.5, 1.4, 0.2, 0.0]]))
-    gate.load(1)
+    gate.draw(1)
     gate.observe(make_batch(), state)
     means = gate.means.clone().requires_grad_()
     noise = gate._noise[0]
@@ -216,7 +216,7 @@ def test_the_noise_of_stochastic_gates_does_not_depend_on_the_size_of_chunks():
     drawn: list[list[Tensor]] = [[], []]
     for gate, chunks, noise in zip(gates, ([64, 64, 22], [8, 8, 64, 64, 6]), drawn, strict=True):
         for steps in chunks:
-            gate.load(steps)
+            gate.draw(steps)
             noise.extend(gate._noise[:steps].clone())
     torch.testing.assert_close(torch.stack(drawn[0]), torch.stack(drawn[1]), rtol=0, atol=0)
 

@@ -85,7 +85,7 @@ def test_settings_record_the_batch_size_and_steps_of_training(rows, requested, b
 def test_gains_do_not_depend_on_how_many_candidates_train_at_once(monkeypatch, at_once):
     X, y = linear_problem("regression", rows=80)
     expected = seqatt.marginal_gains(X, y, [1], epochs=30, device="cpu")
-    monkeypatch.setattr(candidates.CandidateModels, "_at_once", lambda self, columns: at_once)
+    monkeypatch.setattr(candidates.CandidateModels, "_models_at_once", lambda self, columns: at_once)
     gains = seqatt.marginal_gains(X, y, [1], epochs=30, device="cpu")
     np.testing.assert_allclose(gains, expected, rtol=1e-4, atol=1e-6)
 
@@ -131,11 +131,11 @@ def test_if_trials_diverge_the_error_has_one_selection_per_seed():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"chosen": ["no"]}, "chosen: 'no' is not a feature of X, which has 8"),
-        ({"chosen": [-1]}, "chosen: -1 is not a feature"),
-        ({"chosen": [1, 1]}, "chosen: 1 appears twice"),
-        ({"chosen": [False, True]}, "chosen: the mask has 2 values, X has 8 features"),
-        ({"chosen": [1], "candidates": [1]}, "candidates: .* is already chosen"),
+        ({"selected": ["no"]}, "selected: 'no' is not a feature of X, which has 8"),
+        ({"selected": [-1]}, "selected: -1 is not a feature"),
+        ({"selected": [1, 1]}, "selected: 1 appears twice"),
+        ({"selected": [False, True]}, "selected: the mask has 2 values, X has 8 features"),
+        ({"selected": [1], "candidates": [1]}, "candidates: .* is already selected"),
         ({"folds": 6}, "folds: .* at most 5"),
     ],
 )
@@ -145,7 +145,7 @@ def test_an_error_names_the_invalid_argument(problem, arguments, message):
 
 
 @pytest.mark.parametrize("value", [[1.7], [None], [True, 2], 3, "x1", np.array(3), [[1], [2]]])
-@pytest.mark.parametrize("argument", ["chosen", "candidates"])
+@pytest.mark.parametrize("argument", ["selected", "candidates"])
 def test_an_argument_that_is_not_a_list_of_features_is_an_error(problem, argument, value):
     with pytest.raises(TypeError, match=f"{argument}: (.* is not a feature; use|must be positions or names)"):
         seqatt.marginal_gains(*problem, **{argument: value})

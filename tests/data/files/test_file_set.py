@@ -13,10 +13,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from seqatt.api.select import are_files
-from seqatt.data.files import delimited as text
 from seqatt.data.files.column_types import column_kind
 from seqatt.data.files.file_data import read_file_data
 from seqatt.data.files.file_set import find_files, open_files, read_row_group
+from seqatt.data.files.formats import delimited
 from seqatt.data.files.options import FileOptions
 from seqatt.data.tables.whole_file import UnreadableFile
 
@@ -61,9 +61,8 @@ def read_all(where: object, names: list[str]) -> pa.Table:
 
 @pytest.mark.parametrize("name", ["a.parquet", "a.csv", "a.csv.gz", "a.tsv", "a.feather", "a.arrow"])
 def test_every_format_gives_the_same_rows_of_the_requested_columns(table, tmp_path, monkeypatch, name):
-    monkeypatch.setattr(
-        text, "BLOCK_BYTES", 1 << 16
-    )  # many blocks, cut between lines with line breaks inside quotes
+    # Many blocks, cut between lines with line breaks inside quotes.
+    monkeypatch.setattr(delimited, "BLOCK_BYTES", 1 << 16)
     found = read_all(write(table, tmp_path / name), ["word", "id", "flag"])
     assert found.column_names == ["word", "id", "flag"]
     assert found["id"].to_numpy().tolist() == list(range(ROWS))
@@ -73,7 +72,7 @@ def test_every_format_gives_the_same_rows_of_the_requested_columns(table, tmp_pa
 
 @pytest.mark.parametrize("name", ["a.parquet", "a.csv", "a.csv.gz", "a.feather", "a.arrow"])
 def test_the_share_of_a_row_group_that_was_read_grows_to_one(table, tmp_path, monkeypatch, name):
-    monkeypatch.setattr(text, "BLOCK_BYTES", 1 << 16)
+    monkeypatch.setattr(delimited, "BLOCK_BYTES", 1 << 16)
     files = open_files(write(table, tmp_path / name))
     for group in files.row_groups:
         shares = [share for _, share in read_row_group(group, {"id": files.types["id"]}, {})]
@@ -173,8 +172,8 @@ def test_a_corrupt_file_is_named(table, tmp_path):
 
 
 def test_a_quote_that_is_never_closed_does_not_fill_the_memory(tmp_path, monkeypatch):
-    monkeypatch.setattr(text, "BLOCK_BYTES", 1 << 12)
-    monkeypatch.setattr(text, "MAX_LINE_BYTES", 1 << 15)
+    monkeypatch.setattr(delimited, "BLOCK_BYTES", 1 << 12)
+    monkeypatch.setattr(delimited, "MAX_LINE_BYTES", 1 << 15)
     path = tmp_path / "open.csv"
     path.write_text('id,x\n1,"2\n' + "1,2\n" * 50_000)
     assert_refused(path, "open.csv", "quote")

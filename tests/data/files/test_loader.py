@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from seqatt.data.files import shuffle
-from seqatt.data.files.file_set import RowGroup
+from seqatt.data.files.formats.file_format import RowGroup
 from seqatt.data.files.loader import FileBatch, FileLoader, RowReader, ShuffleSettings
 from seqatt.data.files.prefetch import PREFETCHED_BLOCKS, prefetch, prefetch_parallel, reader_threads
 from seqatt.data.files.rows import EncodedRows

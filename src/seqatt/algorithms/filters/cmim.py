@@ -1,10 +1,9 @@
 """Conditional mutual information maximisation (Fleuret 2004).
 
-The next feature is the one with the most information about the target beside any one selected feature:
-``max over n of min over v of I(Y; X_n | X_v)``. The minimum only falls as features are selected, so a score computed
-for some of them is an upper bound, and such a bound rules out most candidates. With several targets, the scores per
-target are averaged. A group has the score of its best variable, and once it is selected, all its variables count as
-selected.
+The next feature maximises, over the candidates n, the minimum over selected v of I(Y; X_n | X_v). The minimum can only
+fall as features are selected, so an old score is an upper bound. Such bounds rule out most candidates. With several
+targets, the scores per target are averaged. A group has the score of its best variable, and once it is selected, all
+its variables count as selected.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from seqatt.validation import boolean, integer
 
 MAX_BINS = 10  # by default
 ROWS_PER_CELL = 5  # of the joint table of two variables and the target, on average at least, by default
-DIGITS = 12  # scores that agree to so many decimals tie, so that the order of summation does not matter
+DIGITS = 12  # scores that agree to this many decimals tie, so that the order of summation does not matter
 
 
 @dataclass(frozen=True)
@@ -38,7 +37,9 @@ class CMIMOptions(Options):
     """Options of CMIM."""
 
     bins: int | None = option(
-        None, integer(2, optional=True), "Bins per number; by default as many as the rows allow, at most 10."
+        None,
+        integer(2, optional=True),
+        "Bins per numeric column; by default as many as the rows allow, at most 10.",
     )
     lazy: bool = option(True, boolean(), "Skip candidates that an upper bound already rules out.")
 

@@ -20,8 +20,8 @@ from seqatt.data.tables.table_data import SparseColumns, TableData
 BLOCK_COLUMNS = 64  # columns transposed at a time: single columns of a table stored by rows are slow to read
 
 
-def check_equal_weights(data: TableData, method: str) -> None:
-    """For methods whose library takes no row weights."""
+def refuse_row_weights(data: TableData, method: str) -> None:
+    """Raise if rows have weights, which the method's library cannot use."""
     if data.weights is not None:
         raise ValueError(
             f"sample_weight, class_weight: {method} cannot use row weights; leave them out, "

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from seqatt.algorithms.filters.discrete import check_equal_weights, column_blocks, varying_outputs
+from seqatt.algorithms.filters.discrete import column_blocks, refuse_row_weights, varying_outputs
 from seqatt.algorithms.filters.ranking import Floats, max_over_columns, rank_features
 from seqatt.algorithms.registry import Plan, SelectionRequest, register
 from seqatt.progress import Advance
@@ -27,7 +27,7 @@ def f_test(request: SelectionRequest, plan: Plan, advance: Advance) -> list[Trac
     A category or a group has the largest F of its columns. There is no randomness: every seed has the same result.
     """
     data = request.data
-    check_equal_weights(data, "f_test")
+    refuse_row_weights(data, "f_test")
     started = time.perf_counter()
     outputs = varying_outputs(data)
     statistics = [

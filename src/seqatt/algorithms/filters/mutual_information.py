@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from seqatt.algorithms.filters.discrete import check_equal_weights, varying_outputs
+from seqatt.algorithms.filters.discrete import refuse_row_weights, varying_outputs
 from seqatt.algorithms.filters.ranking import max_over_columns, rank_features
 from seqatt.algorithms.filters.threads import threads_for_table
 from seqatt.algorithms.registry import Plan, SelectionRequest, register
@@ -43,7 +43,7 @@ def mutual_information(request: SelectionRequest, plan: Plan, advance: Advance) 
     A group has the highest value of its columns. The seed is that of the small noise by which scikit-learn breaks ties.
     """
     data, options = request.data, request.options
-    check_equal_weights(data, "mutual_information")
+    refuse_row_weights(data, "mutual_information")
     if isinstance(data.columns, SparseColumns):
         raise ValueError("X: mutual_information cannot use a sparse table of this size; use cmim or f_test")
     if data.rows <= options.n_neighbors:

@@ -55,17 +55,17 @@ class StochasticGate(Gate):
     def refresh(self, state: SelectionState) -> None:
         return
 
-    def load(self, steps: int) -> None:
+    def draw(self, steps: int) -> None:
         done = self._step = 0
         while done < steps:
             if self._used == DRAWN_STEPS:
-                self._draw()
+                self._draw_noise()
             count = min(steps - done, DRAWN_STEPS - self._used)
             self._noise[done : done + count].copy_(self._drawn[self._used : self._used + count])
             self._used += count
             done += count
 
-    def _draw(self) -> None:
+    def _draw_noise(self) -> None:
         """Draw a fixed number of steps at a time, so that the noise does not depend on the size of chunks."""
         for t, generator in enumerate(self._generators):
             self._drawn[:, t] = torch.randn(DRAWN_STEPS, self.means.shape[1], generator=generator)

@@ -20,8 +20,8 @@ class AttentionOptions(TrainingOptions):
     features_per_phase: int | None = option(
         None,
         integer(1, optional=True),
-        "Features selected at the end of a phase; by default 1 without a surplus, and as many more as the surplus "
-        "needs. More is faster and coarser.",
+        "Features selected at the end of a phase; by default 1 without a surplus; with one, as many as select all "
+        "features in min(k, 50) phases (2 for surplus=2 and k up to 50). More is faster and less precise.",
     )
     warmup: float = option(
         0.1,
@@ -57,7 +57,7 @@ class AttentionOptions(TrainingOptions):
     univariate_test: float | None = option(
         None,
         number(minimum=0, optional=True),
-        "Weight of a univariate significance test. Before training, each feature is tested alone; features whose "
+        "Threshold of a univariate significance test. Before training, each feature is tested alone; features whose "
         "-log10(FDR q-value) is below this value are penalised by the shortfall, up to three times if they are "
         "unrelated to every selected feature. 0 disables the test and is the paper's. By default "
         "10 sqrt(2 log(columns) / rows), from 2 to 4, and 0 for fewer than 32 rows and for one_pass=False.",

@@ -62,7 +62,7 @@ def register_custom(
 
 
 def make_plan(request: SelectionRequest) -> Plan:
-    """One model per trial, which trains on all rows, with the budget of every method."""
+    """One model per trial, which trains on all rows, with as many steps as every other method."""
     rows, options = request.data.rows, request.options
     batch_size = resolve_batch_size(rows, options.batch_size)
     steps = resolve_steps(rows, batch_size, options.epochs, request.k)

@@ -38,9 +38,9 @@ def make_plan(request: SelectionRequest) -> Plan:
         "epochs": steps * batch_size / rows_per_model(data),
         "folds": resolve_folds(data, options),
     }
-    informative = int((~data.constant).sum())
+    varying = int((~data.constant).sum())
     # One model per candidate and round, and one per round without a candidate.
-    models = sum(informative - i + 1 for i in range(min(request.k, informative)))
+    models = sum(varying - i + 1 for i in range(min(request.k, varying)))
     return Plan(settings, len(request.seeds) * models)
 
 

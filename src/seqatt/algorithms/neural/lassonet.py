@@ -33,15 +33,15 @@ from seqatt.training.models.mlp_tail import MLPTail, init_linear
 from seqatt.training.options import NetworkOptions
 from seqatt.validation import number
 
-DENSE_SHARE = 0.1  # of the steps that train without a penalty; on the others, the path, the penalty grows
+DENSE_SHARE = 0.1  # share of the steps without a penalty; in the others, the path, it grows
 K_SHARE = 0.9  # of the path, after which at most k features should be left
 INTERVAL = 8  # steps between two changes of the penalty, and between batches whose loss is recorded
-START_PENALTY = 1e-4  # times the penalty from which on no feature enters a network of zeros
+START_PENALTY = 1e-4  # first penalty, as a share of the smallest one at which every feature stays at zero
 MAX_GROWTH = 1.1, 1.02  # factors by which the penalty grows at most: while all features are active, and later
 MOMENTUM = 0.98  # on the path: batches are small, and the constraint adds up the noise of all hidden units
 LR_FACTOR = 3  # learning rate on the path, as a multiple of the option
 MAX_LR = 2  # learning rate on the path times the largest eigenvalue of the covariance: larger steps overshoot
-# A gradient is clipped to so many times the moving average of its norm: a single outlier row can make it huge.
+# A gradient is clipped to this many times the moving average of its norm: a single outlier row can make it huge.
 MAX_GRADIENT, NORM_DECAY = 5, 0.99
 
 
@@ -104,8 +104,8 @@ class LassoNetPath(CustomTrainer):
         self._last_penalty = torch.zeros_like(self._skip_norms)  # the penalty at that step
         self._losses = torch.zeros(trials, device=device)
         self._gradient_norm = torch.zeros(trials, device=device)  # a moving average
-        self._informative = int((~data.constant).sum())
-        target_counts = _target_counts(self._informative, k, self._path_steps)
+        self._varying = int((~data.constant).sum())
+        target_counts = _target_counts(self._varying, k, self._path_steps)
         self._target_counts = torch.from_numpy(target_counts).to(device)
         self._records: list[list[PhaseRecord]] = [[] for _ in seeds]
 
@@ -186,7 +186,7 @@ class LassoNetPath(CustomTrainer):
         self._last_penalty.copy_(torch.where(active, self._penalty, self._last_penalty))
         count = active.sum(1, keepdim=True)
         target = self._target_counts.index_select(0, self._done - 1)
-        max_growth = MAX_GROWTH[1] + (MAX_GROWTH[0] - MAX_GROWTH[1]) * (count >= self._informative)
+        max_growth = MAX_GROWTH[1] + (MAX_GROWTH[0] - MAX_GROWTH[1]) * (count >= self._varying)
         self._penalty.mul_((count / target).clamp_min(1).minimum(max_growth))
 
     def traces(self) -> list[Trace]:

@@ -109,8 +109,8 @@ def make_schedule(
     """
     steps = max(1, resolve_steps(data.rows, batch_size, options.epochs, k) // members)
     per_phase = options.features_per_phase
-    informative = int((~data.constant).sum())
-    surplus = max(0, round(min(options.surplus * k, informative)) - k) if options.one_pass else 0
+    varying = int((~data.constant).sum())
+    surplus = max(0, round(min(options.surplus * k, varying)) - k) if options.one_pass else 0
     if per_phase is not None and per_phase > k + surplus:
         raise ValueError(
             f"features_per_phase: {per_phase} is more than the {k + surplus} features to select "

@@ -43,14 +43,14 @@ class NumericColumn:
     def write(self, column: Any, out: NDArray[np.float32]) -> None:
         """Encode a column of n values into ``out`` (width, n)."""
         values = _log1p(read_numbers(column, self.name), self.log1p)
-        gap = np.isnan(values)
+        is_missing = np.isnan(values)
         values -= self.shift
         values /= self.scale
         np.clip(values, -MAX_DEVIATION, MAX_DEVIATION, out=values)
-        values[gap] = 0.0
+        values[is_missing] = 0.0
         out[0] = values
         if self.indicator:
-            out[1] = gap
+            out[1] = is_missing
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ class CategoricalColumn:
         starts = np.arange(1 << (64 - int(self._shift)), dtype=np.uint64) << self._shift
         return np.searchsorted(self.known, starts).astype(np.int32)
 
-    def frequent(self, max_categories: int) -> NDArray[np.int64]:
+    def frequency_ranks(self, max_categories: int) -> NDArray[np.int64]:
         """The rank of each code among the most frequent ones (0 is the most frequent), -1 for all others.
 
         Of two values only one is ranked: a single one-hot column distinguishes them.
@@ -164,7 +164,7 @@ def fit_category(name: str, column: Any, max_codes: int) -> CategoricalColumn:
     )
 
 
-def comparable(column: Any) -> Any:
+def as_category_values(column: Any) -> Any:
     """A column as categories: NaN counts as missing, and a time has the same text in every unit."""
     if of.is_timestamp(column.type) or of.is_date(column.type):
         return column.cast(pa.timestamp("us"), safe=False)
@@ -198,7 +198,7 @@ def _log1p(values: NDArray[np.float64], log1p: bool) -> NDArray[np.float64]:
 
 def _hashes(column: Any) -> tuple[NDArray[np.uint64], NDArray[np.int32]]:
     """Hashes of the distinct values, and the index of the value of each row; ``len(hashes)`` means missing."""
-    coded = column if of.is_dictionary(column.type) else comparable(column).dictionary_encode()
+    coded = column if of.is_dictionary(column.type) else as_category_values(column).dictionary_encode()
     values = coded.dictionary
     value_of = coded.indices.cast(pa.int32()).fill_null(len(values)).to_numpy(zero_copy_only=False)
     if values.null_count:

@@ -14,12 +14,13 @@ from seqatt.data.files.column_types import column_kind, decide_kinds
 from seqatt.data.files.columns import (
     CategoricalColumn,
     NumericColumn,
-    comparable,
+    as_category_values,
     fit_category,
     fit_number,
     read_numbers,
 )
-from seqatt.data.files.file_set import FileSet, RowGroup, open_files, read_row_group
+from seqatt.data.files.file_set import FileSet, open_files, read_row_group
+from seqatt.data.files.formats.file_format import RowGroup
 from seqatt.data.files.options import FileOptions
 from seqatt.data.files.rows import EncodedRows
 from seqatt.data.files.shards import ShardSlice
@@ -86,7 +87,7 @@ class FileData:
             skip -= skipped
             if own.num_rows > skipped:
                 try:
-                    yield self.decode(own.slice(skipped)), share
+                    yield self.encode(own.slice(skipped)), share
                 except ValueError as error:
                     raise ValueError(f"{shard_slice.row_group.path}: {error}") from None
             if shard_slice.ends_before(first):
@@ -102,7 +103,7 @@ class FileData:
             np.empty(0, dtype=np.float32),
         )
 
-    def decode(self, batch: Any) -> EncodedRows:
+    def encode(self, batch: Any) -> EncodedRows:
         """Encode an Arrow record batch."""
         # Columns are written contiguously and transposed at the end: writing cells of rows would be slower.
         numbers = np.empty((sum(n.width for n in self.numbers), batch.num_rows), dtype=np.float32)
@@ -114,7 +115,7 @@ class FileData:
         for j, category in enumerate(self.categories):
             codes[j] = category.codes(batch.column(category.name))
         return EncodedRows(
-            np.ascontiguousarray(numbers.T), np.ascontiguousarray(codes.T), *self.target_column.decode(batch)
+            np.ascontiguousarray(numbers.T), np.ascontiguousarray(codes.T), *self.target_column.encode(batch)
         )
 
 
@@ -173,7 +174,7 @@ def read_schema_sample(data: FileData, options: FileOptions) -> EncodedRows:
     others = [name for name in data.types if name not in data.kinds]
     skip = options.on_bad_file == "skip"
     sample, _ = _read_sample(data.files, data.types, data.kinds, others, options.schema_rows, skip)
-    return data.decode(pa.RecordBatch.from_pydict(sample))
+    return data.encode(pa.RecordBatch.from_pydict(sample))
 
 
 def _input_names(files: FileSet, target: Any, options: FileOptions) -> list[str]:
@@ -255,7 +256,7 @@ def _plain_columns(batch: Any, kinds: dict[str, Kind], target: str, weight: str 
         if kinds.get(name, "categorical") != "categorical":
             columns[name] = pa.array(read_numbers(column, name))
         elif name in kinds or column_kind(column.type) == "categorical":
-            columns[name] = comparable(column).cast(pa.string())
+            columns[name] = as_category_values(column).cast(pa.string())
         else:
-            columns[name] = comparable(column)
+            columns[name] = as_category_values(column)
     return pa.table(columns)

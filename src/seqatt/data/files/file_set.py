@@ -10,34 +10,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 from pyarrow import types as of
 
-from seqatt.data.files import arrow_ipc as ipc
-from seqatt.data.files import delimited as text
-from seqatt.data.files.column_types import compatible, describe_type, reading_type
+from seqatt.data.files.column_types import compatible, describe_type
 from seqatt.data.files.errors import SkippedData, read_errors
+from seqatt.data.files.formats.file_format import FileFormat, RowGroup, split_ending
+from seqatt.data.files.formats.registry import FORMATS
 from seqatt.data.files.remote import FilePath, RemoteFile, find_urls, is_url, local_path
 from seqatt.data.tables.containers import Kind
-from seqatt.data.tables.whole_file import ARROW, COMPRESSED, PARQUET, TEXT, UnreadableFile
+from seqatt.data.tables.whole_file import UnreadableFile
 
 BATCH_CELLS = 1 << 22  # cells per batch that is read, within these limits:
-MIN_BATCH_ROWS, MAX_BATCH_ROWS = 1 << 12, 1 << 16  # rows per batch
-
-
-@dataclass(frozen=True)
-class RowGroup:
-    """The unit of reading: row group number ``group`` of a Parquet file, or a whole file of another format.
-
-    ``rows`` is None if the file does not store it (text); ``size`` is in bytes. ``stamp`` is the size in bytes
-    and the modification time in nanoseconds of the whole file; a file that has changed has another stamp.
-    """
-
-    path: FilePath
-    group: int | None
-    rows: int | None
-    size: int
-    stamp: tuple[int, int] = (0, 0)
+MIN_READ_ROWS, MAX_READ_ROWS = 1 << 12, 1 << 16  # rows per batch
 
 
 @dataclass(frozen=True)
@@ -102,8 +86,7 @@ def _expand(name: str, argument: str) -> Sequence[FilePath]:
     if path.is_dir():
         inside = sorted(p for p in path.rglob("*") if p.is_file() and _is_table(p, p.relative_to(path).parts))
         if not inside:
-            known = ", ".join([*PARQUET, *TEXT, *ARROW])
-            raise UnreadableFile(f"{argument}: no file in {path} ends in one of {known}")
+            raise UnreadableFile(f"{argument}: no file in {path} ends in one of {', '.join(FORMATS)}")
         return inside
     if path.exists():
         return [path]
@@ -117,14 +100,7 @@ def _expand(name: str, argument: str) -> Sequence[FilePath]:
 def _is_table(path: FilePath, names: tuple[str, ...]) -> bool:
     """Whether the ending is that of a table and no name starts with ``.`` or ``_``, as ``_SUCCESS`` files do."""
     hidden = any(name.startswith((".", "_")) for name in names)
-    return not hidden and _ending(path)[0] in (*PARQUET, *TEXT, *ARROW)
-
-
-def _ending(path: FilePath) -> tuple[str, str | None]:
-    """The ending that decides the format, and the compression."""
-    suffixes = [s.lower() for s in path.suffixes]
-    compression = COMPRESSED.get(suffixes[-1]) if suffixes else None
-    return ([""] + (suffixes[:-1] if compression else suffixes))[-1], compression
+    return not hidden and split_ending(path)[0] in FORMATS
 
 
 def open_files(where: Any, argument: str = "X", *, skip: bool = False) -> FileSet:
@@ -158,44 +134,23 @@ def open_files(where: Any, argument: str = "X", *, skip: bool = False) -> FileSe
     return FileSet(first, tuple(group for group in row_groups if group.rows != 0), tuple(skipped))
 
 
-def _describe(path: FilePath, first: dict[str, Any]) -> tuple[dict[str, Any], list[RowGroup]]:
+def _describe(path: FilePath, known_types: dict[str, Any]) -> tuple[dict[str, Any], list[RowGroup]]:
     """Column types and row groups of one file."""
-    ending, compression = _ending(path)
     stat = path.stat()
-    size, stamp = stat.st_size, (stat.st_size, stat.st_mtime_ns)
-    if size == 0:
+    if stat.st_size == 0:
         raise UnreadableFile(f"{path}: the file is empty")
-    if ending in TEXT:
-        return text.describe(path, TEXT[ending], compression, first), [
-            RowGroup(path, None, None, size, stamp)
-        ]
-    if ending not in (*PARQUET, *ARROW) or compression:
-        known = ", ".join([*PARQUET, *ARROW, *TEXT])
+    return _find_format(path).describe(path, (stat.st_size, stat.st_mtime_ns), known_types)
+
+
+def _find_format(path: FilePath) -> FileFormat:
+    ending, compression = split_ending(path)
+    file_format = FORMATS.get(ending)
+    if file_format is None or (compression and not file_format.compressible):
+        known = ", ".join(sorted(FORMATS, key=lambda each: FORMATS[each].compressible))
         raise UnreadableFile(
             f"{path}: cannot be read in batches; use one of {known} (text may be compressed)"
         )
-    if ending in ARROW:
-        schema, rows = ipc.describe(path)
-        return _types(path, schema), [RowGroup(path, None, rows, size, stamp)]
-    with _parquet(path) as file:
-        groups = [file.metadata.row_group(g) for g in range(file.metadata.num_row_groups)]
-        return _types(path, file.schema_arrow), [
-            RowGroup(path, g, group.num_rows, group.total_byte_size, stamp) for g, group in enumerate(groups)
-        ]
-
-
-def _parquet(path: FilePath, **options: Any) -> Any:
-    """Open a Parquet file; a remote one is fetched in few large reads."""
-    if isinstance(path, RemoteFile):
-        return pq.ParquetFile(path.path, filesystem=path.filesystem, pre_buffer=True, **options)
-    return pq.ParquetFile(path, **options)
-
-
-def _types(path: FilePath, schema: Any) -> dict[str, Any]:
-    repeated = [name for name in schema.names if schema.names.count(name) > 1]
-    if repeated:
-        raise UnreadableFile(f"{path}: column {repeated[0]!r} appears twice; rename one")
-    return dict(zip(schema.names, schema.types, strict=True))
+    return file_format
 
 
 def _check_same_columns(
@@ -214,23 +169,10 @@ def read_row_group(
     row_group: RowGroup, types: dict[str, Any], kinds: dict[str, Kind]
 ) -> Iterator[tuple[Any, float]]:
     """Batches of the columns in ``types``, each with the share of the row group read so far (0 to 1)."""
-    path = row_group.path
-    ending, compression = _ending(path)
-    rows = min(max(BATCH_CELLS // len(types), MIN_BATCH_ROWS), MAX_BATCH_ROWS)
-    with read_errors(path):
+    batch_rows = min(max(BATCH_CELLS // len(types), MIN_READ_ROWS), MAX_READ_ROWS)
+    with read_errors(row_group.path):
         _check_unchanged(row_group)
-        if ending in TEXT:
-            types = {name: reading_type(type_, kinds.get(name)) for name, type_ in types.items()}
-            batches = text.read(path, TEXT[ending], compression, types, rows)
-        elif ending in ARROW:
-            batches = ipc.read(path, list(types), rows)
-        else:
-            batches = _read_parquet(row_group, types, rows)
-        for batch, share in batches:
-            for name in types:
-                if not compatible(batch.schema.field(name).type, types[name]):
-                    raise UnreadableFile(f"{path}: column {name!r} is of another type than at the start")
-            yield batch, share
+        yield from _find_format(row_group.path).read(row_group, types, kinds, batch_rows)
 
 
 def _check_unchanged(row_group: RowGroup) -> None:
@@ -242,21 +184,3 @@ def _check_unchanged(row_group: RowGroup) -> None:
         raise UnreadableFile(
             f"{row_group.path}: has changed since the start; do not change files while they are read"
         )
-
-
-def _read_parquet(row_group: RowGroup, types: dict[str, Any], batch_size: int) -> Iterator[tuple[Any, float]]:
-    path, group, rows = row_group.path, row_group.group or 0, 0
-    # Text is read dictionary-encoded, as it is stored: each distinct value is then hashed only once.
-    texts = [name for name, type_ in types.items() if of.is_string(type_) or of.is_large_string(type_)]
-    with _parquet(path, read_dictionary=texts, page_checksum_verification=True) as file:
-        metadata = file.metadata
-        count = metadata.row_group(group).num_rows if group < metadata.num_row_groups else 0
-        if count != row_group.rows:
-            raise UnreadableFile(
-                f"{path}: has {count:,} rows where it had {row_group.rows:,}: it has changed"
-            )
-        for batch in file.iter_batches(
-            batch_size=batch_size, row_groups=[group], columns=list(types), use_threads=False
-        ):
-            rows += batch.num_rows
-            yield batch, rows / max(1, count)

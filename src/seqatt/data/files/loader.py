@@ -14,7 +14,7 @@ import numpy as np
 
 from seqatt.data.files.errors import SkippedData
 from seqatt.data.files.file_data import FileData
-from seqatt.data.files.file_set import RowGroup
+from seqatt.data.files.formats.file_format import RowGroup
 from seqatt.data.files.options import FileOptions
 from seqatt.data.files.prefetch import prefetch
 from seqatt.data.files.rows import EncodedRows, concatenate
@@ -103,7 +103,7 @@ class FileLoader:
             self._pass, self._rows, self._pass_rows = cursor["pass"], cursor["rows"], cursor["pass_rows"]
             self.skips = [skip for skip in cursor["skips"] if skip["shard"] in settings.own_shards]
             self._starts = cursor["shards"]
-        self._shards: list[_ShardCursor] = []
+        self._shards: list[_ShardBatches] = []
 
     def __iter__(self) -> Iterator[FileBatch]:
         try:
@@ -152,7 +152,7 @@ class FileLoader:
                 ended=ended,
                 skip=settings.skip,
             )
-            self._shards.append(_ShardCursor(shard, slices[shard], prefetch(windows, 1), batch_size, cursor))
+            self._shards.append(_ShardBatches(shard, slices[shard], prefetch(windows, 1), batch_size, cursor))
 
     def _next(self) -> FileBatch | None:
         try:
@@ -168,7 +168,7 @@ class FileLoader:
         expected = float(self._pass_rows) if self._pass else agreed.expected_rows
         return FileBatch(rows, expected, agreed.total, agreed.save, agreed.stop)
 
-    def _record_skip(self, shard: _ShardCursor, skip: SkippedSlice) -> None:
+    def _record_skip(self, shard: _ShardBatches, skip: SkippedSlice) -> None:
         row_group = shard.slices[skip.slice_index].row_group
         about = skip._asdict() | {"pass": self._pass, "shard": shard.number, "file": str(row_group.path)}
         self.skips.append(about | {"group": row_group.group})
@@ -181,7 +181,7 @@ class FileLoader:
         self._shards = []
 
 
-class _ShardCursor:
+class _ShardBatches:
     """Divides the windows of one shard into batches of ``batch_size`` rows.
 
     ``cursor`` is a ``WindowStart`` followed by the number of batches already taken from that window.
@@ -201,7 +201,7 @@ class _ShardCursor:
         self._window: ShuffleWindow | None = None
         self._start, self._taken = cursor[:-1], cursor[-1]
 
-    def take(self, on_skip: Callable[[_ShardCursor, SkippedSlice], None]) -> EncodedRows | None:
+    def take(self, on_skip: Callable[[_ShardBatches, SkippedSlice], None]) -> EncodedRows | None:
         """The rows of the next batch; None at the end of the shard."""
         while self._window is None or self._taken * self._batch_size >= _count(self._window):
             window = next(self._windows, None)

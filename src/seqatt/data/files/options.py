@@ -46,7 +46,8 @@ class FileOptions(Options):
     log1p: bool | tuple[str, ...] = option(
         False,
         all_or_columns,
-        "Numeric columns to take logarithms of, sign(x) log(1 + |x|), or 'all'.",
+        "Numeric columns to take logarithms of, sign(x) log(1 + |x|); "
+        "True (on the command line: all) for every one.",
         group=FILES,
     )
     missing_indicator: bool = option(
@@ -99,4 +100,6 @@ class FileOptions(Options):
         """Check that options about columns name features of the right kind; ``kinds`` has the kind of each feature."""
         for name in () if isinstance(self.log1p, bool) else self.log1p:
             if kinds.get(name) != "numeric":
-                raise ValueError(f"log1p: {name!r} is not a numeric feature")
+                raise ValueError(
+                    f"log1p: {name!r} is not a numeric feature; leave it out, or set its type with column_types"
+                )

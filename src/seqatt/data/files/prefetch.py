@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Generic, TypeVar
 
-PREFETCHED_BLOCKS = 4  # blocks that are decoded ahead
+PREFETCHED_BLOCKS = 4  # blocks that are encoded ahead
 MAX_READERS = 8  # reader threads; more of them slow each other down
 
 Item = TypeVar("Item")

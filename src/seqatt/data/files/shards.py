@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from seqatt.data.files.file_set import RowGroup
+from seqatt.data.files.formats.file_format import RowGroup
 
 
 @dataclass(frozen=True)

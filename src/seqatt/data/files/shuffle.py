@@ -15,7 +15,8 @@ from seqatt.data.files.prefetch import PREFETCHED_BLOCKS, prefetch, prefetch_par
 from seqatt.data.files.rows import EncodedRows, concatenate
 from seqatt.data.files.shards import ShardSlice
 
-# Blocks of encoded rows of a slice, without its first so many rows, each with the share of the slice read so far.
+# From a slice and a number of rows to skip at its start: blocks of its encoded rows, each with the share of the
+# slice read so far (0 to 1).
 Read = Callable[[ShardSlice, int], Iterator[tuple[EncodedRows, float]]]
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pyarrow import types as of
 
 from seqatt.data.files.options import FileOptions
-from seqatt.data.tables.table_data import class_weights
+from seqatt.data.tables.table_data import compute_class_weights
 from seqatt.data.tables.target import Target, read_target
 
 Floats = NDArray[np.float64]
@@ -22,18 +22,18 @@ MIN_SHARE = 1e-6  # share of a class, at least: its logarithm must be finite
 class TargetColumn:
     """The columns of target and weight, and how they are encoded.
 
-    ``factor`` is the weight per class; weights are divided by ``unit`` so that their mean in the schema sample
-    is 1. ``initial_output`` is the initial bias of a network's output layer: the log odds of the classes.
+    ``class_weights`` has one weight per class; weights are divided by ``mean_weight`` so that their mean in the
+    schema sample is 1. ``initial_output`` is the initial bias of a network's output layer: the log odds of the classes.
     """
 
     column: str
     weight: str | None
     target: Target
-    factor: Floats
-    unit: float
+    class_weights: Floats
+    mean_weight: float
     initial_output: Floats
 
-    def decode(self, batch: Any) -> tuple[NDArray[Any], NDArray[np.float32]]:
+    def encode(self, batch: Any) -> tuple[NDArray[Any], NDArray[np.float32]]:
         """Target (class numbers, 0 and 1, or standardised numbers) and weights of a batch, (n,) each."""
         column = batch.column(self.column)
         check_target_values(column, self.column)
@@ -48,10 +48,10 @@ class TargetColumn:
             values = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
             return (
                 ((values - self.target.shift) / self.target.scale).astype(np.float32),
-                (weights / self.unit).astype(np.float32),
+                (weights / self.mean_weight).astype(np.float32),
             )
         codes = self._codes(column)
-        weights = weights * self.factor[codes] / self.unit
+        weights = weights * self.class_weights[codes] / self.mean_weight
         target = codes if self.target.task == "multiclass" else codes.astype(np.float32)
         return target, weights.astype(np.float32)
 
@@ -85,19 +85,25 @@ def fit_target(name: str, column: Any, weights: Floats | None, options: FileOpti
             )
         return TargetColumn(name, options.sample_weight, target, np.ones(1), float(base.mean()), np.zeros(1))
     codes = target.values.reshape(-1).astype(np.int64)
-    factor = np.ones(len(target.classes))
+    class_weights = np.ones(len(target.classes))
     if options.negatives_kept != 1:
         if target.task != "binary":
             raise ValueError(f"negatives_kept: needs two classes, the target has {len(target.classes)}")
-        factor[0] /= options.negatives_kept  # each negative also counts for those that were not sampled
+        class_weights[0] /= (
+            options.negatives_kept
+        )  # each negative also counts for those that were not sampled
     if options.class_weight is not None:
-        factor *= class_weights(options.class_weight, target.classes, codes, base * factor[codes])
-    row_weights = base * factor[codes]
+        class_weights *= compute_class_weights(
+            options.class_weight, target.classes, codes, base * class_weights[codes]
+        )
+    row_weights = base * class_weights[codes]
     if not row_weights.any():
         raise ValueError("class_weight: every row of the schema sample has weight zero")
-    shares = np.maximum(np.bincount(codes, row_weights, len(factor)) / row_weights.sum(), MIN_SHARE)
+    shares = np.maximum(np.bincount(codes, row_weights, len(class_weights)) / row_weights.sum(), MIN_SHARE)
     log_odds = np.log(shares[1:] / shares[:1]) if target.task == "binary" else np.log(shares)
-    return TargetColumn(name, options.sample_weight, target, factor, float(row_weights.mean()), log_odds)
+    return TargetColumn(
+        name, options.sample_weight, target, class_weights, float(row_weights.mean()), log_odds
+    )
 
 
 def check_target_values(column: Any, name: str) -> None:

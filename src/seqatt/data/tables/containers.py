@@ -168,12 +168,9 @@ def _check_unique_names(X: Any, argument: str) -> None:
 def _check_size(shape: tuple[int, ...], argument: str) -> None:
     rows, columns = shape
     if rows == 0:
-        raise ValueError(f"{argument}: the table has no rows (0 sample(s)), at least 2 are required")
+        raise ValueError(f"{argument}: the table has no rows; at least 2 are needed")
     if columns == 0:
-        raise ValueError(
-            f"{argument}: the table has no columns: 0 feature(s) (shape={shape}) while a minimum of "
-            "1 is required"
-        )
+        raise ValueError(f"{argument}: the table has no columns; at least 1 is needed")
 
 
 def _kind(series: nw.Series[Any], argument: str) -> Kind:
@@ -205,7 +202,7 @@ def _kind_of_objects(series: nw.Series[Any], argument: str) -> Kind:
     unsupported = next(v for v in present if not isinstance(v, str | int | float | bool | np.generic))
     raise TypeError(
         f"{argument}: column {series.name!r} holds a {type(unsupported).__name__}; "
-        "an argument must be a string or a number"
+        "convert it to numbers or text, or leave it out"
     )
 
 

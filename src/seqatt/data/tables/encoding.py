@@ -50,11 +50,12 @@ Columns = NDArray[np.float32] | SparseColumns
 
 @dataclass(frozen=True)
 class Encoder:
-    """Fitted encoding of every input column; ``input_of[c]`` is the input column encoded column c is from.
+    """Fitted encoding of every input column.
 
-    ``numeric`` are the numeric input columns; ``shift``, ``scale`` and ``gaps`` (share of missing values) have
-    one value for each. ``indicated`` are those with a missing-value indicator column, and ``levels`` the
-    one-hot categories of each categorical input column.
+    ``input_of[c]`` is the input column from which encoded column c is made. ``numeric`` are the numeric input
+    columns; ``shift`` and ``scale`` have one value for each. ``indicated`` are those with a missing-value
+    indicator column, and ``levels`` the one-hot categories of each categorical input column. ``missing_shares``
+    is, per encoded column, the share of training rows whose number is missing and replaced by the mean.
     """
 
     numeric: list[int]
@@ -68,20 +69,13 @@ class Encoder:
     level_scale: dict[int, float]
     input_of: NDArray[np.int64]
     constant: NDArray[np.bool_]
-    gaps: Floats
+    missing_shares: Floats
 
     @property
     def is_number(self) -> NDArray[np.bool_]:
         """Mask of the encoded columns that hold a standardised number, not a category or an indicator."""
         first = np.diff(self.input_of, prepend=-1) > 0
         return np.asarray(first & np.isin(self.input_of, self.numeric))
-
-    @property
-    def missing_share(self) -> Floats:
-        """Share of training rows, per encoded column, whose number is missing and replaced by the mean."""
-        share = np.zeros(len(self.input_of))
-        share[self.is_number] = self.gaps
-        return share
 
     def encode(self, table: InputTable, argument: str = "X") -> Columns:
         """The encoded columns of a table with the same input columns."""
@@ -119,12 +113,12 @@ class Encoder:
             if np.isfinite(out[rows]).all():
                 return
             values = raw[rows].astype(np.float64)
-            gap = np.isnan(values)
-            _check_finite(values, gap, self.numeric, table, argument)
-            out[rows][gap] = 0.0  # the training mean, standardised
+            is_missing = np.isnan(values)
+            _check_finite(values, is_missing, self.numeric, table, argument)
+            out[rows][is_missing] = 0.0  # the training mean, standardised
             _check_not_too_large(np.abs(out[rows]).max(0), self.numeric, table, argument)
             if missing is not None:
-                missing[rows] = gap
+                missing[rows] = is_missing
 
         for _ in map_chunks(raw, standardise):
             pass
@@ -148,11 +142,11 @@ def fit_encoder(
     """Fit means, standard deviations and categories on the training rows."""
     numeric = [i for i, kind in enumerate(table.kinds) if kind != "categorical"]
     if table.sparse:
-        mean, spread, gaps = _sparse_moments(table, weights, argument)
+        mean, spread, missing = _sparse_moments(table, weights, argument)
     else:
-        mean, spread, gaps = _moments(table, numeric, weights, argument)
-    indicated = [p for p, gap in zip(numeric, gaps, strict=True) if missing_indicator and 0 < gap < 1]
-    share = np.array([gap for gap in gaps if missing_indicator and 0 < gap < 1])
+        mean, spread, missing = _moments(table, numeric, weights, argument)
+    indicated = [p for p, share in zip(numeric, missing, strict=True) if missing_indicator and 0 < share < 1]
+    indicator_mean = np.array([share for share in missing if missing_indicator and 0 < share < 1])
     constant = np.zeros(len(table.names), dtype=bool)
     constant[numeric] = spread == 0
     constant[indicated] = False
@@ -168,19 +162,21 @@ def fit_encoder(
             constant[position] = variance <= 0
             level_scale[position] = np.sqrt(variance) if variance > 0 else 1.0
     widths = [len(levels.get(p, "x")) + (p in indicated) for p in range(len(table.names))]
+    missing_shares = np.zeros(sum(widths))
+    missing_shares[(np.cumsum(widths) - widths)[numeric]] = missing  # the first encoded column is the number
     return Encoder(
         numeric,
         mean,
         np.where(spread > 0, spread, 1.0),
         indicated,
-        share,
-        np.sqrt(share * (1 - share)),
+        indicator_mean,
+        np.sqrt(indicator_mean * (1 - indicator_mean)),
         levels,
         level_shift,
         level_scale,
         np.repeat(np.arange(len(widths)), widths),
         constant,
-        gaps,
+        missing_shares,
     )
 
 
@@ -194,29 +190,31 @@ def _moments(table: InputTable, numeric: list[int], weights: Floats | None, argu
         low, high = values.min(0), values.max(0)
         if np.isfinite(low).all() and np.isfinite(high).all():
             return low, high, w @ values, w.sum(), 0.0, False
-        gap = np.isnan(values)
-        _check_finite(values, gap, numeric, table, argument)
-        low = np.min(np.where(gap, np.inf, values), axis=0)
-        high = np.max(np.where(gap, -np.inf, values), axis=0)
-        values[gap] = 0.0
-        return low, high, w @ values, w @ ~gap, w @ gap, True
+        is_missing = np.isnan(values)
+        _check_finite(values, is_missing, numeric, table, argument)
+        low = np.min(np.where(is_missing, np.inf, values), axis=0)
+        high = np.max(np.where(is_missing, -np.inf, values), axis=0)
+        values[is_missing] = 0.0
+        return low, high, w @ values, w @ ~is_missing, w @ is_missing, True
 
     width = raw.shape[1]
     total, present, missing = np.zeros(width), np.zeros(width), np.zeros(width)
     low, high, any_missing = np.full(width, np.inf), np.full(width, -np.inf), False
-    for chunk_low, chunk_high, chunk_total, chunk_present, chunk_missing, has_gaps in map_chunks(raw, sums):
+    for chunk_low, chunk_high, chunk_total, chunk_present, chunk_missing, some_missing in map_chunks(
+        raw, sums
+    ):
         low, high = np.minimum(low, chunk_low), np.maximum(high, chunk_high)
         total, present, missing = total + chunk_total, present + chunk_present, missing + chunk_missing
-        any_missing = any_missing or has_gaps
+        any_missing = any_missing or some_missing
     mean = total / np.where(present > 0, present, 1.0)
     # Squares of very large or very small deviations leave float64; relative to the largest they never do.
-    reach = np.where(low < high, np.maximum(high - mean, mean - low), 1.0)
-    _check_not_too_large(mean + reach, numeric, table, argument)
+    max_deviation = np.where(low < high, np.maximum(high - mean, mean - low), 1.0)
+    _check_not_too_large(mean + max_deviation, numeric, table, argument)
 
     def squares(rows: slice) -> Floats:
         values = raw[rows].astype(np.float64)
         values -= mean
-        values /= reach
+        values /= max_deviation
         np.square(values, out=values)
         if any_missing:
             values[np.isnan(values)] = 0.0
@@ -225,7 +223,7 @@ def _moments(table: InputTable, numeric: list[int], weights: Floats | None, argu
     square = np.zeros(width)
     for chunk_square in map_chunks(raw, squares):
         square += chunk_square
-    spread = reach * np.sqrt(square / (present + missing))
+    spread = max_deviation * np.sqrt(square / (present + missing))
     return mean, np.where(low < high, spread, 0.0), missing / (present + missing)
 
 
@@ -237,15 +235,15 @@ def _sparse_moments(table: InputTable, weights: Floats | None, argument: str) ->
     mean = np.asarray(w @ data).ravel() / w.sum()
     # Squared deviations: (x - mean)^2 for stored cells, mean^2 for all others.
     low, high = (np.asarray(m.todense()).ravel() for m in (data.min(0), data.max(0)))
-    reach = np.where(low < high, np.maximum(high - mean, mean - low), 1.0)
-    _check_not_too_large(mean + reach, list(range(len(mean))), table, argument)
+    max_deviation = np.where(low < high, np.maximum(high - mean, mean - low), 1.0)
+    _check_not_too_large(mean + max_deviation, list(range(len(mean))), table, argument)
     centred = data.copy()
-    centred.data = ((centred.data - mean[centred.indices]) / reach[centred.indices]) ** 2
+    centred.data = ((centred.data - mean[centred.indices]) / max_deviation[centred.indices]) ** 2
     pattern = data.copy()
     pattern.data = np.ones_like(pattern.data)
     stored = np.asarray(w @ pattern).ravel()
-    rest = (w.sum() - stored) * (mean / reach) ** 2
-    spread = reach * np.sqrt((np.asarray(w @ centred).ravel() + rest) / w.sum())
+    rest = (w.sum() - stored) * (mean / max_deviation) ** 2
+    spread = max_deviation * np.sqrt((np.asarray(w @ centred).ravel() + rest) / w.sum())
     return mean, np.where(low < high, spread, 0.0), np.zeros(len(mean))
 
 
@@ -261,9 +259,9 @@ def map_chunks(raw: NDArray[Any], work: Callable[[slice], Result]) -> Iterator[R
 
 
 def _check_finite(
-    values: Floats, gap: NDArray[np.bool_], numeric: list[int], table: InputTable, argument: str
+    values: Floats, is_missing: NDArray[np.bool_], numeric: list[int], table: InputTable, argument: str
 ) -> None:
-    bad = ~np.isfinite(values) & ~gap
+    bad = ~np.isfinite(values) & ~is_missing
     if bad.any():
         name = table.names[numeric[int(np.argmax(bad.any(0)))]]
         raise ValueError(

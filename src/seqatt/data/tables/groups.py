@@ -13,7 +13,7 @@ Groups = Mapping[str, Sequence[str | int]] | Sequence[Sequence[str | int]]
 Feature = tuple[str, tuple[int, ...]]  # name and input columns
 
 
-def features_of(table: InputTable, groups: Groups | None) -> list[Feature]:
+def list_features(table: InputTable, groups: Groups | None) -> list[Feature]:
     """All features, in the order of their first input columns."""
     if groups is None:
         return [(name, (i,)) for i, name in enumerate(table.names)]

@@ -33,7 +33,7 @@ class TableOptions(Options):
     task: str | None = option(
         None,
         anything,
-        "binary, multiclass, multilabel or regression; by default inferred from the target.",
+        "classification, binary, multiclass, multilabel or regression; by default inferred from the target.",
         group=SELECTION,
     )
     missing_indicator: bool = option(

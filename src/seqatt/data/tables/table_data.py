@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from seqatt.data.tables.containers import read_input_table
 from seqatt.data.tables.encoding import Columns, Encoder, SparseColumns, fit_encoder
-from seqatt.data.tables.groups import Groups, features_of
+from seqatt.data.tables.groups import Groups, list_features
 from seqatt.data.tables.target import Target, read_target, target_array
 
 __all__ = ["Groups", "SparseColumns", "TableData", "read_table_data", "resolve_k"]
@@ -87,8 +87,8 @@ def read_table_data(
         used = weights > 0
         table, labels, weights = table.select_rows(used), labels[used], weights[used]
     if table.rows < 2:
-        raise ValueError(f"{arguments[0]}: at least 2 rows are needed, got {table.rows} sample")
-    features = features_of(table, groups)
+        raise ValueError(f"{arguments[0]}: at least 2 rows are needed, got {table.rows}")
+    features = list_features(table, groups)
     order = np.arange(len(features))
     if table.named and by_name:
         order = np.array(sorted(order, key=lambda f: features[f][0]))
@@ -140,14 +140,14 @@ def resolve_k(k: Any, features: int, argument: str = "k") -> int:
         if not 0 < k <= 1:
             raise ValueError(
                 f"{argument}: a float is a fraction of the features, above 0 and at most 1, got {k}; "
-                f"use a whole number to ask for that many features"
+                f"use a whole number for that many features"
             )
         return max(1, int(k * features))
     if k < 1:
-        raise ValueError(f"{argument}: at least 1 feature must be chosen, got {k}")
+        raise ValueError(f"{argument}: must be at least 1, got {k}")
     if k > features:
         raise ValueError(
-            f"{argument}: {k} features asked for, but the table has {features}; use at most {features}"
+            f"{argument}: {k} features requested, but the table has {features}; use at most {features}"
         )
     return int(k)
 
@@ -196,7 +196,7 @@ def _with_class_weight(
             raise ValueError(f"class_weight: needs a target of classes, but the task is {target.task}")
         codes = target.values.reshape(len(target.values)).astype(np.int64)
         base = np.ones(len(codes)) if weights is None else weights
-        weights = base * class_weights(class_weight, target.classes, codes, base)[codes]
+        weights = base * compute_class_weights(class_weight, target.classes, codes, base)[codes]
         if not weights.any():
             raise ValueError(
                 "class_weight: every row has weight zero; give a class that occurs a weight above zero"
@@ -204,7 +204,7 @@ def _with_class_weight(
     return None if weights is None else weights / weights.mean()
 
 
-def class_weights(
+def compute_class_weights(
     class_weight: Mapping[Any, float] | str,
     classes: NDArray[Any],
     codes: NDArray[np.int64],

@@ -52,8 +52,8 @@ def read_target(
     y: Any, weights: NDArray[np.float64] | None, task: str | None = None, argument: str = "y"
 ) -> Target:
     """Check and encode the target of the training rows; infer the task if ``task`` is None."""
-    if task is not None and task not in TASKS and task != "classification":
-        raise ValueError(f"task: unknown task {task!r}; use one of {', '.join(TASKS)}")
+    if task is not None and task not in (*TASKS, "classification"):
+        raise ValueError(f"task: unknown task {task!r}; use one of {', '.join(TASKS)} or classification")
     array = target_array(y, argument)
     kind = _infer(array, argument) if task is None else task
     if kind == "regression":
@@ -66,6 +66,7 @@ def read_target(
 def target_array(y: Any, argument: str) -> NDArray[Any]:
     """The target as an array of one or two dimensions, without missing or infinite values."""
     if y is None:
+        # The words from "requires" on are those that scikit-learn's estimator checks look for.
         raise ValueError(
             f"{argument}: a target is needed: this estimator requires y to be passed, "
             "but the target y is None"
@@ -83,9 +84,9 @@ def target_array(y: Any, argument: str) -> NDArray[Any]:
         raise ValueError(f"{argument}: must have one or several values per row, got shape {array.shape}")
     if array.dtype.kind == "f" and not np.isfinite(array).all():
         what = "NaN" if np.isnan(array).any() else "infinity"
-        raise ValueError(f"{argument}: Input {argument} contains {what}; drop those rows or fill them in")
+        raise ValueError(f"{argument}: contains {what}; drop those rows or fill them in")
     if array.dtype == object and any(is_missing(v) for v in array.flat):
-        raise ValueError(f"{argument}: Input {argument} contains NaN (missing values); drop those rows")
+        raise ValueError(f"{argument}: contains NaN (missing values); drop those rows")
     return array
 
 
@@ -161,10 +162,7 @@ def _classification(array: NDArray[Any], kind: str, argument: str) -> Target:
         raise ValueError(f"{argument}: labels mix text and numbers; convert all of them to text")
     classes = np.unique(array)
     if len(classes) < 2:
-        raise ValueError(
-            f"{argument}: only one class, {classes[0]!r}, occurs (the number of classes has to be "
-            "greater than one); add rows of another class"
-        )
+        raise ValueError(f"{argument}: only one class, {classes[0]!r}, occurs; add rows of another class")
     if kind == "binary" and len(classes) != 2:
         raise ValueError(f"{argument}: task='binary' needs 2 classes, got {len(classes)}")
     codes = _codes(array, classes, argument)
@@ -184,9 +182,12 @@ def _regression(array: NDArray[Any], weights: NDArray[np.float64] | None, argume
     values = _floats(array, argument)
     values = values[:, None] if values.ndim == 1 else values
     shift = np.average(values, axis=0, weights=weights)
-    reach = np.abs(values - shift).max(0)
-    unit = np.where(reach > 0, reach, 1.0)  # squares of very large or very small numbers leave float64
-    spread = unit * np.sqrt(np.average(((values - shift) / unit) ** 2, axis=0, weights=weights))
+    largest = np.abs(values - shift).max(0)
+    max_deviation = np.where(
+        largest > 0, largest, 1.0
+    )  # squares of very large or small numbers leave float64
+    squares = ((values - shift) / max_deviation) ** 2
+    spread = max_deviation * np.sqrt(np.average(squares, axis=0, weights=weights))
     if not np.isfinite(spread).all():
         raise ValueError(f"{argument}: the values are too large to work with; rescale them")
     if not spread.any():

@@ -85,7 +85,7 @@ class RowCoder:
         self._categories = []  # feature, column, the integer of each code: 0 for all infrequent ones
         for column, category in enumerate(data.categories):
             feature = data.names.index(category.name)
-            integers = category.frequent(options.max_categories) + 1
+            integers = category.frequency_ranks(options.max_categories) + 1
             self._categories.append((feature, column, integers))
             self.widths[feature] = int(integers.max()) + 1
 

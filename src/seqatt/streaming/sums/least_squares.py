@@ -37,7 +37,7 @@ class GramAccumulator:
         self._data, self._method = data, method
         self._softmax = getattr(options, "parameterisation", None) == "softmax"
         # Per category: the indicator column of each code, -1 for codes without one.
-        self._columns = [category.frequent(options.max_categories) for category in data.categories]
+        self._columns = [category.frequency_ranks(options.max_categories) for category in data.categories]
         self._widths = [int(columns.max()) + 1 for columns in self._columns]
         self._feature_of = np.concatenate(
             [data.numeric_feature, np.repeat(data.categorical_feature, self._widths)]
@@ -122,7 +122,7 @@ def _orthogonal_matching_pursuit(
     unit = _units(normal.square, gram, blocks, constant)
     pursuit = GramPursuit(
         normal.cross / unit[:, None],
-        normal.energy,
+        normal.target_squares,
         blocks,
         diagonal=normal.square / unit**2,
         step_scores=step_scores,
@@ -134,12 +134,12 @@ def _residual(gram: Gram, blocks: FeatureBlocks, constant: NDArray[np.bool_]) ->
     normal = gram.normal(centre=True)
     unit = _units(np.diag(normal.square), gram, blocks, constant)
     square = normal.square / unit / unit[:, None]
-    return ResidualFromGram(NormalEquations(square, normal.cross / unit[:, None], normal.energy))
+    return ResidualFromGram(NormalEquations(square, normal.cross / unit[:, None], normal.target_squares))
 
 
-def _units(norms: Floats, gram: Gram, blocks: FeatureBlocks, constant: NDArray[np.bool_]) -> Floats:
+def _units(squared_norms: Floats, gram: Gram, blocks: FeatureBlocks, constant: NDArray[np.bool_]) -> Floats:
     """The divisor of each column: the columns of a feature have total variance 1, as for tables in memory."""
-    total = np.bincount(blocks.feature_of, norms / gram.weight, blocks.count)
+    total = np.bincount(blocks.feature_of, squared_norms / gram.weight, blocks.count)
     return np.asarray(np.sqrt(np.where(constant | (total <= 0), 1.0, total))[blocks.feature_of])
 
 

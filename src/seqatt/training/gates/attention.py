@@ -13,6 +13,8 @@ from seqatt.training.selection_state import SelectionState
 
 
 class AttentionGate(Gate):
+    """One logit per model and feature (T, d), trained by Adam at the constant learning rate ``lr``."""
+
     def __init__(self, models: int, features: int, mask: Mask, lr: float, device: torch.device) -> None:
         self.mask = mask
         self.logits = torch.full((models, features), mask.initial, device=device)

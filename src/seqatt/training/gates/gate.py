@@ -28,7 +28,7 @@ class Gate(ABC):
     def refresh(self, state: SelectionState) -> None:
         """Update the weights after features were selected or dropped."""
 
-    def load(self, steps: int) -> None:
+    def draw(self, steps: int) -> None:
         """Draw the random numbers of the next steps: a step replayed from a CUDA graph cannot draw any."""
         return
 

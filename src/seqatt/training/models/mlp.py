@@ -36,8 +36,10 @@ class Workspace:
         self.deltas = [x.new_empty(size) for size in sizes[:-1]]
         self.out = self.sums[-1].mT  # (T, B, o), the layout of losses
         self.row_share = x.new_tensor(1 / x.shape[1])  # weight of a row in the mean
-        self.activations: list[Tensor] = []  # of each layer but the last,
-        self.inputs: list[Tensor] = []  # and after dropout: the inputs of the next layer
+        # ``activations`` are those of each layer but the last. ``inputs`` are the same after dropout: what the next
+        # layer receives.
+        self.activations: list[Tensor] = []
+        self.inputs: list[Tensor] = []
         self.dropout_factors: list[Tensor] = []
         self._x = x
         self._x_chunks = split_terms(x.mT, 1)
@@ -50,6 +52,8 @@ class Workspace:
 
 
 class MLP(Model):
+    """T networks of one shape, each with its own generator for initial parameters and dropout, trained by Adam."""
+
     def __init__(
         self,
         shape: MLPShape,
@@ -87,8 +91,8 @@ class MLP(Model):
         Exponentials of long tensors are not: threads divide them, and the ends of each part are computed by
         other instructions. Matrix products (``matmul.py``) and ReLU are.
         """
-        curved = () if self._shape.activation == "relu" else self._shape.hidden
-        return batch_size * max((self._shape.outputs, *curved)) <= PARALLEL_SIZE
+        exponential_widths = () if self._shape.activation == "relu" else self._shape.hidden
+        return batch_size * max((self._shape.outputs, *exponential_widths)) <= PARALLEL_SIZE
 
     def reset_parameters(self) -> None:
         """torch.nn.Linear's own initialisation, drawn per model from the model's generator."""
@@ -105,19 +109,19 @@ class MLP(Model):
         self._lr.fill_(self._initial_lr * factor)
 
     def train_step(self, batch: Batch, weights: Tensor) -> Tensor:
-        row = weights.unsqueeze(1)
-        first_grad = self._backward(batch, row)
+        column_weights = weights.unsqueeze(1)
+        first_grad = self._backward(batch, column_weights)
         torch.mul(self.weights[0], first_grad, out=self._scaled)
         matmul(self._ones, self._scaled, out=self._gate_grad_row)
-        first_grad.mul_(row)
+        first_grad.mul_(column_weights)
         self._adam.step(self._grads)
         return self._gate_grad
 
-    def _backward(self, batch: Batch, row: Tensor, *, dropout: bool = True) -> Tensor:
-        """Compute all gradients; returns that of the first layer after scaling by ``row`` (T, 1, c)."""
+    def _backward(self, batch: Batch, column_weights: Tensor, *, dropout: bool = True) -> Tensor:
+        """Compute all gradients; returns that of the first layer after scaling by ``column_weights`` (T, 1, c)."""
         x, w = batch.x, batch.w
         space = self._workspace(x)
-        self._first_layer(x, row, space)
+        self._first_layer(x, column_weights, space)
         self._upper_layers(space, dropout=dropout)
         delta = self._loss.grad(space.out, batch.y).mT
         delta.mul_(space.row_share if w is None else (w * space.row_share).unsqueeze(1))
@@ -154,15 +158,15 @@ class MLP(Model):
     ) -> Tensor:
         """The mean loss (T,), by operations that autograd can differentiate."""
         layers = len(self.weights)
-        flow = x.mT
+        hidden = x.mT
         for i in range(layers):
             if i:
-                flow = self._activation.function(flow)
+                hidden = self._activation.function(hidden)
                 if dropout and self._shape.dropout:
-                    flow = flow * self._draw_dropout(flow)
-            flow = params[i] @ flow + params[layers + i].unsqueeze(2)
-        self._workspace(batch.x).out.copy_(flow.mT.detach())  # for ``last_loss``
-        return weighted_mean(self._loss.per_row(flow.mT, batch.y), batch.w)
+                    hidden = hidden * self._draw_dropout(hidden)
+            hidden = params[i] @ hidden + params[layers + i].unsqueeze(2)
+        self._workspace(batch.x).out.copy_(hidden.mT.detach())  # for ``last_loss``
+        return weighted_mean(self._loss.per_row(hidden.mT, batch.y), batch.w)
 
     def first_layer(self) -> Tensor:
         return self.weights[0]
@@ -196,12 +200,12 @@ class MLP(Model):
             layer = self._scaled.gather(2, index.expand(-1, width, -1))
             inputs = inputs.view(models, rows, sets, size).permute(0, 2, 3, 1)
             layer = layer.view(models, width, sets, size).transpose(1, 2)
-            flow = space.sums[0].unsqueeze(1) - layer @ inputs
+            hidden = space.sums[0].unsqueeze(1) - layer @ inputs
             for i in range(1, len(self.weights)):
-                flow = self._activation.forward(flow, torch.empty_like(flow))
-                flow = self.weights[i].unsqueeze(1) @ flow + self._bias_columns[i].unsqueeze(1)
+                hidden = self._activation.forward(hidden, torch.empty_like(hidden))
+                hidden = self.weights[i].unsqueeze(1) @ hidden + self._bias_columns[i].unsqueeze(1)
             target = y.unsqueeze(1).expand(-1, sets, *y.shape[1:]).flatten(0, 1)
-            per_row = self._loss.per_row(flow.flatten(0, 1).mT, target).view(models, sets, rows)
+            per_row = self._loss.per_row(hidden.flatten(0, 1).mT, target).view(models, sets, rows)
             losses.append(weighted_mean(per_row, None if w is None else w.unsqueeze(1)))
         return torch.cat(losses, 1)
 
@@ -211,21 +215,21 @@ class MLP(Model):
         self._upper_layers(space, dropout=False)
         return space.out.clone()
 
-    def _first_layer(self, x: Tensor, row: Tensor, space: Workspace) -> None:
-        torch.mul(self.weights[0], row, out=self._scaled)
+    def _first_layer(self, x: Tensor, column_weights: Tensor, space: Workspace) -> None:
+        torch.mul(self.weights[0], column_weights, out=self._scaled)
         sums = chunked_matmul(self._scaled_chunks, space.split_inputs(x), out=space.sums[0])
         sums.add_(self._bias_columns[0])
 
     def _upper_layers(self, space: Workspace, *, dropout: bool = True) -> None:
         space.activations, space.inputs, space.dropout_factors = [], [], []
         for i in range(1, len(self.weights)):
-            flow = self._activation.forward(space.sums[i - 1], space.activation_buffers[i - 1])
-            space.activations.append(flow)
+            hidden = self._activation.forward(space.sums[i - 1], space.activation_buffers[i - 1])
+            space.activations.append(hidden)
             if dropout and self._shape.dropout:
-                space.dropout_factors.append(self._draw_dropout(flow))
-                flow = flow * space.dropout_factors[-1]
-            space.inputs.append(flow)
-            matmul(self.weights[i], flow, out=space.sums[i]).add_(self._bias_columns[i])
+                space.dropout_factors.append(self._draw_dropout(hidden))
+                hidden = hidden * space.dropout_factors[-1]
+            space.inputs.append(hidden)
+            matmul(self.weights[i], hidden, out=space.sums[i]).add_(self._bias_columns[i])
 
     def _workspace(self, x: Tensor) -> Workspace:
         if x.shape[1] not in self._workspaces:

@@ -58,8 +58,8 @@ class MLPTail:
 
     def is_thread_invariant(self, batch_size: int) -> bool:
         """Whether every number is the same with any number of threads; see ``MLP.is_thread_invariant``."""
-        curved = () if self._shape.activation == "relu" else self._shape.hidden
-        return batch_size * max((self._shape.outputs, *curved)) <= PARALLEL_SIZE
+        exponential_widths = () if self._shape.activation == "relu" else self._shape.hidden
+        return batch_size * max((self._shape.outputs, *exponential_widths)) <= PARALLEL_SIZE
 
     def outputs(self, first: Tensor, x: Tensor) -> Tensor:
         """Outputs (T, B, o) for inputs (T, B, c) and a first layer (T, h, c); changes nothing."""

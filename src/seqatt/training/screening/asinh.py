@@ -30,7 +30,7 @@ def asinh_columns(data: TableData) -> TableData:
 
 def _asinh_dense(columns: NDArray[np.float32], encoder: Encoder, weights: Floats) -> NDArray[np.float32]:
     """Missing numbers are encoded as 0, the mean, and stay 0: the other numbers get mean 0 again."""
-    number, present = encoder.is_number, 1 - encoder.missing_share
+    number, present = encoder.is_number, 1 - encoder.missing_shares
     with_missing = np.flatnonzero(present < 1)
     out = np.empty_like(columns)
     row_weights = weights.astype(np.float32)

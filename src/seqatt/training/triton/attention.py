@@ -1,4 +1,7 @@
-"""The Triton kernel of the attention gate: one program per model, which has D logits."""
+"""The Triton kernel of the attention gate: one program per model, which has D logits.
+
+DP is D padded to a power of two.
+"""
 
 from __future__ import annotations
 

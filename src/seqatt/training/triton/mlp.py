@@ -3,6 +3,10 @@
 ``fused.py`` launches them. Sizes: B rows per batch, C columns, H hidden units, OUTS outputs. The models are
 one axis of the program grid; ``t`` is the number of a program's model. ``sums`` are the pre-activations of
 the hidden layer. ``g_x`` points to gradients of x, ``w_m`` and ``w_v`` to Adam's moments of w.
+
+Tile sizes: BM rows, BD columns, BK terms of a sum, BP parameters, BT tiles of rows; HA and HB are the sizes of
+blocks a and b, OP is OUTS padded. SHARED: all models have the same targets. LOSS and ACTIVATION are codes of
+``fused.py``.
 """
 
 from __future__ import annotations

@@ -9,10 +9,32 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.dataset as ds
 
+from seqatt.data.files.formats.file_format import RowGroup, check_types, types_by_name
 from seqatt.data.files.remote import FilePath, RemoteFile
+from seqatt.data.tables.containers import Kind
 
 
-def describe(path: FilePath) -> tuple[Any, int | None]:
+class ArrowFormat:
+    compressible = False
+
+    def describe(
+        self, path: FilePath, stamp: tuple[int, int], known_types: dict[str, Any]
+    ) -> tuple[dict[str, Any], list[RowGroup]]:
+        """Column types, and the whole file as one row group."""
+        schema, rows = _schema_and_rows(path)
+        return types_by_name(path, schema), [RowGroup(path, None, rows, stamp[0], stamp)]
+
+    def read(
+        self, row_group: RowGroup, types: dict[str, Any], kinds: dict[str, Kind], batch_rows: int
+    ) -> Iterator[tuple[Any, float]]:
+        for batch, share in _batches(row_group.path):
+            columns = batch.select(list(types))
+            for start in range(0, batch.num_rows, batch_rows):
+                check_types(row_group.path, columns, types)
+                yield columns.slice(start, batch_rows), share
+
+
+def _schema_and_rows(path: FilePath) -> tuple[Any, int | None]:
     """Schema and number of rows; None for the stream format, which does not store the number."""
     with closing(_open(path)) as data:
         try:
@@ -29,15 +51,8 @@ def _open(path: FilePath) -> Any:
     return path.open() if isinstance(path, RemoteFile) else pa.memory_map(str(path))
 
 
-def read(path: FilePath, names: list[str], rows: int) -> Iterator[tuple[Any, float]]:
-    """Batches of at most ``rows`` rows of some columns, each with the share of the file read so far (0 to 1)."""
-    for batch, share in _batches(path):
-        columns = batch.select(names)
-        for start in range(0, batch.num_rows, rows):
-            yield columns.slice(start, rows), share
-
-
 def _batches(path: FilePath) -> Iterator[tuple[Any, float]]:
+    """Record batches as they are stored, each with the share of the file read so far (0 to 1)."""
     with closing(_open(path)) as data:
         try:
             file = pa.ipc.open_file(data)

@@ -1,0 +1,1 @@
+"""File formats that are read in batches: one module per format, listed in ``registry.FORMATS``."""

@@ -1,0 +1,122 @@
+"""Reads CSV and TSV files, compressed or not, in blocks of whole lines.
+
+Each block comes with the share of the file that has been read, from which the number of rows is estimated.
+"""
+
+from __future__ import annotations
+
+import csv as plain_csv
+import io
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import pyarrow as pa
+from pyarrow import csv
+from pyarrow import types as of
+
+from seqatt.data.files.column_types import reading_type
+from seqatt.data.files.formats.file_format import RowGroup, check_unique_names, split_ending
+from seqatt.data.files.remote import FilePath, RemoteFile
+from seqatt.data.tables.containers import Kind
+from seqatt.data.tables.whole_file import UnreadableFile
+
+BLOCK_BYTES = 1 << 22  # bytes of text per block
+MAX_LINE_BYTES = 1 << 26  # bytes per line; a longer line means that a quote was not closed
+
+
+@dataclass(frozen=True)
+class DelimitedFormat:
+    """Text with a header line; the file stores neither types nor its number of rows."""
+
+    delimiter: str
+    compressible: ClassVar[bool] = True
+
+    def describe(
+        self, path: FilePath, stamp: tuple[int, int], known_types: dict[str, Any]
+    ) -> tuple[dict[str, Any], list[RowGroup]]:
+        """Column types, and the whole file as one row group."""
+        return self._infer_types(path, known_types), [RowGroup(path, None, None, stamp[0], stamp)]
+
+    def _infer_types(self, path: FilePath, known_types: dict[str, Any]) -> dict[str, Any]:
+        """The type of each column, inferred from the first block.
+
+        Types of earlier files are kept, except for columns that were empty so far.
+        """
+        block = next(_blocks(path), (b"", 0.0))[0]
+        names = _header(block, self.delimiter)
+        check_unique_names(path, names)
+        if len(names) < 2:
+            raise UnreadableFile(
+                f"{path}: only one column was found; is the delimiter {self.delimiter!r} right for this file?"
+            )
+        types = {name: known_types.get(name, pa.null()) for name in names} if known_types else {}
+        if types and not any(of.is_null(type_) and name in known_types for name, type_ in types.items()):
+            return types
+        schema = _parse(block, self.delimiter, None, {}).schema
+        inferred = dict(zip(schema.names, schema.types, strict=True))
+        return {
+            name: type_ if of.is_null(type_) else reading_type(type_, None)
+            for name, type_ in (inferred | {n: t for n, t in types.items() if not of.is_null(t)}).items()
+        }
+
+    def read(
+        self, row_group: RowGroup, types: dict[str, Any], kinds: dict[str, Kind], batch_rows: int
+    ) -> Iterator[tuple[Any, float]]:
+        types = {name: reading_type(type_, kinds.get(name)) for name, type_ in types.items()}
+        names: list[str] | None = None
+        before = 0.0
+        for block, share in _blocks(row_group.path):
+            table = _parse(block, self.delimiter, names, types)
+            names = names or _header(block, self.delimiter)
+            done = 0
+            for batch in table.to_batches(max_chunksize=batch_rows):
+                done += batch.num_rows
+                yield batch, before + (share - before) * done / table.num_rows
+            before = share
+
+
+def _header(block: bytes, delimiter: str) -> list[str]:
+    lines = io.StringIO(block.decode("utf-8-sig"), newline="")
+    return next(plain_csv.reader(lines, delimiter=delimiter), [])
+
+
+def _parse(block: bytes, delimiter: str, names: list[str] | None, types: dict[str, Any]) -> Any:
+    return csv.read_csv(
+        pa.BufferReader(block),
+        read_options=csv.ReadOptions(column_names=names),
+        parse_options=csv.ParseOptions(delimiter=delimiter, newlines_in_values=b'"' in block),
+        convert_options=csv.ConvertOptions(
+            column_types=types, include_columns=list(types), strings_can_be_null=True
+        ),
+    )
+
+
+def _blocks(path: FilePath) -> Iterator[tuple[bytes, float]]:
+    """Blocks of whole lines, each with the share of the file read so far (0 to 1)."""
+    _, compression = split_ending(path)
+    rest = b""
+    with path.open() if isinstance(path, RemoteFile) else pa.OSFile(str(path)) as raw:
+        size = raw.size()
+        with pa.CompressedInputStream(raw, compression) if compression else raw as stream:
+            while more := stream.read(BLOCK_BYTES):
+                rest += more
+                end = _end_of_lines(rest)
+                if end:
+                    yield rest[:end], raw.tell() / size
+                    rest = rest[end:]
+                elif len(rest) > MAX_LINE_BYTES:
+                    raise UnreadableFile(f"{path}: a line does not end; is a quote not closed?")
+    if rest.strip():
+        yield rest, 1.0
+
+
+def _end_of_lines(text: bytes) -> int:
+    """The position after the last line break that is not inside quotes; 0 if there is none."""
+    end = text.rfind(b"\n") + 1
+    open_quote = text.count(b'"', 0, end) % 2
+    while end and open_quote:
+        before = text.rfind(b"\n", 0, end - 1) + 1
+        open_quote = (open_quote - text.count(b'"', before, end)) % 2
+        end = before
+    return end

@@ -1,0 +1,15 @@
+"""``FORMATS``: the format of each file ending. A new format is one module beside this one and one row here."""
+
+from __future__ import annotations
+
+from seqatt.data.files.formats.arrow_ipc import ArrowFormat
+from seqatt.data.files.formats.delimited import DelimitedFormat
+from seqatt.data.files.formats.file_format import FileFormat
+from seqatt.data.files.formats.parquet import ParquetFormat
+from seqatt.data.tables.whole_file import ARROW, PARQUET, TEXT
+
+FORMATS: dict[str, FileFormat] = {
+    **dict.fromkeys(PARQUET, ParquetFormat()),
+    **{ending: DelimitedFormat(delimiter) for ending, delimiter in TEXT.items()},
+    **dict.fromkeys(ARROW, ArrowFormat()),
+}

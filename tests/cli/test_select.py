@@ -168,7 +168,7 @@ def test_set_gives_options_to_other_methods(csv):
         (["--target", "label", "-k", "2", "--set", "groups={}"], "--set: 'groups' is about the table"),
         (["--target", "nope", "-k", "2"], "--target: no column 'nope'"),
         (["--target", "label", "-k", "99"], "k: 99 features requested, but the table has 8"),
-        (["--target", "label", "-k", "0"], "k: at least 1"),
+        (["--target", "label", "-k", "0"], "k: must be at least 1, got 0"),
         (["--target", "label", "-k", "2", "--method", "magic"], "method: unknown 'magic'"),
         (["--target", "label", "-k", "2", "--device", "abacus"], "device: 'abacus'"),
         (["--target", "label", "-k", "2", "--task", "regression"], "y: holds text"),

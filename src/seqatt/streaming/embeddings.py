@@ -20,9 +20,7 @@ WIDTHS = ((10, 2), (100, 4), (10_000, 8))  # (largest number of codes, width)
 MAX_WIDTH = 16  # width for more codes than that
 EMBEDDING_LR = 0.1  # learning rate of Adagrad
 INITIAL_SCALE = 0.1  # approximate initial norm of an embedding: rarely seen values stay close to zero
-INITIAL_SQUARE = (
-    0.01  # initial accumulator, a sum of squared gradients: keeps the first steps of a value small
-)
+INITIAL_SQUARE = 0.01  # initial sum of squared gradients: keeps the first steps of a value small
 
 
 def embedding_width(category: CategoricalColumn, requested: int | Mapping[str, int] | None) -> int:

@@ -34,6 +34,15 @@ def option(default: Any, check: Check, help: str, *, group: str = TRAINING) -> A
     return dataclasses.field(default=default, metadata=metadata)
 
 
+def same_option(options: type[Options], name: str, *, default: Any = dataclasses.MISSING) -> Any:
+    """The option ``name`` of another class, with the same check, help text and group, and perhaps another default."""
+    declared = options.__dataclass_fields__[name]
+    value = declared.default if default is dataclasses.MISSING else default
+    return option(
+        value, declared.metadata["check"], declared.metadata["help"], group=declared.metadata["group"]
+    )
+
+
 @dataclass(frozen=True)
 class Options:
     """Options of a method, each checked and brought to its canonical type when an instance is made."""

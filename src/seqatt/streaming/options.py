@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from seqatt.algorithms.neural.attention_options import MASK_NAMES
+from seqatt.algorithms.neural.attention_options import AttentionOptions
 from seqatt.data.files.options import FileOptions
-from seqatt.options import FILES, RARE, names_of, option
-from seqatt.training.options import ACTIVATION_NAMES
-from seqatt.validation import boolean, check_option_names, choice, integer, layer_widths, number
+from seqatt.options import FILES, names_of, option, same_option
+from seqatt.training.options import NetworkOptions
+from seqatt.validation import boolean, check_option_names, choice, integer, number
 
 ENSEMBLE_ROWS = 1 << 21  # rows that all members of a default ensemble may train on in total, over all passes
 ENSEMBLE_SIZES = (4, 2)  # members by default: the first size within ENSEMBLE_ROWS, else 1
@@ -34,11 +34,9 @@ class StreamTrainingOptions(FileOptions):
         integer(1, optional=True),
         "Rows per step; by default a power of two from 64 to 4,096 that gives 400 steps and 32 per phase.",
     )
-    learning_rate: float = option(3e-3, number(above=0), "Adam's step size.")
-    hidden: tuple[int, ...] = option(
-        (768, 256, 128), layer_widths, "Widths of the hidden layers, such as 128,64."
-    )
-    activation: str = option("relu", choice(ACTIVATION_NAMES), "Activation of the hidden layers.", group=RARE)
+    learning_rate: float = same_option(NetworkOptions, "learning_rate")
+    hidden: tuple[int, ...] = same_option(NetworkOptions, "hidden", default=(768, 256, 128))
+    activation: str = same_option(NetworkOptions, "activation")
     hash_buckets: int = option(
         1 << 16, integer(4), "Most rows of the embedding table of a categorical column.", group=FILES
     )
@@ -78,14 +76,10 @@ class StreamEvaluationOptions(StreamTrainingOptions):
 class StreamAttentionOptions(StreamTrainingOptions):
     """Sequential Attention on files: the mask and the pace of selection."""
 
-    mask: str = option("softmax", choice(MASK_NAMES), "How attention logits become weights.")
-    temperature: float = option(1.0, number(above=0), "Temperature of the softmax mask.", group=RARE)
+    mask: str = same_option(AttentionOptions, "mask")
+    temperature: float = same_option(AttentionOptions, "temperature")
     features_per_phase: int = option(1, integer(1), "Features selected at the end of a phase.")
-    warmup: float = option(
-        0.1,
-        number(minimum=0, below=1),
-        "Share of training before the first phase, with all features at full weight.",
-    )
+    warmup: float = same_option(AttentionOptions, "warmup")
     ensemble: int | None = option(
         None,
         integer(1, optional=True),

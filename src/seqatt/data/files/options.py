@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from seqatt.data.tables.options import TASKS
-from seqatt.options import FILES, RUNNING, SELECTION, Options, option
-from seqatt.validation import anything, boolean, choice, column_names, integer, number
+from seqatt.data.tables.options import TASKS, TableOptions
+from seqatt.options import FILES, RUNNING, SELECTION, Options, option, same_option
+from seqatt.validation import choice, column_names, integer, number
 
 
 def types_by_column(name: str, value: Any) -> Mapping[str, str]:
@@ -50,18 +50,11 @@ class FileOptions(Options):
         "True (on the command line: all) for every one.",
         group=FILES,
     )
-    missing_indicator: bool = option(
-        False, boolean(), "Add a column per feature that marks missing values.", group=SELECTION
-    )
+    missing_indicator: bool = same_option(TableOptions, "missing_indicator")
     sample_weight: str | None = option(
         None, weight_column, "Column that holds one weight per row.", group=SELECTION
     )
-    class_weight: Mapping[Any, float] | str | None = option(
-        None,
-        anything,
-        '"balanced", for the same total weight per class, or a dict of weights.',
-        group=SELECTION,
-    )
+    class_weight: Mapping[Any, float] | str | None = same_option(TableOptions, "class_weight")
     negatives_kept: float = option(
         1.0, number(above=0), "Share of the negative rows that a down-sampled log kept.", group=FILES
     )

@@ -16,7 +16,7 @@ from seqatt.data.files.file_data import FileData
 from seqatt.data.files.file_set import read_row_group
 from seqatt.data.files.loader import FileBatch, make_loader
 from seqatt.data.files.prefetch import reader_threads
-from seqatt.data.files.rows import concatenate
+from seqatt.data.files.encoding.rows import concatenate
 from seqatt.distributed.process_group import SINGLE_PROCESS
 from seqatt.streaming.device_transfer import DeviceTransfer
 from seqatt.streaming.network import EmbeddingMLP

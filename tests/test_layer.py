@@ -13,7 +13,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 from torch.nn.parallel import DistributedDataParallel
 
 from seqatt import SequentialAttention
-from seqatt.training.masks import MASKS
+from seqatt.training.gates.masks import MASKS
 
 
 def data() -> tuple[torch.Tensor, torch.Tensor]:

@@ -28,7 +28,7 @@ from seqatt.data.tables.groups import Groups
 from seqatt.data.tables.options import TableOptions
 from seqatt.options import Options, names_of
 from seqatt.streaming.options import STREAMED_OPTIONS, StreamTrainingOptions
-from seqatt.training.masks import MASKS
+from seqatt.training.gates.masks import MASKS
 from seqatt.training.models.activations import ACTIVATIONS
 from seqatt.training.options import ACTIVATION_NAMES, TrainingOptions
 

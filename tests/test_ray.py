@@ -21,7 +21,7 @@ from seqatt.distributed.process_group import RankLost
 from seqatt.distributed.worker_reports import WorkerReport, find_cause, picklable
 from seqatt.ray import WorkerResources, _warn_if_short
 
-QUICK = {"k": 2, "hidden": (8,), "batch_size": 32, "schema_rows": 500}
+QUICK = {"k": 2, "hidden": (8,), "batch_size": 32, "epochs": 1, "schema_rows": 500, "memory": 0}
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:ray", "ignore::FutureWarning:ray")
 
@@ -100,7 +100,7 @@ def test_two_workers_of_which_one_is_killed_select_what_one_process_selects(clus
 
 def test_workers_accumulate_the_sums_of_one_process(cluster, tmp_path):
     log = click_log(tmp_path / "clicks", 6_000, rows_per_file=2_000)
-    options = {"target": "click", "k": 3, "method": "cmim", "schema_rows": 6_000}
+    options = {"target": "click", "k": 3, "method": "cmim", "schema_rows": 6_000, "memory": 0}
     folder = tmp_path / "checkpoints"
     selection = seqatt.ray.select(log.files, storage=tmp_path, checkpoint=folder, **options)
     alone = seqatt.select(log.files, **options)
@@ -135,7 +135,7 @@ def test_without_ray_the_error_says_how_to_get_it(monkeypatch, tmp_path):
         ({"max_failures": 0.5}, "max_failures: must be a whole number"),
         ({"k": None}, "k: the number of features to select is needed"),
         ({"X": np.eye(3)}, "X: on Ray it must be files"),
-        ({"method": "forest"}, "method: 'forest' does not run on files"),
+        ({"method": "woods"}, "method: unknown 'woods'"),
         ({"hiden": 8}, "no option 'hiden'; did you mean 'hidden'"),
         ({"device": "cuda"}, "device: on Ray use_gpu decides where"),
         ({"resume": True}, "resume: needs the folder"),

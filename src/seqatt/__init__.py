@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from seqatt import datasets, linear, ray
     from seqatt.algorithms.registry import methods
     from seqatt.api.evaluate import Evaluation, evaluate
-    from seqatt.api.evaluate_files import evaluate_files
     from seqatt.api.marginal_gains import marginal_gains
     from seqatt.api.select import TrainingDiverged, select, select_trials
     from seqatt.comparison.compare import compare
@@ -39,7 +38,6 @@ _MODULES = {
     "TrainingDiverged": "api.select",
     "compare": "comparison.compare",
     "evaluate": "api.evaluate",
-    "evaluate_files": "api.evaluate_files",
     "marginal_gains": "api.marginal_gains",
     "methods": "algorithms.registry",
     "select": "api.select",
@@ -61,7 +59,6 @@ __all__ = [
     "compare",
     "datasets",
     "evaluate",
-    "evaluate_files",
     "linear",
     "marginal_gains",
     "methods",

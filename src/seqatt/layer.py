@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
-from seqatt.training.masks import MASKS, additive_mask, make_mask
+from seqatt.training.gates.masks import MASKS, additive_mask, make_mask
 from seqatt.training.schedule import one_pass
 from seqatt.validation import choice, integer, number
 

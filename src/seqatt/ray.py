@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from seqatt.api import select as selecting
+from seqatt.api.read_data import are_files
 from seqatt.data.files.errors import SkippedData
 from seqatt.data.files.remote import is_url
 from seqatt.distributed.process_group import RankLost
 from seqatt.distributed.worker_reports import ReportCollector, WorkerReport, find_cause, picklable
 from seqatt.options import Options, option
 from seqatt.selection import Selection, TrainingDiverged
-from seqatt.streaming.select_files import read_options
 from seqatt.validation import boolean, check_seeds, integer, number
 
 __all__ = ["select"]
@@ -78,14 +78,14 @@ def select(
     """
     if k is None:
         raise TypeError("k: the number of features to select is needed, such as k=10")
-    if not selecting.are_files(X):
+    if not are_files(X):
         raise TypeError("X: on Ray it must be files: a path, a pattern, a folder, a URL or a list of these")
     for name, reason in UNSUPPORTED.items():
         if name in options:
             raise TypeError(f"{name}: on Ray {reason}; leave it out")
     resources = WorkerResources(workers, cpus_per_worker, use_gpu, max_failures)
     check_seeds([seed])
-    read_options(method, options)
+    selecting.make_options(method, options, files=True)
     if options.get("checkpoint") is not None:
         options["checkpoint"] = _absolute(options["checkpoint"])
     files = [_absolute(path) for path in (X if isinstance(X, list | tuple) else [X])]

@@ -6,7 +6,7 @@ import json
 import os
 import platform
 import tempfile
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -47,6 +47,15 @@ class PhaseRecord:
     dropped: list[int] = field(default_factory=list)
     scores: NDArray[np.float64] | None = None
 
+    def to_dict(self) -> dict[str, Any]:
+        """A copy for JSON, from which ``from_dict`` makes the same record, bit for bit."""
+        return asdict(self) | {"scores": None if self.scores is None else self.scores.tolist()}
+
+    @classmethod
+    def from_dict(cls, plain: dict[str, Any]) -> PhaseRecord:
+        scores = plain["scores"]
+        return cls(**plain | {"scores": None if scores is None else np.array(scores, dtype=np.float64)})
+
 
 @dataclass
 class Trace:
@@ -59,6 +68,14 @@ class Trace:
     rest: list[int]
     phases: list[PhaseRecord] = field(default_factory=list)
     settings: dict[str, Any] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """A copy for JSON, from which ``from_dict`` makes the same trace, bit for bit."""
+        return asdict(self) | {"phases": [record.to_dict() for record in self.phases]}
+
+    @classmethod
+    def from_dict(cls, plain: dict[str, Any]) -> Trace:
+        return cls(**plain | {"phases": [PhaseRecord.from_dict(record) for record in plain["phases"]]})
 
 
 @dataclass(frozen=True, eq=False)

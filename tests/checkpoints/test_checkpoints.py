@@ -4,28 +4,42 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import resource
 import shutil
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import numpy as np
 import pytest
+from benchmarks.kill_and_resume import kill_and_resume
 from filelock import FileLock
-from tests.support.kill_and_resume import kill_and_resume
 
 import seqatt
+from seqatt.algorithms.registry import all_methods
+from seqatt.algorithms.sums import accumulate
 from seqatt.checkpoints import checkpoint
 from seqatt.checkpoints.checkpointer import Checkpointer
+from seqatt.checkpoints.training import CheckpointHook
 from seqatt.data.files.loader import FileLoader
 from seqatt.datasets.synthetic import click_log
-from seqatt.streaming import trials
-from seqatt.streaming.sums import accumulate
-from seqatt.streaming.trained_methods import STREAMED_METHODS
 
-QUICK = {"k": 3, "hidden": [8], "batch_size": 32, "log1p": True, "schema_rows": 500, "checkpoint_every": 0.03}
+QUICK = {
+    "k": 3,
+    "hidden": [8],
+    "batch_size": 32,
+    "epochs": 1,
+    "log1p": True,
+    "memory": 0,
+    "schema_rows": 500,
+    "checkpoint_every": 0.03,
+}
+READINGS = {"table": {"memory": "1GB"}, "batches": {"memory": 0}}
+TRAINED = [name for name, method in all_methods().items() if method.trains]
 
 
 @pytest.fixture(scope="module")
@@ -34,13 +48,37 @@ def log(tmp_path_factory):
 
 
 @pytest.mark.slow
-def test_a_run_killed_at_any_moment_and_resumed_gives_the_same_result_bit_for_bit(log, tmp_path):
-    options = QUICK | {"passes": 2, "batch_size": 64, "shuffle_rows": 512}
-    report = kill_and_resume(log.files, tmp_path, kills=3, options=options)
+@pytest.mark.parametrize("reading", READINGS)
+def test_a_run_killed_at_any_moment_and_resumed_gives_the_same_result_bit_for_bit(log, tmp_path, reading):
+    options = QUICK | {"epochs": 2, "batch_size": 64, "shuffle_rows": 512} | READINGS[reading]
+    report = kill_and_resume(log.files, tmp_path, kills=2, options=options)
+    assert report["kills"] >= 2
     assert all(result == report["whole"] for result in report["killed"])
 
 
-SUMS = {"k": 3, "log1p": True, "schema_rows": 500, "checkpoint_every": 0.01, "shuffle_rows": 256}
+@pytest.mark.slow
+def test_the_command_that_kills_counts_the_kills_and_the_selections_that_differ():
+    """``python -m benchmarks.kill_and_resume`` does the same 100 times, on one and two ranks."""
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.kill_and_resume", "--kills", "4"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(
+        r"^[4-9] SIGKILLs, \d+ runs resumed until they finished, 0 selections differ$", done.stdout, re.M
+    )
+
+
+SUMS = {
+    "k": 3,
+    "log1p": True,
+    "memory": 0,
+    "schema_rows": 500,
+    "checkpoint_every": 0.01,
+    "shuffle_rows": 256,
+}
 
 
 @pytest.mark.slow
@@ -86,7 +124,7 @@ def test_sigterm_saves_a_checkpoint_from_which_the_run_continues(log, unfinished
     assert len(checkpoint.list_checkpoints(unfinished)) <= 2
     before = signal.getsignal(signal.SIGTERM)
     last = checkpoint.list_checkpoints(unfinished)[-1]
-    assert 0 < checkpoint.read_checkpoint(last).metadata["cursor"]["rows"] < 3_000
+    assert 0 < checkpoint.read_checkpoint(last).metadata["state"]["stream"]["cursor"]["rows"] < 3_000
     [resumed] = select(log, unfinished, resume=True)
     [whole] = select(log, tmp_path / "other")
     assert resumed.scores.tolist() == whole.scores.tolist()
@@ -116,25 +154,27 @@ def test_options_that_are_numpy_scalars_can_be_saved(log, tmp_path):
 
 
 @pytest.mark.slow
-def test_finished_seeds_are_not_trained_again(log, tmp_path):
-    both = select(log, tmp_path / "whole", seeds=[3, 4])
+@pytest.mark.parametrize("reading", READINGS)
+def test_finished_seeds_are_not_trained_again(log, tmp_path, reading):
+    options = {"seeds": [3, 4]} | READINGS[reading]
+    both = seqatt.select_trials(log.files, target="click", **QUICK | options)  # without checkpoints
     folder = tmp_path / "checkpoints"
 
     started: list[int] = []
-    real = trials.StreamTraining.trial
+    real = CheckpointHook.start
 
-    def trial(self, seed, advance):
-        started.append(seed)
+    def start(self, group, number, schedule):
+        started.append(number)
         if len(started) == 2:
             os.kill(os.getpid(), signal.SIGTERM)
-        return real(self, seed, advance)
+        return real(self, group, number, schedule)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(trials.StreamTraining, "trial", trial)
+        patch.setattr(CheckpointHook, "start", start)
         with pytest.warns(UserWarning, match="stopped by SIGTERM"), pytest.raises(SystemExit):
-            select(log, folder, seeds=[3, 4])
-        resumed = select(log, folder, seeds=[3, 4], resume=True)
-    assert started == [3, 4, 4]
+            select(log, folder, **options)
+        resumed = select(log, folder, resume=True, **options)
+    assert started == [0, 1, 1]
     assert [s.scores.tolist() for s in resumed] == [s.scores.tolist() for s in both]
 
 
@@ -241,8 +281,8 @@ def test_every_flipped_bit_is_harmless_or_detected(tmp_path):
 def test_a_checkpoint_whose_arrays_do_not_fit_is_named(log, unfinished):
     last = checkpoint.list_checkpoints(unfinished)[-1]
     saved = checkpoint.read_checkpoint(last)
-    path = checkpoint.write_checkpoint(unfinished, saved.metadata, saved.arrays | {"0.loss": np.zeros(3)})
-    with pytest.raises(ValueError, match=rf"{path.name} cannot be resumed: 0.loss is missing or has another"):
+    path = checkpoint.write_checkpoint(unfinished, saved.metadata, saved.arrays | {"0.losses": np.zeros(3)})
+    with pytest.raises(ValueError, match=rf"{path.name} cannot be resumed: losses is missing or has another"):
         select(log, unfinished, resume=True)
 
 
@@ -300,12 +340,14 @@ def test_invalid_options_are_refused(log, tmp_path, options, message):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", [name for name in STREAMED_METHODS if name != "sequential_attention"])
-def test_every_method_that_trains_can_be_resumed(log, tmp_path, method):
-    options = {"method": method, "passes": 2}
+@pytest.mark.parametrize("reading", READINGS)
+@pytest.mark.parametrize("method", TRAINED)
+def test_every_method_that_trains_can_be_resumed(log, tmp_path, method, reading):
+    options = {"method": method, "epochs": 8 if reading == "table" else 2} | READINGS[reading]
     [whole] = select(log, tmp_path / "whole", **options)
-    with sigterm_after(2), pytest.raises(SystemExit):
-        select(log, tmp_path / "checkpoints", checkpoint_every=0, **options)
+    for resume in (False, True):
+        with sigterm_after(2), pytest.raises(SystemExit):
+            select(log, tmp_path / "checkpoints", checkpoint_every=0, resume=resume, **options)
     [resumed] = select(log, tmp_path / "checkpoints", resume=True, **options)
     assert resumed.scores.tolist() == whole.scores.tolist()
     assert resumed.ranking.tolist() == whole.ranking.tolist()

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import seqatt
+from seqatt.api import read_data
 from seqatt.checkpoints import checkpoint
 from seqatt.data.files import loader
 from seqatt.data.files.errors import SkippedData
@@ -18,7 +19,16 @@ from seqatt.data.files.formats import delimited
 from seqatt.data.files.loader import FileLoader
 from seqatt.data.tables.whole_file import UnreadableFile
 
-QUICK = {"k": 2, "hidden": (8,), "batch_size": 32, "schema_rows": 400}
+QUICK = {
+    "k": 2,
+    "hidden": (8,),
+    "batch_size": 32,
+    "epochs": 1,
+    "ensemble": 1,
+    "schema_rows": 400,
+    "memory": 0,
+}
+SUMS = {"k": 2, "memory": 0}
 
 
 @pytest.fixture
@@ -71,7 +81,8 @@ def cause_fault(monkeypatch, folder, fault) -> None:
         fault(folder)
         return real(*arguments, **options)
 
-    monkeypatch.setattr(loader, "make_loader", make_loader)
+    for module in (loader, read_data):  # sums over files, training
+        monkeypatch.setattr(module, "make_loader", make_loader)
 
 
 @pytest.mark.parametrize(("fault", "lost", "message"), FAULTS)
@@ -87,7 +98,7 @@ def test_a_fault_during_a_pass_ends_the_run_with_the_name_of_the_file(
 @pytest.mark.parametrize(("fault", "lost", "message"), FAULTS)
 def test_a_skipped_fault_is_reported_with_the_number_of_rows_lost(folder, monkeypatch, fault, lost, message):
     cause_fault(monkeypatch, folder, fault)
-    with pytest.warns(SkippedData, match=r"2\.parquet.* 500 rows were skipped"):
+    with pytest.warns(SkippedData, match=rf"2\.parquet.* {lost:,} rows were skipped"):
         selection = seqatt.select(folder, target="y", on_bad_file="skip", **QUICK)
     assert sorted(selection.features) == ["a", "b"]
     skipped = selection.settings["skipped"]
@@ -98,13 +109,13 @@ def test_a_skipped_fault_is_reported_with_the_number_of_rows_lost(folder, monkey
 
 @pytest.mark.parametrize("method", ["cmim", "linear_omp"])
 def test_methods_that_accumulate_sums_skip_too_if_requested(folder, monkeypatch, method):
-    whole = seqatt.select(folder, target="y", k=2, method=method)
+    whole = seqatt.select(folder, target="y", method=method, **SUMS)
     cause_fault(monkeypatch, folder, corrupt)
     with pytest.raises(UnreadableFile, match=r"2\.parquet"):
-        seqatt.select(folder, target="y", k=2, method=method)
+        seqatt.select(folder, target="y", method=method, **SUMS)
     monkeypatch.undo()
     with pytest.warns(SkippedData, match=r"2\.parquet.* 500 rows were skipped"):
-        selection = seqatt.select(folder, target="y", k=2, method=method, on_bad_file="skip")
+        selection = seqatt.select(folder, target="y", method=method, on_bad_file="skip", **SUMS)
     assert selection.features == whole.features
     assert selection.settings["rows"] == 3_500
     assert [part["rows"] for part in selection.settings["skipped"]] == [500]
@@ -115,7 +126,7 @@ def test_without_a_readable_row_there_is_an_error(folder, tmp_path, method):
     frame = pd.read_parquet(folder / "0.parquet")
     frame.loc[900, "c"] = np.inf
     frame.to_parquet(tmp_path / "bad.parquet")
-    options = {"target": "y", "k": 2, "method": method, "schema_rows": 500, "on_bad_file": "skip"}
+    options = SUMS | {"target": "y", "method": method, "schema_rows": 500, "on_bad_file": "skip"}
     with pytest.warns(SkippedData), pytest.raises(UnreadableFile, match="no row of any file could be read"):
         seqatt.select(tmp_path / "bad.parquet", **options)
 
@@ -152,15 +163,16 @@ def test_a_bad_value_in_the_schema_sample_is_reported_with_its_file_or_skipped(f
     assert selection.settings["rows"] == 3_500
 
 
-def test_evaluation_skips_too_if_requested(folder, tmp_path):
+@pytest.mark.parametrize("memory", [0, "1GB"])
+def test_evaluation_skips_too_if_requested(folder, tmp_path, memory):
     flip_bits(folder / "3.parquet", 0)
     train, test = (
         [folder / "gone.parquet", folder / "0.parquet"],
         [folder / "3.parquet", tmp_path / "gone.csv"],
     )
-    options = {"seeds": [0], "hidden": (8,), "batch_size": 32, "passes": 8}
+    options = {"seeds": [0], "hidden": (8,), "batch_size": 32, "epochs": 8, "memory": memory}
     with pytest.warns(SkippedData) as caught:
-        evaluation = seqatt.evaluate_files(train, test, "y", list("edcba"), on_bad_file="skip", **options)
+        evaluation = seqatt.evaluate(train, "y", test, indices=list("edcba"), on_bad_file="skip", **options)
     messages = [str(warning.message) for warning in caught]
     assert len(messages) == 3
     for name in ("gone.parquet", "gone.csv", "3.parquet"):
@@ -185,19 +197,20 @@ def test_a_truncated_text_file_is_skipped_from_where_it_ends(folder, tmp_path, m
 
 def stop_at_first_skip(folder, checkpoints, options) -> None:
     """A run that gets SIGTERM when it skips a row group."""
-    real = FileLoader._record_skip
+    real = FileLoader._record_skips
 
-    def record_skip(*arguments) -> None:
-        real(*arguments)
-        os.kill(os.getpid(), signal.SIGTERM)
+    def record_skips(loader, shard, skips) -> None:
+        real(loader, shard, skips)
+        if skips:
+            os.kill(os.getpid(), signal.SIGTERM)
 
     stopped = pytest.warns(UserWarning, match="stopped by SIGTERM")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(FileLoader, "_record_skip", record_skip)
+        patch.setattr(FileLoader, "_record_skips", record_skips)
         with pytest.warns(SkippedData), stopped, pytest.raises(SystemExit):
             seqatt.select(folder, target="y", checkpoint=checkpoints, **options)
     last = checkpoint.list_checkpoints(checkpoints)[-1]
-    assert checkpoint.read_checkpoint(last).metadata["cursor"]["skips"]
+    assert checkpoint.read_checkpoint(last).metadata["state"]["stream"]["cursor"]["skips"]
 
 
 def test_a_run_that_skipped_can_be_resumed_with_the_same_result(folder, tmp_path):

@@ -88,7 +88,7 @@ def test_a_file_of_test_rows(csv, tmp_path):
     frame.drop(columns="f3").to_csv(tmp_path / "less.csv", index=False)
     done = run(csv, "-t", "label", "-k", 2, "--methods", "random", "--test", tmp_path / "less.csv")
     assert done.returncode == 1
-    assert "--test: must have a column 'f3'" in done.stderr
+    assert "X_test: column 'f3' is missing" in done.stderr
 
 
 @pytest.mark.slow
@@ -96,7 +96,7 @@ def test_a_file_of_test_rows(csv, tmp_path):
     ("arguments", "message"),
     [
         (["-k", "99"], "k: 99 features requested"),
-        (["-k", "2", "--split-groups", "zz"], "--split-groups: no column 'zz'"),
+        (["-k", "2", "--split-groups", "zz"], "no column 'zz'"),
         (["-k", "2", "--set", "random.epochs=3"], "random has no option 'epochs'"),
         (["-k", "2", "--out", "/proc/none"], "--out: cannot write"),
     ],
@@ -180,3 +180,19 @@ def test_help_has_examples_and_options():
     assert done.returncode == 0
     assert "Examples" in done.stdout
     assert "--split-groups" in done.stdout
+
+
+@pytest.mark.slow
+def test_several_files_are_compared_as_the_one_table_that_they_make(csv, tmp_path):
+    frame = pd.read_csv(csv)
+    for number, part in enumerate((frame[:25], frame[25:])):
+        part.to_csv(tmp_path / f"part-{number}.csv", index=False, sep=";")
+    arguments = ["-t", "label", "-k", 2, *QUICK, "--ignore", "patient", "--json"]
+    whole = run(csv, *arguments)
+    parts = run(tmp_path, *arguments, "--delimiter", ";")
+    assert (whole.returncode, parts.returncode) == (0, 0), whole.stderr + parts.stderr
+    runs = [
+        [(each["method"], each["features"], each["metrics"]) for each in json.loads(done.stdout)["runs"]]
+        for done in (whole, parts)
+    ]
+    assert runs[0] == runs[1]

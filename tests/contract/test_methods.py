@@ -1,6 +1,9 @@
-"""What every method promises. A new method is tested here without further work."""
+"""What every method promises, on tables and on files. A new method is tested here without further work."""
 
 from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,12 +19,34 @@ INFORMED = [name for name in METHODS if name != "random"]
 UNIVARIATE = ("mutual_information", "f_test")  # a copy of a feature has the score of the original
 PENALISED = [name for name in METHODS if "penalty" in names_of(all_methods()[name].options)]
 TASKS = ["binary", "multiclass", "multilabel", "regression", "multi-output"]
+SEVERAL_TARGETS = ("multilabel", "multi-output")
+# A table, files that are read into memory, and files that are read batch by batch.
+READINGS = ["table", "files", "batches"]
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*steps.*:UserWarning")  # there are few rows
 
 
 def quick(method: str, **more) -> dict:
     """Those of some options that the method has, for a fast run whose selection does not matter."""
-    options = {"epochs": 2, "hidden": (8,), "n_estimators": 20, "max_iter": 5} | more
+    options = {"epochs": 2, "batch_size": 2, "hidden": (8,), "n_estimators": 20, "max_iter": 5} | more
     return {name: options[name] for name in names_of(all_methods()[method].options) if name in options}
+
+
+def as_read(reading: str, X: Any, y: np.ndarray, folder: Path) -> dict[str, Any]:
+    """The arguments of ``select`` for these rows: as they are, or written into two files of two row groups each."""
+    if reading == "table":
+        return {"X": X, "y": y}
+    frame = (
+        X if isinstance(X, pd.DataFrame) else pd.DataFrame(X, columns=[f"x{i}" for i in range(X.shape[1])])
+    )
+    targets = ["y"] if y.ndim == 1 else [f"y{i}" for i in range(y.shape[1])]
+    table = pd.concat([frame, pd.DataFrame(y, columns=targets)], axis=1)
+    folder.mkdir(exist_ok=True)
+    half = -(-len(table) // 2)
+    for number in range(2):
+        part = table.iloc[number * half : (number + 1) * half]
+        part.to_parquet(folder / f"{number}.parquet", index=False, row_group_size=-(-half // 2))
+    return {"X": folder, "target": ",".join(targets), "memory": "1GB" if reading == "files" else 0}
 
 
 def assert_valid(selection: seqatt.Selection, k: int, features: int) -> None:
@@ -34,75 +59,122 @@ def assert_valid(selection: seqatt.Selection, k: int, features: int) -> None:
     assert len(selection.scores) == k
 
 
+@pytest.mark.parametrize("method", METHODS)
+def test_files_that_fit_in_memory_give_the_selection_of_the_table_bit_for_bit(method, tmp_path):
+    rng = np.random.default_rng(0)
+    X, y = linear_problem("binary", rows=200)
+    frame = pd.DataFrame(X, columns=list("hgfedcba"))
+    frame.loc[rng.random(200) < 0.1, "c"] = np.nan
+    frame["few"] = np.array(["u", "v", None], dtype=object)[rng.integers(3, size=200)]
+    frame["many"] = np.char.add("m", rng.integers(30, size=200).astype(str))
+    frame["flag"] = rng.random(200) < 0.5
+    frame["count"] = rng.integers(9, size=200)
+    table, files = (
+        seqatt.select(
+            **as_read(reading, frame, y, tmp_path), k=5, method=method, **quick(method, batch_size=16)
+        )
+        for reading in ("table", "files")
+    )
+    assert files.settings["reading"] == "memory"
+    assert files.features == table.features
+    assert files.scores.tolist() == table.scores.tolist()
+    assert files.ranking.tolist() == table.ranking.tolist()
+    histories = [[entry | {"seconds": 0} for entry in s.to_dict()["history"]] for s in (table, files)]
+    assert histories[0] == histories[1]
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("task", ["binary", "multi-output"])
+def test_files_are_read_batch_by_batch_if_the_method_can_and_else_as_a_sample(method, task, tmp_path):
+    X, y = linear_problem(task, rows=60)
+    selection = seqatt.select(**as_read("batches", X, y, tmp_path), k=2, method=method, **quick(method))
+    streams = all_methods()[method].select_files is not None and task not in SEVERAL_TARGETS
+    assert selection.settings["reading"] == ("batches" if streams else "sample")
+    assert selection.settings["rows"] == 60
+
+
 @pytest.mark.slow
+@pytest.mark.parametrize("reading", READINGS)
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("task", TASKS)
 @pytest.mark.parametrize("k", [1, 8])
-def test_exactly_k_distinct_features_are_selected(method, task, k):
-    X, y = linear_problem(task, rows=60)
-    assert_valid(seqatt.select(X, y, k, method=method, **quick(method)), k, 8)
+def test_exactly_k_distinct_features_are_selected(method, task, k, reading, tmp_path):
+    data = as_read(reading, *linear_problem(task, rows=60), tmp_path)
+    assert_valid(seqatt.select(**data, k=k, method=method, **quick(method)), k, 8)
 
 
+@pytest.mark.parametrize("reading", READINGS)
 @pytest.mark.parametrize("method", METHODS)
-def test_a_batch_can_be_a_single_row(method):
-    X, y = linear_problem("binary", rows=30)
-    assert_valid(seqatt.select(X, y, 3, method=method, **quick(method, batch_size=1)), 3, 8)
+def test_a_batch_can_be_a_single_row(method, reading, tmp_path):
+    data = as_read(reading, *linear_problem("binary", rows=30), tmp_path)
+    assert_valid(seqatt.select(**data, k=3, method=method, **quick(method, batch_size=1)), 3, 8)
 
 
+@pytest.mark.parametrize("reading", READINGS)
 @pytest.mark.parametrize("method", METHODS)
-def test_constant_features_come_last(method):
+def test_constant_features_come_last(method, reading, tmp_path):
     X, y = linear_problem("binary", rows=60)
     X[:, [0, 5]] = 3.25
-    selection = seqatt.select(X, y, 7, method=method, **quick(method))
+    selection = seqatt.select(**as_read(reading, X, y, tmp_path), k=7, method=method, **quick(method))
     assert_valid(selection, 7, 8)
     assert set(selection.indices[:6]) == {1, 2, 3, 4, 6, 7}
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("reading", READINGS)
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("task", TASKS)
-def test_the_same_seed_gives_the_same_selection(method, task):
-    X, y = linear_problem(task, rows=60)
-    once, again = (seqatt.select(X, y, 4, method=method, seed=3, **quick(method)) for _ in range(2))
+def test_the_same_seed_gives_the_same_selection(method, task, reading, tmp_path):
+    data = as_read(reading, *linear_problem(task, rows=60), tmp_path)
+    once, again = (seqatt.select(**data, k=4, method=method, seed=3, **quick(method)) for _ in range(2))
     assert once.indices.tolist() == again.indices.tolist()
     assert once.scores.tolist() == again.scores.tolist()
 
 
+@pytest.mark.parametrize("reading", READINGS)
 @pytest.mark.parametrize("method", METHODS)
-def test_the_order_of_columns_does_not_change_the_selected_names(method):
+def test_the_order_of_columns_does_not_change_the_selected_names(method, reading, tmp_path):
     X, y = linear_problem("multiclass", rows=100)
     frame = pd.DataFrame(X, columns=list("hgfedcba"))
     shuffled = frame[list("cahbgdfe")]
-    a, b = (seqatt.select(f, y, 5, method=method, **quick(method)) for f in (frame, shuffled))
+    a, b = (
+        seqatt.select(**as_read(reading, f, y, tmp_path / str(i)), k=5, method=method, **quick(method))
+        for i, f in enumerate((frame, shuffled))
+    )
     assert a.features == b.features
     np.testing.assert_array_equal(a.scores, b.scores)
     assert [frame.columns[i] for i in a.indices] == [shuffled.columns[i] for i in b.indices]
 
 
+@pytest.mark.parametrize("reading", READINGS)
 @pytest.mark.parametrize("method", METHODS)
-def test_a_trial_gives_the_same_selection_alone_and_beside_others(method):
-    X, y = linear_problem("multiclass", rows=500)
-    trials = seqatt.select_trials(X, y, 4, seeds=[5, 0, 9], method=method, **quick(method))
-    alone = seqatt.select(X, y, 4, seed=0, method=method, **quick(method))
+def test_a_trial_gives_the_same_selection_alone_and_beside_others(method, reading, tmp_path):
+    data = as_read(reading, *linear_problem("multiclass", rows=500), tmp_path)
+    options = quick(method, batch_size=16)
+    trials = seqatt.select_trials(**data, k=4, seeds=[5, 0, 9], method=method, **options)
+    alone = seqatt.select(**data, k=4, seed=0, method=method, **options)
     assert trials[1].indices.tolist() == alone.indices.tolist()
     assert trials[1].scores.tolist() == alone.scores.tolist()
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("reading", READINGS)
 @pytest.mark.parametrize("method", INFORMED)
 @pytest.mark.parametrize("task", TASKS)
-def test_the_relevant_features_are_found(method, task):
-    X, y = linear_problem(task)
+def test_the_relevant_features_are_found(method, task, reading, tmp_path):
+    data = as_read(reading, *linear_problem(task), tmp_path)
     options = {"epochs": 150} if method in PENALISED else {}  # instead of their default of about 850
-    assert set(seqatt.select(X, y, 2, method=method, **options).indices) == {1, 4}
+    assert set(seqatt.select(**data, k=2, method=method, **options).indices) == {1, 4}
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("reading", READINGS)
 @pytest.mark.parametrize("method", [name for name in INFORMED if name not in UNIVARIATE])
-def test_a_duplicated_column_is_not_selected_before_another_relevant_one(method):
+def test_a_duplicated_column_is_not_selected_before_another_relevant_one(method, reading, tmp_path):
     X, y = linear_problem("regression")
     X[:, 0] = X[:, 1]
-    selected = set(seqatt.select(X, y, 2, method=method).indices.tolist())
+    data = as_read(reading, X, y, tmp_path)
+    selected = set(seqatt.select(**data, k=2, method=method).indices.tolist())
     assert 4 in selected
     assert len(selected & {0, 1}) == 1
 
@@ -114,7 +186,8 @@ def test_the_summary_is_one_line(method):
     assert "\n" not in summary
 
 
+@pytest.mark.parametrize("reading", READINGS)
 @pytest.mark.parametrize("method", METHODS)
-def test_an_unknown_option_is_an_error(method, problem):
+def test_an_unknown_option_is_an_error(method, problem, reading, tmp_path):
     with pytest.raises(TypeError, match="no option 'epoch'"):
-        seqatt.select(*problem, 2, method=method, epoch=3)
+        seqatt.select(**as_read(reading, *problem, tmp_path), k=2, method=method, epoch=3)

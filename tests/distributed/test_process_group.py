@@ -13,14 +13,25 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 import torch.distributed as dist
+from benchmarks.kill_and_resume import kill_and_resume
 from pyarrow import csv
-from tests.support.kill_and_resume import kill_and_resume
 
 import seqatt
+from seqatt.algorithms.registry import all_methods
 from seqatt.datasets.synthetic import click_log
 from seqatt.distributed.process_group import ProcessGroup, RankLost
 
-QUICK = {"k": 3, "hidden": [8], "batch_size": 32, "log1p": True, "schema_rows": 500, "checkpoint_every": 0.03}
+QUICK = {
+    "k": 3,
+    "hidden": [8],
+    "batch_size": 32,
+    "epochs": 1,
+    "log1p": True,
+    "memory": 0,
+    "schema_rows": 500,
+    "checkpoint_every": 0.03,
+}
+TRAINED = [name for name, method in all_methods().items() if method.trains]
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +108,7 @@ def test_two_ranks_killed_at_any_moment_and_resumed_select_what_one_process_sele
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", ["group_lasso", "sequential_lasso", "batch_attention"])
+@pytest.mark.parametrize("method", TRAINED)
 def test_with_every_method_that_trains_two_ranks_select_what_one_process_selects(files, tmp_path, method):
     """One of them runs out of rows and continues with empty batches."""
     options = QUICK | {"method": method}
@@ -106,10 +117,13 @@ def test_with_every_method_that_trains_two_ranks_select_what_one_process_selects
     assert report["whole"][1] == whole
     alone = seqatt.select(files, target="click", shards=2, **options)
     assert alone.features == whole["features"]
-    assert alone.scores == pytest.approx(whole["scores"], rel=2e-3, abs=1e-6)
+    # The penalty of DeepLASSO is not a sum over rows, and each rank adds that of its own rows.
+    assert alone.scores == pytest.approx(
+        whole["scores"], rel=0.1 if method == "deep_lasso" else 2e-3, abs=1e-6
+    )
 
 
-SUMS = {"k": 3, "log1p": True, "schema_rows": 500, "checkpoint_every": 0.01, "shuffle_rows": 256}
+SUMS = {"k": 3, "log1p": True, "memory": 0, "schema_rows": 500, "checkpoint_every": 0.01, "shuffle_rows": 256}
 
 
 @pytest.mark.slow
@@ -136,7 +150,7 @@ def test_the_command_runs_under_torchrun(tmp_path):
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("2 of 39 features for click") == 1
     saved = seqatt.Selection.load(out / "selection.json")
-    options = {"hidden": 8, "batch_size": 64, "log1p": True, "shards": 2}
+    options = {"hidden": 8, "batch_size": 64, "log1p": True, "shards": 2, "memory": 0}
     alone = seqatt.select(log.files, target="click", k=2, **options)
     assert saved.features == alone.features
     assert saved.settings["rows"] == 6_000

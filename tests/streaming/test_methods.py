@@ -22,9 +22,9 @@ from seqatt.streaming.sums import cmim
 from seqatt.streaming.sums.category_products import category_products
 from seqatt.streaming.trained_methods import STREAMED_METHODS
 from seqatt.streaming.trial import StreamTrial
-from seqatt.training.batch import Batch
+from seqatt.training.loaders.batch import Batch
 from seqatt.training.feature_columns import FeatureColumns
-from seqatt.training.masks import SoftmaxMask
+from seqatt.training.gates.masks import SoftmaxMask
 from seqatt.training.selection_state import SelectionState
 
 TRAINED = ("sequential_attention", "sequential_lasso", "group_lasso", "batch_attention")

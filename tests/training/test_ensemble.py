@@ -16,8 +16,8 @@ from seqatt.data.tables.table_data import read_table_data
 from seqatt.training.build import make_trial_groups
 from seqatt.training.defaults import default_ensemble_size, default_input_dropout
 from seqatt.training.ensemble import pool_scores, split_rows
-from seqatt.training.input_dropout import InputDropout
-from seqatt.training.loop import TrialGroup
+from seqatt.training.loaders.input_dropout import InputDropout
+from seqatt.training.trial_group import TrialGroup
 
 CPU = torch.device("cpu")
 
@@ -30,15 +30,11 @@ def trial_groups(X, y, seeds: list[int], **options) -> list[TrialGroup]:
     """The trial groups of a selection, without gates."""
     selection_request = make_request(X, y, 1, **options)
     plan = make_plan(selection_request)
-    return make_trial_groups(
-        selection_request.data,
-        seeds,
-        selection_request.options,
-        CPU,
-        plan.batch_size,
-        members=plan.members,
-        input_dropout=plan.input_dropout,
+    groups = make_trial_groups(
+        selection_request.data, seeds, selection_request.options, CPU, plan.setup
     )
+    assert isinstance(groups, list)
+    return groups
 
 
 def test_members_have_the_same_influence_whatever_the_scale_of_their_scores():
@@ -94,7 +90,7 @@ def test_a_very_small_table_has_one_model(rows, members):
 def test_a_users_own_model_has_an_ensemble_only_on_request():
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 1))
-    assert make_plan(make_request(*linear_problem("binary"), 2, model=model)).members == 1
+    assert make_plan(make_request(*linear_problem("binary"), 2, model=model)).setup.members == 1
     selection = seqatt.select(*linear_problem("regression"), 2, model=model, ensemble=3, epochs=600)
     assert selection.settings["ensemble"] == 3
     assert set(selection.indices) == {1, 4}

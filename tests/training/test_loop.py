@@ -13,7 +13,7 @@ from torch import nn
 
 import seqatt
 from seqatt.training.gates.attention import AttentionGate
-from seqatt.training.masks import MASKS, SoftmaxMask
+from seqatt.training.gates.masks import MASKS, SoftmaxMask
 from seqatt.training.selection_state import SelectionState
 
 CPU = torch.device("cpu")

@@ -3,7 +3,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seqatt.training.masks import MASKS, SoftmaxMask, additive_mask
+from seqatt.training.gates.masks import MASKS, SoftmaxMask, additive_mask
 
 ALL = [*MASKS.values(), SoftmaxMask(temperature=0.3)]
 seeds = st.integers(0, 10_000)

@@ -79,7 +79,7 @@ def _select(request: SelectionRequest, rule: str) -> list[Trace]:
     There is no randomness: every seed has the same result.
     """
     started = time.perf_counter()
-    data, k = request.data, request.k
+    data, k = request.table, request.k
     blocks = read_blocks(data.feature_of, len(data.feature_of))
     design, targets = _prepare(data, blocks)
     count = min(k, int((~data.constant).sum()))

@@ -11,30 +11,58 @@ from __future__ import annotations
 
 import pkgutil
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from typing import Any
 
 import torch
 
+from seqatt.checkpoints.options import CheckpointOptions
+from seqatt.data.files.file_data import FileData
+from seqatt.data.files.options import FileOptions
 from seqatt.data.tables.table_data import TableData
+from seqatt.distributed.process_group import SINGLE_PROCESS, ProcessGroup
 from seqatt.options import Options
 from seqatt.progress import Advance
 from seqatt.selection import Trace
+from seqatt.training.build import StreamSource
+from seqatt.training.loop import TrainingHook
 
 DEFAULT = "sequential_attention"
 
 
 @dataclass(frozen=True)
-class SelectionRequest:
-    """The input of a method: select ``k`` features of ``data``, once per seed."""
+class Running:
+    """How a run on files is carried out: how they are read, by which ranks, and with which checkpoints."""
 
-    data: TableData
+    file_options: FileOptions = field(default_factory=FileOptions)
+    checkpoint_options: CheckpointOptions = field(default_factory=CheckpointOptions)
+    ranks: ProcessGroup = SINGLE_PROCESS
+
+
+@dataclass(frozen=True)
+class SelectionRequest:
+    """The input of a method: select ``k`` features of ``data``, once per seed.
+
+    ``data`` is a table or, for a method with a ``select_files``, files; then ``source`` reads them. ``hook`` shows
+    progress and saves checkpoints.
+    """
+
+    data: TableData | FileData
     k: int
     seeds: list[int]
     options: Any
     device: torch.device
+    hook: TrainingHook = field(default_factory=TrainingHook)
+    source: StreamSource | None = None
+    running: Running = field(default_factory=Running)
+
+    @property
+    def table(self) -> TableData:
+        """The data of a method that needs a table."""
+        assert isinstance(self.data, TableData)
+        return self.data
 
 
 @dataclass(frozen=True)
@@ -58,8 +86,8 @@ def plan_per_seed(request: SelectionRequest) -> Plan:
 class Method:
     """A registered method.
 
-    ``select`` returns one trace per seed. ``title`` is shown beside the progress bar, ``summary`` is one line for
-    lists of methods.
+    ``select`` returns one trace per seed. ``trains`` says that it uses the training loop, which embeds categories of
+    many values. ``title`` is shown beside the progress bar, ``summary`` is one line for lists of methods.
     """
 
     name: str
@@ -68,9 +96,18 @@ class Method:
     options: type[Options]
     plan: Callable[[SelectionRequest], Any]
     select: Callable[[SelectionRequest, Any, Advance], list[Trace]]
+    trains: bool = False
 
+    @property
+    def select_files(self) -> Callable[[SelectionRequest, Any, Advance], list[Trace]] | None:
+        """The same for files that are read batch by batch; None if the method needs a table."""
+        return self.select if self.trains else _ON_FILES.get(self.name)
+
+
+SelectFunction = Callable[..., list[Trace]]
 
 _METHODS: dict[str, Method] = {}
+_ON_FILES: dict[str, SelectFunction] = {}
 
 
 def register(
@@ -80,14 +117,28 @@ def register(
     summary: str,
     options: type[Options] = Options,
     plan: Callable[[SelectionRequest], Any] = plan_per_seed,
-) -> Callable[[Callable[..., list[Trace]]], Callable[..., list[Trace]]]:
-    """Register the decorated function as the method ``name``."""
+    trains: bool = False,
+) -> Callable[[SelectFunction], SelectFunction]:
+    """Register the decorated function as the method ``name``.
 
-    def decorate(select: Callable[..., list[Trace]]) -> Callable[..., list[Trace]]:
+    A method that ``trains`` by the training loop runs on tables and on files.
+    """
+
+    def decorate(select: SelectFunction) -> SelectFunction:
         if name in _METHODS:
             raise ValueError(f"two methods are called {name!r}")
-        _METHODS[name] = Method(name, title, summary, options, plan, select)
+        _METHODS[name] = Method(name, title, summary, options, plan, select, trains)
         return select
+
+    return decorate
+
+
+def register_files(*names: str) -> Callable[[SelectFunction], SelectFunction]:
+    """Register the decorated function as what these methods do on files that are read batch by batch."""
+
+    def decorate(select_files: SelectFunction) -> SelectFunction:
+        _ON_FILES.update(dict.fromkeys(names, select_files))
+        return select_files
 
     return decorate
 

@@ -2,85 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypedDict, Unpack
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import nn
 
+from seqatt.api.evaluation import Evaluation, compute_metrics
+from seqatt.api.evaluation_rows import RowBlocks, predict, read_test_files, read_test_table
 from seqatt.api.lookup import find_positions
-from seqatt.data.tables.containers import InputTable, check_same_columns, read_input_table
-from seqatt.data.tables.encoding import SparseColumns
-from seqatt.data.tables.table_data import TableData, read_table_data
-from seqatt.data.tables.target import Target
+from seqatt.api.read_data import are_files, make_source, read_files, read_table
+from seqatt.api.selected_columns import ignore_unselected, only_columns
+from seqatt.data.files.file_data import FileData
+from seqatt.data.files.file_set import open_files
+from seqatt.data.files.options import FileOptions
+from seqatt.data.tables.column_roles import read_columns
+from seqatt.data.tables.containers import InputTable, check_same_columns
+from seqatt.data.tables.options import Categories, TableOptions
+from seqatt.data.tables.table_data import TableData
+from seqatt.distributed.process_group import SINGLE_PROCESS
 from seqatt.options import names_of
+from seqatt.progress import progress_bar
 from seqatt.selection import Selection
 from seqatt.training.backend.device import resolve_device
 from seqatt.training.backend.threads import training_threads
-from seqatt.training.build import largest_product, make_trial_groups
+from seqatt.training.build import StreamSource, TrainingSetup, make_trial_groups
 from seqatt.training.defaults import (
     evaluation_learning_rate,
     evaluation_noise,
     evaluation_steps,
     resolve_batch_size,
+    resolve_stream_budget,
 )
-from seqatt.training.loop import TrialGroup, train
+from seqatt.training.loop import TrainingHook, train
+from seqatt.training.model_factory import largest_product
 from seqatt.training.options import TrainingOptions
 from seqatt.training.schedule import cosine_schedule
+from seqatt.training.trial_group import TrialGroup
 from seqatt.validation import check_option_names, check_seeds
 
-PREDICTED_ROWS = 8192  # test rows per forward pass, which bounds memory
-
-
-class Evaluation(Mapping[str, NDArray[np.float64]]):
-    """Metrics on test rows by name, one value per seed: ``evaluation["accuracy"]``.
-
-    Attributes
-    ----------
-    metric : str
-        The main metric: accuracy for classes, R² for numbers.
-    seeds : list of int
-        The seeds, in the order of the values.
-    mean, std : dict of str to float
-        Mean and standard deviation of every metric over the seeds. ``std`` divides by n (``compare`` by n - 1).
-    """
-
-    def __init__(self, values: dict[str, NDArray[np.float64]], seeds: Sequence[int]) -> None:
-        self._values = values
-        self.seeds = list(seeds)
-        self.metric = next(iter(values))
-
-    def __getitem__(self, name: str) -> NDArray[np.float64]:
-        return self._values[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._values)
-
-    def __len__(self) -> int:
-        return len(self._values)
-
-    @property
-    def mean(self) -> dict[str, float]:
-        return {name: float(v.mean()) for name, v in self._values.items()}
-
-    @property
-    def std(self) -> dict[str, float]:
-        return {name: float(v.std()) for name, v in self._values.items()}
-
-    def to_dict(self) -> dict[str, Any]:
-        """The seeds and the values of every metric, as JSON can hold them."""
-        return {"seeds": self.seeds, **{name: v.tolist() for name, v in self._values.items()}}
-
-    def __repr__(self) -> str:
-        shown = ", ".join(f"{n} {self.mean[n]:.4f} ± {self.std[n]:.4f}" for n in self)
-        return f"Evaluation({shown}; {len(self.seeds)} seed(s))"
+__all__ = ["EvaluateOptions", "Evaluation", "evaluate"]
 
 
 class EvaluateOptions(TypedDict, total=False):
-    """Training options of ``evaluate`` for editors and type checkers; tests/test_options.py compares the names."""
+    """Options of ``evaluate`` for editors and type checkers; tests/test_options.py compares the names."""
 
+    # Training
     epochs: float | None
     batch_size: int | None
     learning_rate: float
@@ -89,27 +58,42 @@ class EvaluateOptions(TypedDict, total=False):
     input_dropout: float | None
     label_smoothing: float
     batch_norm: bool
+    embedding_dim: int | Mapping[str, int] | None
     model: nn.Module | Callable[[int, int], nn.Module] | None
     loss: Callable[[torch.Tensor, torch.Tensor], torch.Tensor] | None
     optimizer: Callable[[Any], torch.optim.Optimizer] | None
+    # Columns
+    ignore: tuple[str, ...]
+    column_types: Mapping[str, str]
+    log1p: bool | tuple[str, ...]
+    negatives_kept: float
+    # Files
+    memory: int | str | None
+    delimiter: str | None
+    schema_rows: int
+    shuffle_rows: int
+    hash_buckets: int
+    shards: int | None
+    on_bad_file: str
 
 
 def evaluate(
     X_train: Any,
     y_train: Any,
     X_test: Any,
-    y_test: Any,
+    y_test: Any = None,
     indices: Selection | Sequence[int | str] | None = None,
     *,
     hidden: Sequence[int] = (67,),
     seeds: Sequence[int] = range(5),
     device: str = "auto",
+    progress: bool = False,
     task: str | None = None,
     sample_weight: Any = None,
     class_weight: Mapping[Any, float] | str | None = None,
     missing_indicator: bool = False,
     max_categories: int = 64,
-    **training: Unpack[EvaluateOptions],
+    **options: Unpack[EvaluateOptions],
 ) -> Evaluation:
     """Train a network on the selected features alone and report its metrics on the test rows.
 
@@ -119,8 +103,11 @@ def evaluate(
 
     Parameters
     ----------
-    X_train, y_train, X_test, y_test : table and target, as in ``select``
-        Training rows and test rows, with the same columns.
+    X_train, X_test : tables or files, as in ``select``
+        Training rows and test rows, with the same columns. Of files, only the selected columns are read; files that do
+        not fit in memory are read batch by batch.
+    y_train, y_test : targets, as in ``select``, or the name of the column to predict
+        With a name, ``y_test`` is not needed.
     indices : Selection, sequence of int, str or bool, or None, default None
         The selected columns: a selection, positions, names or a mask; None is all columns.
     hidden : sequence of int, default (67,)
@@ -129,12 +116,14 @@ def evaluate(
         One network per seed.
     device : str, default "auto"
         "auto" is CUDA where there is one, else "cpu".
+    progress : bool, default False
+        Show a progress bar on the terminal.
     task, sample_weight, class_weight, missing_indicator, max_categories :
         As in ``select``. Weights apply to training rows only.
-    **training
+    **options
         ``epochs``, ``batch_size``, ``learning_rate``, ``activation``, ``dropout``, ``input_dropout``,
-        ``label_smoothing``, ``batch_norm``, ``model``, ``loss`` and ``optimizer``, as in ``select``;
-        docs/guide.md has their defaults in an evaluation.
+        ``label_smoothing``, ``batch_norm``, ``embedding_dim``, ``model``, ``loss`` and ``optimizer``, and the options
+        about columns and files, as in ``select``; docs/guide.md has their defaults in an evaluation.
 
     Returns
     -------
@@ -150,49 +139,69 @@ def evaluate(
     >>> bool(result["accuracy"][0] > 0.8)
     True
     """
-    given: dict[str, Any] = {**training, "hidden": hidden}
-    check_option_names("evaluate", given, names_of(TrainingOptions))
-    TrainingOptions(**given)  # checks the values before any work
     seeds = check_seeds(seeds)
-    train_table, test_table = read_input_table(X_train, "X_train"), read_input_table(X_test, "X_test")
-    columns = sorted(_find_columns(train_table, indices))  # the order of selection must not matter
-    check_same_columns(train_table, test_table, ("X_train", "X_test"))
+    about_data = {
+        "task": task,
+        "sample_weight": sample_weight,
+        "class_weight": class_weight,
+        "missing_indicator": missing_indicator,
+        "max_categories": max_categories,
+    }
+    given, data_options = _read_options({**options, "hidden": hidden}, about_data, files=are_files(X_train))
     torch_device = resolve_device(device)
-    data = read_table_data(
-        train_table.select(columns),
-        y_train,
-        sample_weight=sample_weight,
-        class_weight=class_weight,
-        task=task,
-        missing_indicator=missing_indicator,
-        max_categories=max_categories,
-        by_name=False,
-        arguments=("X_train", "y_train"),
-    )
-    test_targets = data.target.encode(y_test, "y_test")
-    if len(test_targets) != test_table.rows:
-        raise ValueError(
-            f"X_test has {test_table.rows} rows and y_test has {len(test_targets)}: "
-            "they must have the same length"
-        )
-    options = TrainingOptions(
+    own_model = given.get("model") is not None
+    categories: Categories = "one_hot" if own_model else "mixed"
+    if are_files(X_train):
+        assert isinstance(data_options, FileOptions)
+        data, test, source = _read_files(X_train, y_train, X_test, y_test, indices, data_options, categories)
+    else:
+        data, test = _read_tables(X_train, y_train, X_test, y_test, indices, data_options, categories)
+        source = None
+    checked = TrainingOptions(
         **_default_options(data, given) | {name: value for name, value in given.items() if value is not None}
     )
-    batch = resolve_batch_size(data.rows, options.batch_size)
-    steps = evaluation_steps(data.rows, batch, options.epochs)
-    dropout = options.input_dropout or 0.0
-    with training_threads(largest_product(data, options, batch), torch_device) as threads:
-        groups = make_trial_groups(
-            data, seeds, options, torch_device, batch, input_dropout=dropout, rescale=False
-        )
-        train(groups, cosine_schedule(steps), threads=threads)
-        outputs = _predict(groups, data, test_table.select(columns), torch_device)
-    per_seed = [compute_metrics(data.target, out, test_targets) for out in outputs]
+    batch_size, passes = resolve_batch_size(data.rows, checked.batch_size), 1
+    steps = evaluation_steps(data.rows, batch_size, checked.epochs)
+    if source is not None:
+        batch_size, passes, steps = resolve_stream_budget(data.rows, steps, 1, checked.batch_size)
+    dropout = checked.input_dropout or 0.0
+    setup = TrainingSetup(batch_size, steps, passes, input_dropout=dropout, rescale=False)
+    with (
+        training_threads(largest_product(data, checked, batch_size), torch_device) as threads,
+        progress_bar("Evaluation", steps, shown=progress) as advance,
+    ):
+        groups = make_trial_groups(data, seeds, checked, torch_device, setup, source=source)
+        trained = groups if isinstance(groups, list) else []
+        trainable = groups if isinstance(groups, list) else _keep(groups, trained)
+        train(trainable, cosine_schedule(steps), TrainingHook(advance), threads)
+        outputs, targets = predict(trained, test, torch_device)
+    per_seed = [compute_metrics(data.target, out, targets) for out in outputs]
     values = {name: np.array([metrics[name] for metrics in per_seed]) for name in per_seed[0]}
     return Evaluation(values, seeds)
 
 
-def _default_options(data: TableData, given: dict[str, Any]) -> dict[str, Any]:
+def _keep(groups: Iterable[TrialGroup], kept: list[TrialGroup]) -> Iterator[TrialGroup]:
+    """The groups, each of which is also appended to ``kept``."""
+    for group in groups:
+        kept.append(group)
+        yield group
+
+
+def _read_options(
+    given: dict[str, Any], about_data: dict[str, Any], *, files: bool
+) -> tuple[dict[str, Any], TableOptions]:
+    """The given options of training, and all options of the data, checked before any work."""
+    data_class = FileOptions if files else TableOptions
+    of_training = names_of(TrainingOptions)
+    of_data = [name for name in names_of(data_class) if name != "groups"]
+    check_option_names("evaluate", given, of_training, of_data)
+    training = {name: value for name, value in given.items() if name in of_training}
+    TrainingOptions(**training)
+    others = {name: value for name, value in given.items() if name not in of_training}
+    return training, data_class(**about_data | others)
+
+
+def _default_options(data: TableData | FileData, given: dict[str, Any]) -> dict[str, Any]:
     """Defaults that follow the data and differ from those of ``select``; the same for every selection."""
     noise = evaluation_noise(data.rows)
     defaults = {"learning_rate": evaluation_learning_rate(data.rows), "input_dropout": noise}
@@ -200,6 +209,37 @@ def _default_options(data: TableData, given: dict[str, Any]) -> dict[str, Any]:
     if data.target.task == "multiclass" and given.get("loss") is None:
         defaults["label_smoothing"] = noise
     return defaults
+
+
+def _read_tables(
+    X_train: Any,
+    y_train: Any,
+    X_test: Any,
+    y_test: Any,
+    indices: Any,
+    options: TableOptions,
+    categories: Categories,
+) -> tuple[TableData, RowBlocks]:
+    """The selected columns of the training rows and of the test rows."""
+    arguments = "X_train", "y_train"
+    roles = read_columns(
+        X_train, y_train, options.sample_weight, options.ignore, options.column_types, arguments
+    )
+    y_test = y_train if y_test is None and isinstance(y_train, str) else y_test
+    test = read_test_table(X_test, y_test, options)
+    columns = sorted(_find_columns(roles.table, indices))  # the order of selection must not matter
+    check_same_columns(roles.table, test.table, ("X_train", "X_test"))
+    train_table = roles.table.select(columns)
+    names = set(train_table.names)
+    options = replace(
+        options,
+        sample_weight=roles.sample_weight,
+        ignore=(),
+        column_types={},
+        log1p=only_columns(options.log1p, names),
+    )
+    data = read_table(train_table, roles.y, options, categories, by_name=False, arguments=arguments)
+    return data, test.select(columns, data)
 
 
 def _find_columns(table: InputTable, indices: Selection | Sequence[int | str] | None) -> list[int]:
@@ -213,41 +253,28 @@ def _find_columns(table: InputTable, indices: Selection | Sequence[int | str] | 
     return columns
 
 
-def _predict(
-    groups: list[TrialGroup], data: TableData, test: InputTable, device: torch.device
-) -> NDArray[np.float64]:
-    """Outputs of shape (seeds, rows, outputs)."""
-    columns = data.encoder.encode(test, "X_test")
-    chunks = []
-    for start in range(0, test.rows, PREDICTED_ROWS):
-        rows = np.arange(start, min(start + PREDICTED_ROWS, test.rows))
-        dense = columns.to_dense(rows) if isinstance(columns, SparseColumns) else columns[rows]
-        x = torch.from_numpy(dense).to(device)
-        chunks.append(torch.cat([group.trainers[0].predict(x) for group in groups]).double().cpu().numpy())
-    return np.concatenate(chunks, axis=1)
-
-
-def compute_metrics(target: Target, outputs: NDArray[np.float64], targets: NDArray[Any]) -> dict[str, float]:
-    """Metrics of ``outputs`` (rows, outputs) by name; the first one is the main metric."""
-    from sklearn.metrics import log_loss, roc_auc_score
-
-    if target.task == "regression":
-        assert target.scale is not None
-        assert target.shift is not None
-        error = outputs * target.scale + target.shift - targets
-        total = ((targets - targets.mean(0)) ** 2).sum(0)
-        r2 = 1 - (error**2).sum(0) / np.where(total > 0, total, 1.0)
-        return {"r2": float(r2.mean()), "rmse": float(np.sqrt((error**2).mean()))}
-    if target.task == "multilabel":
-        return {"accuracy": float(((outputs > 0) == (targets > 0.5)).mean())}
-    if target.task == "multiclass":
-        return {"accuracy": float((outputs.argmax(1) == targets).mean())}
-    logit = outputs[:, 1] - outputs[:, 0] if outputs.shape[1] == 2 else outputs[:, 0]
-    label = targets[:, 0]
-    both_classes = len(np.unique(label)) == 2  # AUC is undefined for one
-    probability = 1 / (1 + np.exp(-np.clip(logit, -500, 500)))
-    return {
-        "accuracy": float(((logit > 0) == (label > 0.5)).mean()),
-        "auc": float(roc_auc_score(label, logit)) if both_classes else float("nan"),
-        "log_loss": float(log_loss(label, probability, labels=[0, 1])),
-    }
+def _read_files(
+    X_train: Any,
+    target: Any,
+    X_test: Any,
+    y_test: Any,
+    indices: Any,
+    options: FileOptions,
+    categories: Categories,
+) -> tuple[TableData | FileData, RowBlocks, StreamSource | None]:
+    """The selected columns of the training files, as a table if that fits in memory, and those of the test files."""
+    if not are_files(X_test):
+        raise TypeError("X_test: must be files, as X_train is")
+    if y_test is not None and y_test != target:
+        raise TypeError("y_test: is not for files; y_train names the column of both")
+    skip = options.on_bad_file == "skip"
+    files = open_files(X_train, "X_train", skip=skip, delimiter=options.delimiter)
+    options = ignore_unselected(files, target, indices, options)
+    reading = read_files(
+        files, target, options, categories, stream_categories=categories, ranks=SINGLE_PROCESS, by_name=False
+    )
+    test_files = open_files(X_test, "X_test", skip=skip, delimiter=options.delimiter)
+    data, source = reading.data, None
+    if isinstance(data, FileData):
+        data, source = make_source(data, options, SINGLE_PROCESS, hold_out=False)
+    return data, read_test_files(data, test_files, target, files, options), source

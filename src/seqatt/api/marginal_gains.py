@@ -18,8 +18,8 @@ from seqatt.progress import progress_bar
 from seqatt.selection import Selection
 from seqatt.training.backend.device import resolve_device
 from seqatt.training.backend.threads import training_threads
-from seqatt.training.batch import DeviceTable
 from seqatt.training.candidates import CandidateModels, CandidateOptions, candidates_work
+from seqatt.training.loaders.batch import DeviceTable
 from seqatt.validation import check_option_names, check_seeds
 
 Features = Selection | Sequence[int | str] | NDArray[Any]  # by position, by name or as a mask
@@ -105,7 +105,9 @@ def marginal_gains(
             torch.no_grad(),
             progress_bar("Marginal gains", len(added) + 1, shown=progress) as advance,
         ):
-            models = CandidateModels(data, DeviceTable(data, torch_device), seed, options, torch_device)
+            models = CandidateModels(
+                data, DeviceTable.of_data(data, torch_device), seed, options, torch_device
+            )
             before, after = models.losses(base, added, advance)
         gains = scatter_values(before - after, added, data.features)
     return np.asarray(gains[np.argsort(data.user_position)])

@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-import dataclasses
-import os
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack, closing
 from typing import Any, Unpack
 
-from seqatt.algorithms.registry import SelectionRequest, get_method
+from seqatt.algorithms.registry import get_method
+from seqatt.api.read_data import Reading, are_files, read_files, read_table
+from seqatt.api.run import Run, categories_for, make_options, stream_categories_for
 from seqatt.api.select_options import SelectOptions, describe_options
-from seqatt.data.tables.options import TableOptions
-from seqatt.data.tables.table_data import read_table_data, resolve_k
-from seqatt.options import Options, fill_in_options, names_of
-from seqatt.progress import progress_bar
-from seqatt.selection import Selection, TrainingDiverged, describe_environment, make_selection
+from seqatt.data.files.batches import are_batches, open_batches
+from seqatt.data.files.formats.iterable import TARGET as BATCH_TARGET
+from seqatt.data.files.formats.iterable import WEIGHTS as BATCH_WEIGHTS
+from seqatt.distributed.process_group import ProcessGroup, device_of_rank
+from seqatt.options import fill_in_options
+from seqatt.selection import Selection, TrainingDiverged
 from seqatt.training.backend.device import resolve_device
 from seqatt.training.kernels import start_device
-from seqatt.training.loop import Diverged
 from seqatt.training.options import TrainingOptions
-from seqatt.validation import check_option_names, check_seeds
+from seqatt.validation import check_seeds
 
-__all__ = ["TrainingDiverged", "are_files", "make_options", "select", "select_trials"]
-
-TABLE_OPTIONS = names_of(TableOptions)
+__all__ = ["TrainingDiverged", "make_options", "select", "select_trials"]
 
 
 def select(
@@ -47,14 +46,15 @@ def select(
     Parameters
     ----------
     X : array, DataFrame (pandas, polars, Arrow) or sparse matrix of shape (rows, columns); or files
-        Files are a path, a pattern such as "clicks/*.parquet", a folder, a URL, or a list of these. They are read a
-        batch at a time: docs/streaming.md.
-    y : array-like of shape (rows,) or (rows, outputs)
-        Target: classes of any type, numbers, or several columns of either 0/1 or numbers.
+        Files are a path, a pattern such as "clicks/*.parquet", a folder, a URL, or a list of these. They are read into
+        memory if they fit, else batch by batch: docs/streaming.md. A ``torch.utils.data.DataLoader``, or any iterable
+        of batches (features, target) with a length, is read likewise.
+    y : array-like of shape (rows,) or (rows, outputs), or str
+        Target: classes of any type, numbers, or several columns of either 0/1 or numbers; or the name of a column.
     k : int or float
         Number of features; a float up to 1 is a fraction of them.
     target : str, optional
-        With files, the name of the column to predict.
+        The name of the column of a data frame or of files to predict, in place of ``y``.
     method : str, default "sequential_attention"
         One of ``seqatt.methods()``; docs/methods.md describes each.
     seed : int, default 0
@@ -109,79 +109,44 @@ def select_trials(
     """``select`` with several seeds, trained together: result i is the same as that of ``select(seed=seeds[i])``."""
     if k is None:
         raise TypeError("k: the number of features to select is needed, such as k=10")
-    seeds = check_seeds(seeds)
-    if are_files(X):
-        from seqatt.streaming.select_files import (
-            select_files,
-        )  # here, because only files need pyarrow's readers
-
-        return select_files(
-            X,
-            y if target is None else target,
-            k,
-            seeds=seeds,
-            method=method,
-            device=resolve_device(device),
-            progress=progress,
-            options=dict(options),
-        )
-    if target is not None:
-        raise TypeError("target: names a column of files; for a table in memory, pass the target as y")
-    registered = get_method(method)
-    method_options, table_options = make_options(method, dict(options))
-    resolved_device = resolve_device(device)
-    if isinstance(method_options, TrainingOptions):
-        start_device(resolved_device)
-    own_model = getattr(method_options, "model", None) is not None
-    given = {name: getattr(table_options, name) for name in TABLE_OPTIONS}
-    data = read_table_data(X, y, by_name=not own_model, **given)
-    request = SelectionRequest(data, resolve_k(k, data.features), seeds, method_options, resolved_device)
-    plan = registered.plan(request)
     started = time.perf_counter()
-    try:
-        with progress_bar(registered.title, plan.steps, shown=progress) as advance:
-            traces = registered.select(request, plan, advance)
-        diverged = None
-    except Diverged as error:
-        # Of a surplus that was not removed yet, only the first k features are part of the result.
-        traces = [
-            dataclasses.replace(t, order=t.order[: request.k], rest=t.order[request.k :] + t.rest)
-            for t in error.traces
-        ]
-        diverged = error
-    seconds = time.perf_counter() - started
-    facts = {"k": request.k, "task": data.target.task, "rows": data.rows}
-    settings = facts | table_options.to_settings() | plan.settings
-    environment = describe_environment(str(resolved_device))
-    selections = [
-        make_selection(
-            data,
-            trace,
-            method=method,
-            seed=seed,
-            settings=settings | trace.settings,
-            environment=environment,
-            seconds=seconds,
-        )
-        for seed, trace in zip(seeds, traces, strict=True)
-    ]
-    if diverged is not None:
-        raise TrainingDiverged(str(diverged), selections) from None
-    return selections
-
-
-def are_files(X: Any) -> bool:
-    """Whether ``X`` names files: a path, a pattern, a folder, a URL, or a list of these."""
-    if isinstance(X, str | os.PathLike):
-        return True
-    return isinstance(X, list | tuple) and bool(X) and all(isinstance(x, str | os.PathLike) for x in X)
-
-
-def make_options(method: str, options: dict[str, Any]) -> tuple[Options, TableOptions]:
-    """The options of a method and those of the table, checked; an unknown option is an error."""
-    options_class = get_method(method).options
-    own = names_of(options_class)
-    check_option_names(method, options, own, TABLE_OPTIONS)
-    about_method = {name: value for name, value in options.items() if name in own}
-    about_table = {name: value for name, value in options.items() if name in TABLE_OPTIONS}
-    return options_class(**about_method), TableOptions(**about_table)
+    seeds = check_seeds(seeds)
+    registered = get_method(method)
+    given: dict[str, Any] = dict(options)
+    if y is None and target is None and are_batches(X):
+        X, target = open_batches(X), BATCH_TARGET
+        given |= {"sample_weight": BATCH_WEIGHTS} if BATCH_WEIGHTS in X.types else {}
+    files = are_files(X)
+    checked = make_options(method, given, files=files)
+    resolved_device = resolve_device(device)
+    if isinstance(checked.method, TrainingOptions):
+        start_device(resolved_device)
+    if target is not None and y is not None:
+        raise TypeError("target: names a column of X to predict; pass either target or y")
+    y = y if target is None else target
+    own_model = getattr(checked.method, "model", None) is not None
+    categories = categories_for(registered, own_model)
+    run = Run(
+        registered, seeds, checked, device_of_rank(resolved_device) if files else resolved_device, started
+    )
+    with ExitStack() as stack:
+        if files:
+            run.ranks = stack.enter_context(
+                closing(ProcessGroup(run.device, checked.checkpoints.rank_timeout))
+            )
+            reading = read_files(
+                X,
+                y,
+                run.file_options,
+                categories,
+                stream_categories=stream_categories_for(registered, own_model),
+                ranks=run.ranks,
+                by_name=not own_model,
+                seed=seeds[0],
+            )
+        else:
+            reading = Reading(read_table(X, y, checked.data, categories, by_name=not own_model))
+        select_features, request, plan = stack.enter_context(run.open(reading, k, progress))
+        traces = select_features(request, plan, request.hook.advance)
+        return run.finish(traces)
+    raise AssertionError("a run ends with a result or an error")

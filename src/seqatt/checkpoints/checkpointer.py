@@ -79,6 +79,10 @@ class Checkpointer:
             return False
         return time.monotonic() - self._last >= self._options.checkpoint_every
 
+    def flags(self) -> tuple[bool, bool]:
+        """Whether this rank wants a checkpoint, and whether it has to stop."""
+        return self.due(), self.stop_requested()
+
     def stop_requested(self) -> bool:
         """Whether SIGTERM has arrived."""
         return self._stop_requested

@@ -8,25 +8,43 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from seqatt.data.files.file_data import FileData
+from seqatt.data.tables.table_data import SparseColumns, TableData
 
 
 def describe_run(
-    data: FileData, method: str, k: int, seeds: list[int], resolved: dict[str, Any]
+    data: TableData | FileData, method: str, k: int, seeds: list[int], resolved: dict[str, Any]
 ) -> dict[str, Any]:
-    """Method, resolved options, files and schema, as plain values that survive JSON unchanged."""
-    arguments = {"method": method, "k": k, "target": data.target_column.column, "seeds": seeds}
-    inputs = {"files": _digest_files(data), "schema_sample": _digest_schema(data)}
+    """Method, resolved options and data, as plain values that survive JSON unchanged.
+
+    How the files were read is part of it, but not the memory that this was decided by.
+    """
+    arguments: dict[str, Any] = {"method": method, "k": k, "seeds": seeds}
+    resolved = {name: value for name, value in resolved.items() if name != "memory"}
+    if isinstance(data, FileData):
+        arguments["target"] = data.target_column.column
+        inputs: dict[str, Any] = {"files": _digest_files(data), "schema_sample": _digest_schema(data)}
+    else:
+        inputs = {"table": _digest_table(data)}
     return dict(json.loads(json.dumps(arguments | resolved | inputs)))
 
 
 def check_same_run(saved: dict[str, Any], current: dict[str, Any], path: Path) -> None:
     """Raise an error that names the first difference between the run in a checkpoint and this one."""
-    for name in current:
-        if name not in saved or saved[name] != current[name]:
-            difference = f"{name} was {saved.get(name)!r} and is {current[name]!r}"
+    # A changed file or option says more than what follows from it.
+    for name in sorted(
+        saved | current, key=lambda name: (name in ("table", "schema_sample"), name != "files")
+    ):
+        if name not in saved or name not in current or saved[name] != current[name]:
+            was, now = (repr(run[name]) if name in run else "not given" for run in (saved, current))
+            difference = f"{name} was {was} and is {now}"
             if name == "files":
-                difference = f"the files have changed ({_changed_file(saved.get(name, []), current[name])})"
+                changed = _changed_file(saved.get(name, []), current.get(name, []))
+                difference = f"the files have changed ({changed})"
+            if name == "table":
+                difference = "the table has other columns or values"
             if name == "schema_sample":
                 difference = "the schema sample has other columns, categories or classes"
             raise ValueError(
@@ -39,9 +57,28 @@ def _digest_files(data: FileData) -> list[list[str]]:
     """Name and digest per file, so that an error can name the one that has changed."""
     row_groups = groupby(data.files.row_groups, lambda row_group: row_group.path)
     return [
-        [path.name, _digest([[g.group, g.rows, g.size, *g.stamp] for g in groups])]
+        [
+            _name(path),
+            _digest([[g.group, g.rows, g.size, *g.stamp, str(g.partition), g.subset] for g in groups]),
+        ]
         for path, groups in row_groups
     ]
+
+
+def _name(path: Any) -> str:
+    """The name of a file, after its folder where that is a partition, ``key=value``."""
+    return f"{path.parent.name}/{path.name}" if "=" in path.parent.name else str(path.name)
+
+
+def _digest_table(data: TableData) -> str:
+    """Of everything that training reads."""
+    digest = hashlib.sha256(json.dumps([data.names, data.feature_of.tolist()]).encode())
+    columns = data.columns
+    arrays = [columns.data.data, columns.data.indices] if isinstance(columns, SparseColumns) else [columns]
+    for array in [*arrays, data.codes, data.target.values, data.weights]:
+        if array is not None:
+            digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()[:32]
 
 
 def _changed_file(saved: list[list[str]], current: list[list[str]]) -> str:
@@ -60,6 +97,7 @@ def _digest_schema(data: FileData) -> str:
     """What the schema sample counts, not the means it measures, which another machine may round differently."""
     columns: list[Any] = [[n.name, n.log1p, n.indicator, n.constant] for n in data.numbers]
     columns += [[c.name, c.known.tolist(), c.shared, c.constant] for c in data.categories]
+    columns += [[c.name, c.width, c.constant] for c in data.one_hot]
     classes = data.target.classes
     return _digest([columns, data.target.task, None if classes is None else [str(c) for c in classes]])
 

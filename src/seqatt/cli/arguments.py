@@ -1,4 +1,4 @@
-"""Arguments shared by several commands: numbers of features, settings, columns, folders."""
+"""Arguments shared by several commands: numbers of features, settings, names, folders."""
 
 from __future__ import annotations
 
@@ -11,6 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import typer
+
+FILES_HELP = (
+    "CSV, TSV, Parquet or Arrow/Feather; text may be .gz, .bz2 or .zst. Also several files, a folder, a quoted pattern "
+    "or a URL."
+)
 
 
 class TaskName(StrEnum):
@@ -53,6 +58,11 @@ def read_settings(given: list[str], form: str) -> dict[str, Any]:
     return settings
 
 
+def read_names(text: str) -> list[str]:
+    """The names in a text, separated by commas."""
+    return [name for name in text.split(",") if name]
+
+
 def make_folder(out: Path) -> None:
     """Make the folder, and check before any work that files can be written to it."""
     try:
@@ -62,28 +72,3 @@ def make_folder(out: Path) -> None:
         probe.unlink()
     except OSError as error:
         raise ValueError(f"--out: cannot write to {out} ({error.strerror})") from None
-
-
-def split_columns(
-    table: Any, target: str, ignore: str, named: dict[str, str | None]
-) -> tuple[Any, Any, list[Any]]:
-    """Features, target, and the columns named by the options in ``named`` (option -> column), which are neither."""
-    names = [str(name) for name in table.column_names]
-    targets = [target] if target in names else target.split(",")
-    ignored = [name for name in ignore.split(",") if name]
-    other_columns = {option: [name or ""] for option, name in named.items()}
-    for option, columns in {"--target": targets, "--ignore": ignored, **other_columns}.items():
-        for name in columns:
-            if name and name not in names:
-                raise ValueError(f"{option}: no column {name!r}; the columns are {_shorten(names)}")
-            if names.count(name) > 1:
-                raise ValueError(f"{option}: column {name!r} appears twice in the file; rename one")
-    not_features = {*targets, *ignored, *named.values()}
-    X = table.select([i for i, name in enumerate(names) if name not in not_features])
-    y = table.select(targets) if len(targets) > 1 else table.column(targets[0])
-    return X, y, [name if name is None else table.column(name) for name in named.values()]
-
-
-def _shorten(names: list[str]) -> str:
-    """The first eight names, and how many more there are."""
-    return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")

@@ -1,4 +1,4 @@
-"""``seqatt compare``: compare selection methods on the table of a file."""
+"""``seqatt compare``: compare selection methods on the table of one or more files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from seqatt.cli.arguments import TaskName, make_folder, read_amount, read_settings, split_columns
+from seqatt.cli.arguments import FILES_HELP, TaskName, make_folder, read_amount, read_names, read_settings
 from seqatt.data.files.options import FileOptions
 from seqatt.options import help_of
 
@@ -28,7 +28,7 @@ EXAMPLES = (
 
 
 def compare(
-    file: Annotated[Path, typer.Argument(help="CSV, TSV, Parquet or Arrow/Feather; .gz, .bz2, .zst too.")],
+    files: Annotated[list[str], typer.Argument(metavar="FILE", help=FILES_HELP)],
     target: Annotated[str, typer.Option("--target", "-t", help="Column to predict; several with commas.")],
     k: Annotated[str, typer.Option("-k", help="Numbers of features, or fractions of them: 5,10,20.")],
     methods: Annotated[
@@ -37,7 +37,9 @@ def compare(
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Number of train/test splits, one seed each.")] = 5,
     test_size: Annotated[float, typer.Option(help="Share of rows to test on.")] = 0.25,
-    test: Annotated[Path | None, typer.Option(help="File of test rows, used instead of splits.")] = None,
+    test: Annotated[
+        str | None, typer.Option(help="File, folder or pattern of test rows, used instead of splits.")
+    ] = None,
     split_groups: Annotated[
         str | None, typer.Option(help="Column of groups (a patient, a day); rows of a group stay together.")
     ] = None,
@@ -65,6 +67,8 @@ def compare(
         bool,
         typer.Option("--missing-indicator", help=help_of(FileOptions, "missing_indicator")),
     ] = False,
+    memory: Annotated[str | None, typer.Option(help=help_of(FileOptions, "memory"))] = None,
+    delimiter: Annotated[str | None, typer.Option(help=help_of(FileOptions, "delimiter"))] = None,
 ) -> None:
     """Compare methods by the test metric of a network that is trained on the features they select.
 
@@ -74,34 +78,32 @@ def compare(
     options = _read_method_options(settings or [])
     from seqatt.cli.display import show_comparison
     from seqatt.comparison.compare import compare as compare_methods
-    from seqatt.data.tables.whole_file import read_whole_file
 
     if out is not None:
         make_folder(out)
-    named = {"--weight": weight, "--split-groups": split_groups}
-    X, y, (weights, groups) = split_columns(read_whole_file(file), target, ignore, named)
-    X_test, y_test = (None, None) if test is None else _split_test_table(read_whole_file(test), X, target, y)
     with _default_interrupt_handler():
         try:
             comparison = compare_methods(
-                X,
-                y,
+                files,
+                target,
                 amounts,
                 methods=None if methods is None else [name.strip() for name in methods.split(",")],
                 seeds=range(seeds),
                 options=options,
                 test_size=test_size,
-                split_groups=groups,
-                X_test=X_test,
-                y_test=y_test,
+                split_groups=split_groups,
+                X_test=test,
                 metric=metric,
                 device=device,
                 progress=not as_json,
                 out=out,
                 task=None if task is None else task.value,
-                sample_weight=None if weights is None else weights.to_numpy(),
+                sample_weight=weight,
                 class_weight="balanced" if balanced else None,
                 missing_indicator=missing_indicator,
+                ignore=tuple(read_names(ignore)),
+                memory=memory,
+                delimiter=delimiter,
             )
         except KeyboardInterrupt:
             _print_interrupted()
@@ -129,16 +131,6 @@ def _read_method_options(given: list[str]) -> dict[str, dict[str, Any]]:
             raise typer.BadParameter(f"{name!r} is not of the form {form}", param_hint="--set")
         options.setdefault(method, {})[option] = value
     return options
-
-
-def _split_test_table(table: Any, X: Any, target: str, y: Any) -> tuple[Any, Any]:
-    """The features and the target of the file of test rows, matched by name to those of the first file."""
-    targets = y.column_names if hasattr(y, "column_names") else [target]
-    for name in [*X.column_names, *targets]:
-        if table.column_names.count(name) != 1:
-            raise ValueError(f"--test: must have a column {name!r}, as the first file has")
-    y_test = table.select(targets) if len(targets) > 1 else table.column(targets[0])
-    return table.select(X.column_names), y_test
 
 
 def _write_report(comparison: Any, out: Path, *, quiet: bool) -> None:

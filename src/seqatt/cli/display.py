@@ -28,7 +28,31 @@ def show(selection: Selection, target: str) -> None:
     console.print(f"[bold]{escape(title)}[/bold]")
     console.print(table)
     settings, device = selection.settings, selection.environment["device"]
-    console.print(f"{settings['task']}, {selection.seconds:.1f} s on {device}\n")
+    console.print(f"{settings['task']}, {selection.seconds:.1f} s on {device}{_reading(settings)}\n")
+
+
+def _reading(settings: dict[str, Any]) -> str:
+    """A line that says how files were read; empty if there are none."""
+    rows, reading = settings["rows"], settings.get("reading")
+    if reading is None:
+        return ""
+    files = f"{settings['files']:,} file{'s' if settings['files'] > 1 else ''}"
+    size = _size(settings["table_bytes"])
+    if reading == "memory":
+        return f"\n{rows:,} rows of {files}, read into memory ({size})"
+    if reading == "sample":
+        return f"\na sample of {rows:,} rows of {files}, which would take {size} of memory: see --memory"
+    # Files of text do not say how many rows they have.
+    return f"\nabout {float(f'{rows:.3g}'):,.0f} rows of {files}, read batch by batch"
+
+
+def _size(count: float) -> str:
+    """A number of bytes with its unit."""
+    unit = "bytes"
+    for larger in ("kB", "MB", "GB", "TB"):
+        if count >= 1000:
+            count, unit = count / 1000, larger
+    return f"{count:,.1f} {unit}" if count < 10 else f"{count:,.0f} {unit}"
 
 
 def show_scores(scores: dict[str, dict[str, Any]], where: str) -> None:

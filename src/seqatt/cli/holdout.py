@@ -1,23 +1,101 @@
-"""Evaluation of a selection on held-out rows, beside as many random features and beside all of them."""
+"""Files with held-out rows: how they are split, and how a selection is evaluated on the rows held out.
+
+The evaluation shows the selected features beside as many random ones and beside all features.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.model_selection import train_test_split
 
+from seqatt.algorithms.registry import get_method
 from seqatt.api.evaluate import evaluate
+from seqatt.api.read_data import TABLE_OPTIONS, FileColumns, are_files, memory_budget, open_columns
+from seqatt.api.run import categories_for
 from seqatt.api.select import select_trials
+from seqatt.data.files.options import FileOptions
+from seqatt.data.files.whole_files import estimate_table_bytes, read_whole_table
+from seqatt.distributed.process_group import SINGLE_PROCESS, world_size
+from seqatt.options import names_of
 from seqatt.progress import progress_bar
 from seqatt.selection import Selection
+
+FILE_OPTIONS = {*names_of(FileOptions)} - {*TABLE_OPTIONS} | {
+    "ignore"
+}  # that the table of files does not have
+RANDOM_BYTES = 1 << 24  # of files, to see which features are constant before some are drawn
+
+
+class OpenedFiles(NamedTuple):
+    """Files before their rows are read, the bytes of the table they make, and whether that fits in memory."""
+
+    columns: FileColumns
+    options: FileOptions
+    table_bytes: int
+    fit: bool
+
+    def table_options(self, given: dict[str, Any]) -> dict[str, Any]:
+        """The given options for a table of the columns that are read: without those of files and ignored columns."""
+        of_table = {name: value for name, value in given.items() if name not in FILE_OPTIONS}
+        kinds = given.get("column_types", {})
+        return of_table | {"column_types": {n: kind for n, kind in kinds.items() if n in self.columns.inputs}}
+
+
+def open_for(method: str, paths: list[str], target: str, options: FileOptions) -> OpenedFiles:
+    """Open files, and decide as ``select`` does whether the method gets a table."""
+    columns = open_columns(paths, target, options)
+    files, inputs, _, kinds, types = columns
+    categories = categories_for(get_method(method), own_model=False)
+    needed = estimate_table_bytes(files, inputs, kinds, types, categories, options.max_categories)
+    streamed = world_size() > 1 and options.memory is None
+    fit = not streamed and needed <= memory_budget(options, SINGLE_PROCESS)
+    return OpenedFiles(columns, options, needed, fit)
+
+
+class HeldOut(NamedTuple):
+    """Training rows and test rows, each as X and y of ``select``, what the test rows are, and how they were read."""
+
+    train: tuple[Any, Any]
+    test: tuple[Any, Any]
+    description: str
+    facts: dict[str, Any]
+
+
+def hold_out(opened: OpenedFiles, holdout: float, seed: int) -> HeldOut:
+    """Hold out a share of the rows: drawn, if the files fit in memory, else at equal distances."""
+    if not opened.fit:
+        return _hold_out_of_files(opened.columns, holdout, seed)
+    files, _, targets, kinds, types = opened.columns
+    skips: list[dict[str, Any]] | None = [] if opened.options.on_bad_file == "skip" else None
+    table = read_whole_table(files, list(types), kinds, skips)
+    several = len(targets) > 1
+    y = table.select(targets) if several else table.column(targets[0])
+    X = table.drop_columns(targets) if several else table
+    rows = split_rows(y, holdout, seed)
+    train, test = ((X.take(side), y.take(side) if several else targets[0]) for side in rows)
+    paths = {row_group.path for row_group in files.row_groups}
+    facts = {"files": len(paths), "table_bytes": opened.table_bytes, "reading": "memory"}
+    return HeldOut(train, test, f"{len(rows[1]):,} held-out rows", facts)
+
+
+def _hold_out_of_files(columns: FileColumns, holdout: float, seed: int) -> HeldOut:
+    """Hold out every row in so many: exactly one half, one third, one quarter, ... of the rows."""
+    remedy = "raise --memory to read them into memory"
+    if len(columns.targets) > 1:
+        raise ValueError(f"--holdout: files read batch by batch have one target; {remedy}")
+    step = round(1 / holdout)
+    if step < 2:
+        raise ValueError(f"--holdout: must be at most 0.5 for files read batch by batch, or {remedy}")
+    train, test = columns.files.split(step, seed % step)
+    target = columns.targets[0]
+    return HeldOut((train, target), (test, target), f"one in {step} rows, held out", {})
 
 
 def split_rows(y: Any, holdout: float, seed: int) -> tuple[Any, Any]:
     """Row numbers to train on and to test on, stratified by class where that is possible."""
     rows = np.arange(len(y))
-    if not holdout:
-        return rows, rows[:0]
     labels = None if hasattr(y, "column_names") else np.array([str(v) for v in y.to_pylist()])
     for stratify in (labels, None):
         try:
@@ -46,10 +124,12 @@ def evaluate_holdout(
     options: dict[str, Any],
 ) -> dict[str, dict[str, Any]]:
     """Metrics on the test rows with the selected features, with as many random ones, and with all features."""
-    table_options = ("task", "class_weight", "sample_weight", "missing_indicator")
-    shared = {name: options[name] for name in table_options if name in options} | {"device": device}
+    files = are_files(X)
+    used = set(names_of(FileOptions) if files else TABLE_OPTIONS)
+    shared = {name: value for name, value in options.items() if name in used} | {"device": device}
     k = len(selection.indices)
-    random_selections = select_trials(X, y, k, method="random", seeds=range(5), **shared)
+    little = {"memory": RANDOM_BYTES} if files else {}
+    random_selections = select_trials(X, y, k, method="random", seeds=range(5), **shared | little)
     scores: dict[str, dict[str, Any]] = {}
     with progress_bar("Testing", 7, shown=True) as advance:
         for name, features in (("selected", selection), ("all", None)):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import warnings
+from contextlib import suppress
 from typing import Annotated
 
 import typer
@@ -60,15 +62,25 @@ def main() -> None:
     try:
         app(standalone_mode=True)
     except _Interrupted:
-        print("interrupted", file=sys.stderr)
-        sys.exit(130)
+        _end(130, "interrupted")
     except BrokenPipeError:
-        sys.stderr.close()
-        sys.exit(1)
+        _end(1)
     except (ValueError, TypeError, OSError, RuntimeError, MemoryError) as error:
-        message = " ".join(str(error).split()) or type(error).__name__
-        print(f"error: {message}", file=sys.stderr)
-        sys.exit(1)
+        _end(1, f"error: {' '.join(str(error).split()) or type(error).__name__}")
+
+
+def _end(code: int, message: str = "") -> None:
+    """End the process at once with this exit code.
+
+    Arrow aborts a process that ends while its threads are still starting (apache/arrow#34314), as they are if the first
+    rows of a file have an error.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError):  # a full disk, or a pipe that nobody reads any more
+            if message and stream is sys.stderr:
+                print(message, file=stream)
+            stream.flush()
+    os._exit(code)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from enum import Enum
 from typing import Annotated, Any
 
@@ -12,19 +12,26 @@ import typer
 
 from seqatt.options import Options
 
-SIMPLE_TYPES = {"float": float, "int": int, "str": str, "bool": bool}
+SIMPLE_TYPES = {"float": float, "int": int, "str": str, "bool": bool, "int | str": str}
 WIDTHS = "tuple[int, ...]"
 
 
-def add_option_flags(command: Callable[..., None], options: type[Options], *, before: str) -> None:
-    """Replace the ``**kwargs`` of a command by one flag per option, listed before the parameter ``before``.
+def add_option_flags(
+    command: Callable[..., None],
+    options: type[Options],
+    names: Collection[str] | None = None,
+    *,
+    before: str | None = None,
+) -> None:
+    """Add a flag per option in ``names`` to a command, listed before the parameter ``before``; by default all, last.
 
-    A flag that is not given is None.
+    The command takes them as ``**kwargs``. A flag that is not given is None.
     """
     signature = inspect.signature(command, eval_str=True)
     own = [p for p in signature.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
-    position = [p.name for p in own].index(before)
-    parameters = [*own[:position], *_flags(options), *own[position:]]
+    position = len(own) if before is None else [p.name for p in own].index(before)
+    flags = [flag for flag in _flags(options) if names is None or flag.name in names]
+    parameters = [*own[:position], *flags, *own[position:]]
     command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
 
 
@@ -64,9 +71,9 @@ def _shown(default: Any) -> str:
     return rf" \[default: {text}]"  # escaped: Rich would take it for markup
 
 
-def read_flags(options: type[Options], given: dict[str, Any]) -> dict[str, Any]:
-    """The flags that were given, as ``select`` takes them."""
-    types = {field.name: str(field.type) for field in dataclasses.fields(options)}
+def read_flags(given: dict[str, Any], *options: type[Options]) -> dict[str, Any]:
+    """The flags that were given, of all these classes of options, as ``select`` takes them."""
+    types = {field.name: str(field.type) for each in options for field in dataclasses.fields(each)}
     values = {name: v.value if isinstance(v, Enum) else v for name, v in given.items() if v is not None}
     return {name: _widths(v, name) if types[name] == WIDTHS else v for name, v in values.items()}
 

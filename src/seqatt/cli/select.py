@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,19 +9,10 @@ import typer
 
 from seqatt.algorithms.neural.attention_options import AttentionOptions
 from seqatt.checkpoints.options import CheckpointOptions
-from seqatt.cli.arguments import TaskName, make_folder, read_amount, read_settings, split_columns
-from seqatt.cli.file_arguments import (
-    as_rank,
-    checkpoint_arguments,
-    column_arguments,
-    file_arguments,
-    is_streamed,
-    with_checkpoint_folder,
-)
+from seqatt.cli.arguments import FILES_HELP, TaskName, read_amount, read_names, read_settings
 from seqatt.cli.option_flags import add_option_flags, read_flags
 from seqatt.data.files.options import FileOptions
-from seqatt.options import FILES, RUNNING, SELECTION, help_of
-from seqatt.streaming.options import StreamTrainingOptions
+from seqatt.options import RUNNING, SELECTION, help_of
 
 EXAMPLES = (
     "Examples:\n\n"
@@ -38,14 +28,7 @@ EXAMPLES = (
 
 
 def select(
-    files: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="FILE",
-            help="CSV, TSV, Parquet or Arrow/Feather; .gz, .bz2, .zst too. Several files, a folder or a quoted "
-            "pattern are read once, a batch at a time.",
-        ),
-    ],
+    files: Annotated[list[str], typer.Argument(metavar="FILE", help=FILES_HELP)],
     target: Annotated[
         str,
         typer.Option(
@@ -83,31 +66,10 @@ def select(
         bool,
         typer.Option("--balanced", help="Give every class the same total weight.", rich_help_panel=SELECTION),
     ] = False,
-    missing_indicator: Annotated[
-        bool,
-        typer.Option(
-            "--missing-indicator",
-            help=help_of(FileOptions, "missing_indicator"),
-            rich_help_panel=SELECTION,
-        ),
-    ] = False,
-    stream: Annotated[
-        bool,
-        typer.Option("--stream", help="Read even a small file a batch at a time.", rich_help_panel=FILES),
-    ] = False,
-    passes: Annotated[
-        int | None, typer.Option(help=help_of(StreamTrainingOptions, "passes"), rich_help_panel=FILES)
-    ] = None,
     categorical: Annotated[
-        str, typer.Option(help="Columns that are categories, with commas.", rich_help_panel=FILES)
+        str, typer.Option(help="Columns that are categories, with commas.", rich_help_panel=SELECTION)
     ] = "",
-    log1p: Annotated[str, typer.Option(help=help_of(FileOptions, "log1p"), rich_help_panel=FILES)] = "",
-    negatives_kept: Annotated[
-        float | None, typer.Option(help=help_of(FileOptions, "negatives_kept"), rich_help_panel=FILES)
-    ] = None,
-    on_bad_file: Annotated[
-        str | None, typer.Option(help=help_of(FileOptions, "on_bad_file"), rich_help_panel=FILES)
-    ] = None,
+    log1p: Annotated[str, typer.Option(help=help_of(FileOptions, "log1p"), rich_help_panel=SELECTION)] = "",
     out: Annotated[
         Path | None,
         typer.Option(help="Folder for selection.json; made if missing.", rich_help_panel=RUNNING),
@@ -129,7 +91,7 @@ def select(
     checkpoint: Annotated[
         Path | None,
         typer.Option(
-            help="Folder for checkpoints of a run on streamed files; by default in the folder of --out.",
+            help="Folder for checkpoints; by default in the folder of --out.",
             rich_help_panel=RUNNING,
         ),
     ] = None,
@@ -137,24 +99,24 @@ def select(
         bool,
         typer.Option("--resume", help=help_of(CheckpointOptions, "resume"), rich_help_panel=RUNNING),
     ] = False,
-    checkpoint_every: Annotated[
-        float | None,
-        typer.Option(help=help_of(CheckpointOptions, "checkpoint_every"), rich_help_panel=RUNNING),
-    ] = None,
-    on_full_disk: Annotated[
-        str | None, typer.Option(help=help_of(CheckpointOptions, "on_full_disk"), rich_help_panel=RUNNING)
-    ] = None,
     **flags: Any,
 ) -> None:
     """Select the k features of a table that predict a column best.
 
     Prints them in the order of selection; with --out also writes selection.json, which holds the scores of every phase
-    and the settings.
+    and the settings. Files that fit in memory are read into it, larger ones are read batch by batch.
     """
-    given = read_flags(AttentionOptions, flags)
-    given |= {"task": task.value} if task is not None else {}
-    given |= {"class_weight": "balanced"} if balanced else {}
-    given |= {"missing_indicator": True} if missing_indicator else {}
+    columns = {
+        "task": None if task is None else task.value,
+        "class_weight": "balanced" if balanced else None,
+        "ignore": read_names(ignore),
+        "sample_weight": weight,
+        "column_types": dict.fromkeys(read_names(categorical), "categorical"),
+        "log1p": log1p == "all" or read_names(log1p),
+    }
+    checkpoints = {"checkpoint": checkpoint, "resume": resume}
+    given = read_flags(flags, AttentionOptions, FileOptions, CheckpointOptions)
+    given |= {name: value for name, value in (columns | checkpoints).items() if value}
     own = read_settings(settings or [], "OPTION=VALUE, such as n_estimators=200")
     for name in own:
         if name in given:
@@ -162,62 +124,18 @@ def select(
     features = read_amount(k)
     if not 0 <= holdout < 1:
         raise typer.BadParameter("must be at least 0 and below 1", param_hint="--holdout")
-    about_files = file_arguments(passes, categorical, log1p, negatives_kept, on_bad_file)
-    about_run = checkpoint_arguments(checkpoint, resume, checkpoint_every, on_full_disk)
-    streamed = is_streamed(files, stream, about_files | about_run, holdout)
+    if resume and out is None and checkpoint is None:
+        raise typer.BadParameter(
+            "needs the folder that holds the checkpoints; add --out DIR or --checkpoint DIR",
+            param_hint="--resume",
+        )
+    from seqatt.cli.run_selection import Request, check_settings, run_selection
 
-    from seqatt.api.select import TABLE_OPTIONS, TrainingDiverged, make_options
-    from seqatt.api.select import select as select_features
-    from seqatt.cli.display import show, show_scores
-    from seqatt.cli.holdout import evaluate_holdout, nan_to_none, split_rows
-    from seqatt.data.tables.whole_file import read_whole_file
-
-    about_table = sorted(set(own) & set(TABLE_OPTIONS))
-    if about_table:
-        raise ValueError(f"--set: {about_table[0]!r} is about the table, not an option of a method")
-    if not streamed:
-        make_options(method, own)
-    options: dict[str, Any] = own | given
-    if out is not None:
-        make_folder(out)
-    if streamed:
-        options |= about_files | column_arguments(ignore, weight) | with_checkpoint_folder(about_run, out)
-        train: tuple[Any, Any] = (files, target)
-    else:
-        table = read_whole_file(files[0])
-        X, y, (weights,) = split_columns(table, target, ignore, {"--weight": weight})
-        rows = split_rows(y, holdout, seed)
-        if weights is not None:
-            options["sample_weight"] = weights.to_numpy()[rows[0]]
-        train = (X.take(rows[0]), y.take(rows[0])) if holdout else (X, y)
-    rank = 0
-    try:
-        with as_rank(streamed) as rank:
-            selection = select_features(
-                *train, features, method=method, seed=seed, device=device, progress=not as_json, **options
-            )
-    except TrainingDiverged as error:
-        if out is None or rank:
-            raise
-        error.selections[0].save(out / "selection.partial.json")
-        raise RuntimeError(
-            f"{error}; the features selected so far are in {out / 'selection.partial.json'}"
-        ) from None
-    if rank:
-        return  # only rank 0 writes and prints
-    if out is not None:
-        selection.save(out / "selection.json")
-    if not as_json:
-        show(selection, ", ".join(target.split(",")))
-        if out is not None:
-            print(f"Wrote {out / 'selection.json'}\n")
-    scores = None
-    if holdout:
-        scores = evaluate_holdout(*train, X.take(rows[1]), y.take(rows[1]), selection, device, options)
-        if not as_json:
-            show_scores(scores, f"on {len(rows[1]):,} held-out rows")
-    if as_json:
-        print(json.dumps(selection.to_dict() | ({"holdout": nan_to_none(scores)} if scores else {})))
+    check_settings(method, own)
+    run_selection(Request(files, target, features, method, own | given, out, holdout, as_json, seed, device))
 
 
-add_option_flags(select, AttentionOptions, before="stream")
+add_option_flags(select, AttentionOptions, before="out")
+add_option_flags(select, FileOptions, ("memory", "delimiter", "on_bad_file"), before="out")
+add_option_flags(select, FileOptions, ("missing_indicator", "negatives_kept"), before="categorical")
+add_option_flags(select, CheckpointOptions, ("checkpoint_every", "on_full_disk"))

@@ -6,10 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from seqatt.algorithms.registry import methods as method_names
-from seqatt.api.select import TABLE_OPTIONS, make_options
+from seqatt.api.run import make_options
 from seqatt.comparison.runs import ALL
+from seqatt.data.files.file_data import FileData
+from seqatt.data.files.options import FileOptions
+from seqatt.data.tables.options import TableOptions
 from seqatt.data.tables.table_data import SparseColumns, TableData, resolve_k
-from seqatt.validation import check_seeds
+from seqatt.options import names_of
+from seqatt.validation import check_option_names, check_seeds
 
 # Sequential Attention, other neural methods, fast methods and two references. Of the three linear methods,
 # which give the same result, one is enough.
@@ -26,12 +30,15 @@ DEFAULT_METHODS = (
 )
 
 
-def default_methods(data: TableData) -> list[str]:
+def default_methods(data: TableData | FileData) -> list[str]:
     """The registered default methods; cmim replaces mutual_information for weighted or large sparse data.
 
     mutual_information supports neither sample weights nor sparse tables that are too large to be dense.
     """
-    unsupported = data.weights is not None or isinstance(data.columns, SparseColumns)
+    if isinstance(data, FileData):
+        unsupported = not data.target_column.unweighted
+    else:
+        unsupported = data.weights is not None or isinstance(data.columns, SparseColumns)
     names = ["cmim" if unsupported and name == "mutual_information" else name for name in DEFAULT_METHODS]
     return [name for name in names if name == ALL or name in method_names()]
 
@@ -50,7 +57,7 @@ def check_methods(methods: Sequence[str]) -> list[str]:
 
 
 def check_options(
-    options: Mapping[str, Mapping[str, Any]] | None, names: list[str]
+    options: Mapping[str, Mapping[str, Any]] | None, names: list[str], *, files: bool = False
 ) -> dict[str, dict[str, Any]]:
     """A copy of ``options``; raise if a method is not compared or an option is unknown or invalid."""
     checked: dict[str, dict[str, Any]] = {}
@@ -64,11 +71,19 @@ def check_options(
             )
         if method == ALL:
             raise ValueError(f"options: {ALL!r} has no options, because it selects nothing; remove it")
-        shared = sorted(set(method_options) & set(TABLE_OPTIONS))
+        shared = sorted(set(method_options) & set(names_of(FileOptions)))
         if shared:
             raise ValueError(f"options: {shared[0]!r} applies to all methods; pass it to compare itself")
-        make_options(method, checked[method])
+        make_options(method, checked[method], files=files)
     return checked
+
+
+def check_data_options(options: Mapping[str, Any], *, files: bool) -> None:
+    """Raise if an option about the data is unknown, or is one of files and there are none."""
+    for name in options:
+        if not files and name in names_of(FileOptions) and name not in names_of(TableOptions):
+            raise TypeError(f"{name}: is for files; pass their path as X, or leave it out")
+    check_option_names("compare", options, names_of(FileOptions), [])
 
 
 def check_distinct_seeds(seeds: Any) -> list[int]:

@@ -6,17 +6,34 @@ import math
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from seqatt.api.evaluate import evaluate
 from seqatt.api.select import select
 from seqatt.comparison.comparison import Comparison
 from seqatt.comparison.runs import ALL, ComparisonRun, run_keys
-from seqatt.comparison.setup import ComparisonSetup, SplitData, prepare
+from seqatt.comparison.setup import ComparisonSetup, prepare
 from seqatt.comparison.storage import FILE, load_runs
+from seqatt.comparison.table_rows import RunRows
 from seqatt.data.tables.table_data import Groups
 from seqatt.progress import progress_bar
 from seqatt.selection import describe_environment
+
+
+class CompareOptions(TypedDict, total=False):
+    """Further options about the data, for editors and type checkers."""
+
+    ignore: tuple[str, ...]
+    column_types: Mapping[str, str]
+    log1p: bool | tuple[str, ...]
+    negatives_kept: float
+    memory: int | str | None
+    delimiter: str | None
+    schema_rows: int
+    shuffle_rows: int
+    hash_buckets: int
+    shards: int | None
+    on_bad_file: str
 
 
 def compare(
@@ -42,6 +59,7 @@ def compare(
     groups: Groups | None = None,
     missing_indicator: bool = False,
     max_categories: int = 64,
+    **data_options: Unpack[CompareOptions],
 ) -> Comparison:
     """Compare feature selection methods by the test score of a network on the selected features.
 
@@ -52,10 +70,11 @@ def compare(
 
     Parameters
     ----------
-    X : array, DataFrame or sparse matrix of shape (n_samples, n_features)
-        The table, as in ``select``.
-    y : array of shape (n_samples,) or (n_samples, n_targets)
-        The target, as in ``select``.
+    X : array, DataFrame or sparse matrix of shape (n_samples, n_features), or files
+        The table or the files, as in ``select``. Files that fit in memory are compared as the table they make. Of
+        others, every run selects and evaluates batch by batch, or on a sample if its method needs a table.
+    y : array of shape (n_samples,) or (n_samples, n_targets), or str
+        The target, as in ``select``, or the name of its column.
     k : int, float or sequence of them
         Number of features to select, or a fraction of all features.
     methods : sequence of str, default None
@@ -65,15 +84,17 @@ def compare(
     options : dict, default None
         Options per method, ``{method: {option: value}}``, as in ``select``.
     test_size : float or int, default 0.25
-        Share or number of test rows.
+        Share or number of test rows. Of files that do not fit in memory every n-th row of each row group is a test row,
+        with n = ``round(1 / test_size)``; the seed decides which is the first.
     stratify : bool, default None
         Whether the splits keep the class proportions. None stratifies binary and multiclass targets, unless
         ``split_groups`` is given.
-    split_groups : array of shape (n_samples,), default None
+    split_groups : array of shape (n_samples,) or name of a column, default None
         Group of each row, such as a patient or a day. Rows of one group are all training or all test rows;
         the share of groups that is drawn equals the share of rows that ``test_size`` is.
     X_test, y_test : as X and y, default None
-        Test rows to use instead of splits. Columns must have the same names and types as in X.
+        Test rows to use instead of splits. Columns must have the same names and types as in X. If y is a name,
+        ``y_test`` is not needed.
     metric : {"accuracy", "auc", "log_loss", "r2", "rmse"}, default None
         Test metric to report. None uses "r2" for regression and "accuracy" otherwise.
     device : str, default "auto"
@@ -89,6 +110,9 @@ def compare(
         As in ``select``, for all methods.
     max_categories : int, default 64
         As in ``select``, for all methods.
+    **data_options
+        ``ignore``, ``column_types``, ``log1p`` and ``negatives_kept``, and of files ``memory``, ``delimiter``,
+        ``schema_rows``, ``shuffle_rows``, ``hash_buckets``, ``shards`` and ``on_bad_file``, as in ``select``.
 
     Returns
     -------
@@ -109,7 +133,7 @@ def compare(
     Nadeau, Bengio: Inference for the Generalization Error, Machine Learning 52, 2003: the corrected t-test
     for differences over splits that share rows.
     """
-    table_options = {
+    options_of_data = dict(data_options) | {
         "task": task,
         "sample_weight": sample_weight,
         "class_weight": class_weight,
@@ -130,7 +154,7 @@ def compare(
         split_groups=split_groups,
         metric=metric,
         device=device,
-        table_options=table_options,
+        data_options=options_of_data,
     )
     out_dir = None if out is None else Path(out)
     runs = [] if out_dir is None else load_runs(out_dir, setup.settings)
@@ -154,7 +178,7 @@ def _run_missing(
             advance(len(requested) - len(remaining))
             for key in remaining:
                 if rows is None or key[2] != seed:
-                    seed, rows = key[2], setup.rows(key[2])
+                    seed, rows = key[2], setup.split(key[2])
                 advance(0, f"{key[0]}, k = {key[1]}, seed {seed}")
                 runs.append(_run(setup, key, *rows))
                 if out_dir is not None:
@@ -174,23 +198,22 @@ def _check_writable(comparison: Comparison, out_dir: Path) -> None:
         raise ValueError(f"out: cannot write to {out_dir} ({error.strerror})") from None
 
 
-def _run(
-    setup: ComparisonSetup, key: tuple[str, int, int], train: SplitData, test: SplitData
-) -> ComparisonRun:
+def _run(setup: ComparisonSetup, key: tuple[str, int, int], train: RunRows, test: RunRows) -> ComparisonRun:
     """Select features on ``train`` and evaluate them on ``test``; ``key`` is (method, k, seed)."""
     method, k, seed = key
-    shared = setup.table_options | {"sample_weight": train.weights, "device": setup.settings["device"]}
+    shared = setup.data_options | {
+        "sample_weight": train.sample_weight,
+        "device": setup.settings["device"],
+    }
     features: list[str] = []
     seconds, selection = 0.0, None
     try:
         if method != ALL:
             options = setup.options.get(method, {})
-            selection = select(train.table, train.labels, k, method=method, seed=seed, **shared, **options)
+            selection = select(train.X, train.y, k, method=method, seed=seed, **shared, **options)
             features, seconds = selection.features, selection.seconds
         shared.pop("groups")
-        result = evaluate(
-            train.table, train.labels, test.table, test.labels, selection, seeds=[seed], **shared
-        )
+        result = evaluate(train.X, train.y, test.X, test.y, selection, seeds=[seed], **shared)
     except Exception as error:  # whatever a method raises, the others are still worth running
         return ComparisonRun(method, k, seed, features, seconds=seconds, error=_one_line(error))
     metrics = {name: float(result[name][0]) for name in result}

@@ -5,6 +5,7 @@ Control messages use a gloo group on the CPU, so that no accelerator has to wait
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
@@ -58,13 +59,16 @@ class ProcessGroup:
         """
         if self.size == 1:
             return BatchAgreement(rows, expected, save, stop)
-        totals = torch.tensor([rows, expected, save, stop, failed], dtype=torch.float64)
+        totals = torch.zeros(5 + self.size, dtype=torch.float64)  # the last are the rows of each rank
+        totals[:5] = torch.tensor([rows, expected, save, stop, failed], dtype=torch.float64)
+        totals[5 + self.rank] = rows
         # A rank that failed raises its own error, which says more than RankLost.
         with suppress(RankLost) if failed else nullcontext(), self._errors_as_rank_lost():
             dist.all_reduce(totals, group=self._cpu_group)
         if totals[4] and not failed:
             raise RankLost("ranks: another rank failed and ended the run; see the error of that rank")
-        return BatchAgreement(int(totals[0]), float(totals[1]), bool(totals[2]), bool(totals[3]))
+        first_row = int(totals[5 : 5 + self.rank].sum())
+        return BatchAgreement(int(totals[0]), float(totals[1]), bool(totals[2]), bool(totals[3]), first_row)
 
     def allreduce(self, tensors: Sequence[Tensor]) -> None:
         """Replace each tensor by its sum over ranks, in place, in one message."""
@@ -93,15 +97,16 @@ class ProcessGroup:
             yield received
 
     def broadcast_arrays(self, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-        """Rank 0's arrays. The other ranks pass arrays of the same names and shapes."""
+        """Rank 0's arrays; what the other ranks pass is not used."""
         if self.size == 1:
             return dict(arrays)
+        layout = {name: [array.dtype.str, array.shape] for name, array in arrays.items()}
         received = {}
-        for name in sorted(arrays):
-            tensor = torch.from_numpy(np.array(arrays[name]))
+        for name, (dtype, shape) in json.loads(self.broadcast_text(json.dumps(layout))).items():
+            array = np.array(arrays[name]) if self.rank == 0 else np.empty(shape, dtype=dtype)
             with self._errors_as_rank_lost():
-                dist.broadcast(tensor, 0, group=self._cpu_group)
-            received[name] = tensor.numpy()
+                dist.broadcast(torch.from_numpy(array), 0, group=self._cpu_group)
+            received[name] = array
         return received
 
     def broadcast_text(self, text: str) -> str:

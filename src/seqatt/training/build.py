@@ -1,150 +1,204 @@
-"""From a table and options to trial groups that are ready to train."""
+"""From data and options to trial groups that are ready to train."""
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 
 import torch
-from torch import nn
-from torch.nn.functional import cross_entropy
 
-from seqatt.data.tables.table_data import SparseColumns, TableData
-from seqatt.training.batch import DeviceTable
+from seqatt.data.files.encoding.rows import EncodedRows
+from seqatt.data.files.file_data import FileData
+from seqatt.data.files.loader import FileLoader
+from seqatt.data.tables.table_data import TableData
 from seqatt.training.defaults import default_ensemble_size
-from seqatt.training.ensemble import NOISE, ORDER, WEIGHTS, Member, split_rows
-from seqatt.training.feature_columns import FeatureColumns
+from seqatt.training.ensemble import NOISE, ORDER, Member, split_rows
 from seqatt.training.gates.gate import Gate
-from seqatt.training.input_dropout import InputDropout
-from seqatt.training.kernels import start_device
-from seqatt.training.loader import InMemoryLoader, MemberData
-from seqatt.training.loop import TrialGroup
-from seqatt.training.models.architecture import MLPShape
-from seqatt.training.models.mlp import MLP
+from seqatt.training.loaders.batch import DeviceTable
+from seqatt.training.loaders.device_transfer import DeviceTransfer
+from seqatt.training.loaders.in_memory import InMemoryLoader, Loader, MemberData
+from seqatt.training.loaders.input_dropout import InputDropout
+from seqatt.training.loaders.stream import FileStream, Gather, StreamLoader, device_table
+from seqatt.training.model_factory import check_own_model, make_feature_columns, make_model
 from seqatt.training.models.model import Model
-from seqatt.training.models.torch_module import TorchModule, build_mlp
+from seqatt.training.models.torch_module import TorchModule
 from seqatt.training.options import TrainingOptions
+from seqatt.training.reducer import Reducer
 from seqatt.training.screening.score_penalty import ScorePenalty
 from seqatt.training.selection_state import SelectionState
 from seqatt.training.trainer import Trainer
-
-OWN_MODEL_WIDTH = 256  # hidden units assumed of a user's own model, to choose the number of threads
+from seqatt.training.trial_group import TrialGroup
 
 MakeGate = Callable[[Model, Sequence[Member]], Gate]
 
 
-def make_trial_groups(
-    data: TableData,
-    seeds: Sequence[int],
-    options: TrainingOptions,
-    device: torch.device,
-    batch_size: int,
-    make_gate: MakeGate | None = None,
-    *,
-    weight_decay: float = 0.0,
-    members: int = 1,
-    variants: int = 1,
-    input_dropout: float = 0.0,
-    rescale: bool = True,
-    score_penalty: ScorePenalty | None = None,
-) -> list[TrialGroup]:
-    """One trial group for all trials where they share kernels (the built-in model on a GPU), else one group per trial.
+@dataclass(frozen=True)
+class StreamSource:
+    """How files are read for training: one loader per seed, batch size and number of passes.
+
+    ``validation`` are rows that no batch trains on. ``gather`` collects a text from every rank.
+    """
+
+    make_loader: Callable[[int, int, int], FileLoader]
+    validation: EncodedRows | None = None
+    reducer: Reducer = field(default_factory=Reducer)
+    gather: Gather = lambda text: [text]
+
+
+@dataclass(frozen=True)
+class TrainingSetup:
+    """How the models of a request train.
 
     Parameters
     ----------
+    steps, passes : steps per model, and passes over streamed files.
     weight_decay : decay per step of the first-layer weights of unselected features.
     members : models per trial.
     variants : models per member that differ in the strength of a penalty. Each is a trial of its own; all of them
         hold out the same rows.
     input_dropout, rescale : probability of dropping an input; whether the other inputs are scaled up in return.
-    score_penalty : gives the penalties (0 or less) that are added to the scores.
     """
-    table = DeviceTable(data, device)
-    columns = FeatureColumns(torch.from_numpy(data.feature_of).to(device), data.features)
+
+    batch_size: int
+    steps: int
+    passes: int = 1
+    weight_decay: float = 0.0
+    members: int = 1
+    variants: int = 1
+    input_dropout: float = 0.0
+    rescale: bool = True
+
+
+def make_trial_groups(
+    data: TableData | FileData,
+    seeds: Sequence[int],
+    options: TrainingOptions,
+    device: torch.device,
+    setup: TrainingSetup,
+    make_gate: MakeGate | None = None,
+    *,
+    score_penalty: ScorePenalty | None = None,
+    source: StreamSource | None = None,
+) -> Iterable[TrialGroup]:
+    """One trial group per seed, or one for all where trials share kernels (the built-in model of a table on a GPU).
+
+    Groups of a table are a list, because they train together. Those of files are made one after another.
+    ``score_penalty`` gives the penalties (0 or less) that are added to the scores.
+    """
+    builder = _GroupBuilder(data, options, device, setup, make_gate, score_penalty, source)
+    if isinstance(data, FileData):
+        return (builder.on_files(seed) for seed in seeds)
     together = options.built_in and device.type != "cpu"
-    parts = members if variants == 1 else default_ensemble_size(data.rows)
-    cells = batch_size * len(data.feature_of)
-    dropout = InputDropout(input_dropout, cells, device, rescale=rescale) if input_dropout else None
-    all_trials = [(seed, variant) for seed in seeds for variant in range(variants)]
-    groups = []
-    for trials in [all_trials] if together else [[trial] for trial in all_trials]:
-        ensemble = [
-            (Member(seed, number, variant), rows)
-            for seed, variant in trials
-            for number, rows in enumerate(split_rows(data.rows, seed, parts)[:members])
-        ]
-        state = SelectionState(len(trials), data.constant, device, repeats=members if together else 1)
-        trainers = []
-        for models in [ensemble] if together else [[one] for one in ensemble]:
-            trained = [member for member, _ in models]
-            model = _make_model(data, trained, options, device)
-            if isinstance(model, TorchModule):
-                _check_own_model(model, data, table, options)
-            member_data = [MemberData(m.generator(ORDER), m.generator(NOISE), *rows) for m, rows in models]
-            loader = InMemoryLoader(table, batch_size, member_data, dropout)
-            gate = None if make_gate is None else make_gate(model, trained)
-            trainers.append(Trainer(model, gate, loader, state, columns, weight_decay, members))
-        groups.append(TrialGroup(trainers, state, score_penalty))
-    return groups
+    return [builder.on_table(some) for some in ([list(seeds)] if together else [[seed] for seed in seeds])]
 
 
-def largest_product(data: TableData, options: TrainingOptions, batch_size: int) -> int:
-    """Multiply-adds of a step's largest matrix product, by which the number of threads is chosen."""
-    width = OWN_MODEL_WIDTH if options.model is not None else max(options.hidden, default=1)
-    return batch_size * len(data.feature_of) * width
+class _GroupBuilder:
+    """Makes trial groups; what they share is made once."""
 
+    def __init__(
+        self,
+        data: TableData | FileData,
+        options: TrainingOptions,
+        device: torch.device,
+        setup: TrainingSetup,
+        make_gate: MakeGate | None,
+        score_penalty: ScorePenalty | None,
+        source: StreamSource | None,
+    ) -> None:
+        self._data, self._options, self._device, self._setup = data, options, device, setup
+        self._make_gate, self._score_penalty, self._source = make_gate, score_penalty, source
+        self._together = options.built_in and device.type != "cpu"  # models of a group share one tensor
+        self._columns = make_feature_columns(data, options, device)
+        cells = setup.batch_size * (len(data.feature_of) + len(data.coded_features))
+        dropout = setup.input_dropout
+        self._dropout = InputDropout(dropout, cells, device, rescale=setup.rescale) if dropout else None
+        self._reducer = Reducer() if source is None else source.reducer
+        self._table = DeviceTable.of_data(data, device) if isinstance(data, TableData) else None
+        self._validation: DeviceTable | None = None
 
-def _make_model(
-    data: TableData, members: Sequence[Member], options: TrainingOptions, device: torch.device
-) -> Model:
-    target = data.target
-    outputs = target.outputs
-    if target.task == "binary" and (
-        isinstance(options.loss, nn.CrossEntropyLoss) or options.loss is cross_entropy
-    ):
-        outputs = 2  # the cross entropy of a single output is always zero
-    smoothing = options.label_smoothing
-    if smoothing and target.task == "regression":
-        raise ValueError("label_smoothing: is for classes, and the target is numeric; leave it at 0")
-    shape = MLPShape(
-        len(data.feature_of), options.hidden, outputs, options.activation, options.dropout, smoothing
-    )
-    if options.built_in:
-        generators = [member.generator(WEIGHTS) for member in members]
-        # Kernels gather rows of a dense table.
-        kernels = None if isinstance(data.columns, SparseColumns) else start_device(device).result()
-        supported = kernels and kernels.supports_mlp(shape) and kernels.mlp_works(shape, target.task, device)
-        make_mlp = kernels.FusedMLP if kernels and supported else MLP
-        built_in: Model = make_mlp(shape, target.task, generators, options.learning_rate, device)
-        return built_in
-    own = options.model
+    def on_table(self, seeds: Sequence[int]) -> TrialGroup:
+        """The trials of some seeds; the rows of a table are divided anew for each seed."""
+        table, setup = self._table, self._setup
+        assert table is not None
+        members = self._members(seeds)
+        parts = setup.members if setup.variants == 1 else default_ensemble_size(table.count)
+        rows = {seed: split_rows(table.count, seed, parts) for seed in seeds}
 
-    def make_module() -> nn.Module:
-        if own is None:
-            return build_mlp(shape, batch_norm=options.batch_norm)
-        if isinstance(own, nn.Module):
-            return copy.deepcopy(own)
-        return own(shape.columns, shape.outputs)
+        def make_loader(some: Sequence[Member]) -> Loader:
+            member_data = [
+                MemberData(m.generator(ORDER), m.generator(NOISE), *rows[m.seed][m.number]) for m in some
+            ]
+            return InMemoryLoader(table, setup.batch_size, member_data, self._dropout)
 
-    def make_adam(params: object) -> torch.optim.Optimizer:
-        return torch.optim.Adam(params, lr=options.learning_rate)  # type: ignore[arg-type]
+        return self._make_group(members, make_loader, table)
 
-    make_optimizer = options.optimizer or make_adam
-    seed = members[0].module_seed()
-    return TorchModule(make_module, target.task, seed, make_optimizer, device, options.loss, smoothing)
-
-
-def _check_own_model(
-    model: TorchModule, data: TableData, table: DeviceTable, options: TrainingOptions
-) -> None:
-    """Run the model on a few rows before any training, so that a model that does not fit the data is an error."""
-    out = model.dry_run(table.batch(torch.arange(min(2, table.count), device=table.device)[None]))
-    some = table.batch(torch.arange(min(64, table.count), device=table.device)[None])
-    model.blend_rows = model.is_scale_invariant(some.x[0])
-    target = data.target
-    widths = {target.outputs, 2} if target.task == "binary" else {target.outputs}
-    if options.loss is None and (out.ndim != 2 or out.shape[-1] not in widths):
-        raise ValueError(
-            f"model: returns shape {tuple(out.shape)} for 2 rows, but the {target.task} target "
-            f"needs {target.outputs} output(s) per row"
+    def on_files(self, seed: int) -> TrialGroup:
+        """The trials of one seed, which read the files in the order of that seed."""
+        data, setup, source = self._data, self._setup, self._source
+        assert isinstance(data, FileData) and source is not None  # noqa: PT018
+        plain = not self._options.built_in and data.target_column.unweighted
+        stream = FileStream(
+            source.make_loader(seed, setup.batch_size, setup.passes),
+            setup.batch_size,
+            setup.steps,
+            setup.passes,
+            self._device,
+            source.reducer,
+            multiclass=data.target.task == "multiclass",
+            drop_weightless=plain,
+            gather=source.gather,
+            unopened=[{"file": path, "reason": reason, "rows": None} for path, reason in data.files.skipped],
         )
+        if self._validation is None and source.validation is not None:
+            transfer, multiclass = DeviceTransfer(self._device), data.target.task == "multiclass"
+            self._validation = device_table(transfer, source.validation, multiclass, weighted=not plain)
+
+        def make_loader(some: Sequence[Member]) -> Loader:
+            noise = [member.generator(NOISE) for member in some]
+            parts = [member.number for member in some]
+            return StreamLoader(stream, noise, self._dropout, self._validation, parts, setup.members)
+
+        return self._make_group(self._members([seed]), make_loader, self._validation, stream)
+
+    def _members(self, seeds: Sequence[int]) -> list[Member]:
+        variants, members = range(self._setup.variants), range(self._setup.members)
+        return [Member(seed, number, variant) for seed in seeds for variant in variants for number in members]
+
+    def _make_group(
+        self,
+        members: list[Member],
+        make_loader: Callable[[Sequence[Member]], Loader],
+        some_rows: DeviceTable | None,
+        stream: FileStream | None = None,
+    ) -> TrialGroup:
+        """``some_rows`` are rows on which a user's own model is tried before training."""
+        setup, data = self._setup, self._data
+        trials = len(members) // setup.members
+        state = SelectionState(trials, data.constant, self._device, repeats=setup.members)
+        trainers = []
+        for first, some in self._per_trainer(members):
+            model = make_model(data, some, self._options, self._device, self._reducer)
+            if isinstance(model, TorchModule) and some_rows is not None:
+                check_own_model(model, data, some_rows, self._options)
+            gate = None if self._make_gate is None else self._make_gate(model, some)
+            own_state = state.of_models(slice(first, first + len(some)))
+            trainers.append(
+                Trainer(
+                    model,
+                    gate,
+                    make_loader(some),
+                    own_state,
+                    self._columns,
+                    setup.weight_decay,
+                    setup.members,
+                    self._reducer,
+                )
+            )
+        return TrialGroup(trainers, state, self._score_penalty, stream)
+
+    def _per_trainer(self, members: list[Member]) -> Iterator[tuple[int, list[Member]]]:
+        """The members of each trainer, with the number of the first: all of them on a GPU, one each on a CPU."""
+        if self._together:
+            yield 0, members
+        else:
+            yield from ((number, [member]) for number, member in enumerate(members))

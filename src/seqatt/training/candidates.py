@@ -17,10 +17,10 @@ from torch import Tensor
 
 from seqatt.data.tables.table_data import TableData
 from seqatt.options import option
-from seqatt.training.batch import Batch, DeviceTable
 from seqatt.training.defaults import resolve_batch_size
 from seqatt.training.ensemble import HOLDOUT, NOISE, ORDER, WEIGHTS, Member
-from seqatt.training.loader import InMemoryLoader, MemberData
+from seqatt.training.loaders.batch import Batch, DeviceTable
+from seqatt.training.loaders.in_memory import InMemoryLoader, MemberData
 from seqatt.training.models.architecture import MLPShape
 from seqatt.training.models.mlp import MLP
 from seqatt.training.options import NetworkOptions

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 MIN_BATCH, MAX_BATCH = 64, 256  # rows per batch of a table
-STREAM_MIN_BATCH, STREAM_MAX_BATCH = 64, 4096  # rows per batch of files
-STREAM_STEPS = 400  # steps on files that their default batch size aims for, at least
+STREAM_MAX_BATCH = 4096  # rows per batch of files
+STREAM_MIN_STEPS = 1_000  # steps of a model on files that the default batch size aims for, at least
 STREAM_STEPS_PER_PHASE = 32  # the same per phase
 MIN_STEPS, MAX_STEPS = 4_000, 20_000  # steps per selection
 STEPS_PER_FEATURE = 40  # at least this many steps for each feature to select
@@ -14,6 +15,7 @@ EPOCHS = 10  # passes over the rows, within the limits above
 EVALUATION_MIN_STEPS, EVALUATION_MAX_STEPS = 3_000, 12_000  # steps of a network that evaluates a selection
 EVALUATION_EPOCHS = 50  # its passes over the rows, within these limits
 EVALUATION_ROWS = 10_000  # above this many rows, it has a larger learning rate and less dropout and smoothing
+MAX_REPLACEMENT = 5  # rounds of dropping and selecting again
 ENSEMBLE_SIZE = 4  # models per trial
 MIN_UNIVARIATE, MAX_UNIVARIATE = 2.0, 4.0  # of univariate_test, a threshold on -log10 of the FDR q-value
 CHANCE_CORRELATION = 0.4  # largest correlation expected by chance at which univariate_test is at its maximum
@@ -44,22 +46,40 @@ def resolve_batch_size(rows: int, requested: int | None, members: int = 1) -> in
     return min(requested or default_batch_size(rows), training_rows(rows, members))
 
 
-def resolve_stream_batch_size(rows: float, requested: int | None, phases: int = 1) -> int:
-    """The requested batch size for files or the default: a power of two from 64 to 4096 that gives enough steps.
-
-    ``rows`` is the number of rows of all passes. Enough are 400 steps, and 32 in each of the ``phases``.
-    """
-    if requested is not None:
-        return int(requested)
-    size = rows / max(STREAM_STEPS_PER_PHASE * phases, STREAM_STEPS)
-    return int(min(max(STREAM_MIN_BATCH, 1 << max(0, int(size)).bit_length() >> 1), STREAM_MAX_BATCH))
-
-
 def resolve_steps(rows: int, batch_size: int, epochs: float | None, k: int) -> int:
     """The steps of the requested passes over the rows, or the default."""
     if epochs is None:
         return default_steps(rows, batch_size, k)
     return max(1, round(epochs * rows / batch_size))
+
+
+class StreamBudget(NamedTuple):
+    """How files are trained on: ``passes`` over the rows in batches of ``batch_size``, ``steps`` per model."""
+
+    batch_size: int
+    passes: int
+    steps: int
+
+
+def resolve_stream_budget(
+    rows: float, table_steps: int, models: int, batch_size: int | None, phases: int = 1
+) -> StreamBudget:
+    """The budget for files of ``rows`` rows on which ``models`` models train, all on the same batches.
+
+    ``table_steps`` is the number of steps that they would share on a table of this size. Files are read in whole
+    passes, at least once. The default batch size is that of a table, and larger where enough steps remain.
+    """
+    table_batch = batch_size or default_batch_size(round(rows))
+    passes = max(1, round(table_steps * table_batch / (models * rows)))
+    if batch_size is None:
+        most = passes * rows / max(STREAM_MIN_STEPS, STREAM_STEPS_PER_PHASE * phases)
+        batch_size = min(max(table_batch, 1 << max(1, int(most)).bit_length() - 1), STREAM_MAX_BATCH)
+    return StreamBudget(batch_size, passes, max(1, round(passes * rows / batch_size)))
+
+
+def default_stream_ensemble(rows: float) -> int:
+    """Models per trial on files, each of which sees all rows: four or two within a table's budget, else one."""
+    return next((size for size in (ENSEMBLE_SIZE, 2) if size * rows <= MAX_STEPS * MAX_BATCH), 1)
 
 
 def evaluation_steps(rows: int, batch_size: int, epochs: float | None) -> int:
@@ -81,7 +101,7 @@ def evaluation_noise(rows: int) -> float:
 
 def default_replacement(k: int) -> int:
     """Rounds of dropping and selecting again: one per three features, at most 5."""
-    return min(5, k // 3)
+    return min(MAX_REPLACEMENT, k // 3)
 
 
 def default_ensemble_size(rows: int) -> int:

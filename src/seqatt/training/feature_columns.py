@@ -7,7 +7,7 @@ from torch import Tensor
 
 
 class FeatureColumns:
-    """``feature_of[c]`` is the feature of column c; the columns of a feature are adjacent."""
+    """``feature_of[c]`` is the feature of column c."""
 
     def __init__(self, feature_of: Tensor, features: int) -> None:
         self.features = features
@@ -33,13 +33,13 @@ class FeatureColumns:
 
         p is the largest number of columns of any feature.
         """
-        feature_of = self._feature_of
+        feature_of, order = torch.sort(self._feature_of, stable=True)
         counts = torch.bincount(feature_of, minlength=self.features)
         slot = (
             torch.arange(len(feature_of), device=feature_of.device) - (counts.cumsum(0) - counts)[feature_of]
         )
         columns = feature_of.new_zeros(self.features, int(counts.max()))
         valid = torch.zeros(columns.shape, device=feature_of.device)
-        columns[feature_of, slot] = torch.arange(len(feature_of), device=feature_of.device)
+        columns[feature_of, slot] = order
         valid[feature_of, slot] = 1.0
         return columns, valid

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 CONSTANT_SCORE = -1e300  # score of a constant feature, below that of any other feature
+
+
+class FeatureState(NamedTuple):
+    """What T models may see: which features are selected (1 or 0) and blocked (-inf or 0), both (T, d)."""
+
+    selected: torch.Tensor
+    blocked: torch.Tensor
 
 
 class SelectionState:
@@ -28,6 +35,10 @@ class SelectionState:
         self.selected = torch.zeros(trials * repeats, len(constant), device=device)
         self.blocked = torch.zeros_like(self.selected)
         self._update_tensors()
+
+    def of_models(self, models: slice) -> FeatureState:
+        """The state of some models, as views that change with the selection."""
+        return FeatureState(self.selected[models], self.blocked[models])
 
     def take(self, scores: NDArray[np.float64], count: int) -> list[list[int]]:
         """Select the ``count`` unselected features of each trial with the highest scores (trials, d).
@@ -83,6 +94,19 @@ class SelectionState:
         for row, order in zip(candidates, self.order, strict=True):
             row[order] = False
         return candidates
+
+    def to_dict(self) -> dict[str, Any]:
+        """A copy of the state for JSON."""
+        return {
+            "order": [list(order) for order in self.order],
+            "dropped": [list(dropped) for dropped in self._dropped],
+        }
+
+    def load_dict(self, state: dict[str, Any]) -> None:
+        for own, saved in zip((self.order, self._dropped), (state["order"], state["dropped"]), strict=True):
+            for features, saved_features in zip(own, saved, strict=True):
+                features[:] = saved_features
+        self._update_tensors()
 
     def _update_tensors(self) -> None:
         selected = np.zeros((len(self.order), self.selected.shape[1]), dtype=bool)

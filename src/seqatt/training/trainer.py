@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import torch
 from torch import Tensor
 
 from seqatt.training.backend.cuda_graphs import GraphRecorder
 from seqatt.training.feature_columns import FeatureColumns
 from seqatt.training.gates.gate import Gate
-from seqatt.training.loader import InMemoryLoader
+from seqatt.training.loaders.batch import Batch
+from seqatt.training.loaders.in_memory import Loader
 from seqatt.training.models.model import Model
+from seqatt.training.reducer import Reducer
 from seqatt.training.schedule import Phase
-from seqatt.training.selection_state import SelectionState
+from seqatt.training.selection_state import FeatureState
+from seqatt.training.state import Arrays, load_state
 
 LOSS_INTERVAL = 8  # steps between batches whose loss is recorded
 DECAY_INTERVAL = 8  # steps between two decays of the weights of unselected features
@@ -25,43 +30,54 @@ class Trainer:
         self,
         model: Model,
         gate: Gate | None,
-        loader: InMemoryLoader,
-        state: SelectionState,
+        loader: Loader,
+        state: FeatureState,
         columns: FeatureColumns,
         weight_decay: float = 0.0,
         members: int = 1,
+        reducer: Reducer | None = None,
     ) -> None:
         """``members`` is the size of a trial's ensemble, which shares the validation rows."""
         self.model = model
         self.chunk_steps = loader.chunk_steps
+        self._reducer = reducer or Reducer()
         self._state = state
         self._gate = gate
         self._loader = loader
         self._columns = columns
         self._validation_rows = max(1, VALIDATION_ROWS // members)
-        self._decay = 1 - (1 - weight_decay) ** DECAY_INTERVAL
-        models, device = len(state.selected), state.selected.device
+        self._decay_interval = min(DECAY_INTERVAL, loader.chunk_steps)
+        self._decay = 1 - (1 - weight_decay) ** self._decay_interval
+        self.models, device = len(state.selected), state.selected.device
         self._padded_columns = columns.padded_columns()
         self._sees: str = "all"
-        self._fixed_weights = torch.ones(models, columns.columns, device=device)
+        self._fixed_weights = torch.ones(self.models, columns.columns, device=device)
         self._decay_factors = torch.ones_like(self._fixed_weights)
-        self._losses = torch.zeros(models, device=device)
+        self._losses = torch.zeros(self.models, device=device)
         self._recorded_losses = 0
-        capturable = model.graph_capturable and loader.graph_capturable
-        capturable = capturable and (gate is None or gate.graph_capturable)
-        self._recorder = GraphRecorder(device, enabled=capturable)
+        # With several ranks a step contains collectives, which no CUDA graph records.
+        capturable = model.graph_capturable and (gate is None or gate.graph_capturable)
+        self._recorder = GraphRecorder(device, enabled=capturable and self._reducer.ranks == 1)
 
     def is_thread_invariant(self) -> bool:
         """Whether its results are the same beside other trainers and on any number of threads."""
         gate = self._gate is None or self._gate.is_thread_invariant()
         return gate and self.model.is_thread_invariant(self._loader.batch_size)
 
+    def is_sliced(self) -> bool:
+        """Whether the threads of a step work on slices of the batch."""
+        return self.model.is_sliced(self._loader.batch_size)
+
     def start_phase(self, phase: Phase) -> None:
-        self._sees = phase.sees
         self._losses.zero_()
         self._recorded_losses = 0
         if phase.reset_model:
             self.model.reset_parameters()
+        self.resume_phase(phase)
+
+    def resume_phase(self, phase: Phase) -> None:
+        """Set what the models see in a phase."""
+        self._sees = phase.sees
         self.model.scale_learning_rate(phase.lr_factor)
         if phase.sees == "all":
             self._fixed_weights.fill_(1)
@@ -81,11 +97,12 @@ class Trainer:
         if gate is not None:
             gate.draw(steps)
         self._recorded_losses += -(-steps // LOSS_INTERVAL)
-        if self._recorder.replay(attended, steps):
+        capturable = loader.graph_capturable
+        if capturable and self._recorder.replay(attended, steps):
             return
-        with self._recorder.capture(attended, steps):
+        with self._recorder.capture(attended, steps, enabled=capturable):
             for i in range(steps):
-                batch = loader.batch(i)
+                batch = model.embed(loader.batch(i))
                 if attended:
                     assert gate is not None
                     gate.observe(batch, state)
@@ -95,28 +112,31 @@ class Trainer:
                         gate.update(self._columns.to_features(grad), state)
                     else:
                         model.train_step_with_penalty(batch, weights, gate.gradient_penalty)
-                    if self._decay and i % DECAY_INTERVAL == 0:
+                    if self._decay and i % self._decay_interval == 0:
                         model.scale_first_layer(self._decay_factors)
                 else:
                     model.train_step(batch, self._fixed_weights)
                 if i % LOSS_INTERVAL == 0:
-                    self._losses += model.last_loss(batch)
+                    loss = model.last_loss(batch)
+                    self._reducer.average([loss], batch.x.shape[1])
+                    self._losses += loss
 
     def mean_losses(self) -> Tensor:
         """The mean (T,) of the losses recorded in this phase."""
-        return self._losses / max(self._recorded_losses, 1)
+        return self._agreed(self._losses / max(self._recorded_losses, 1))
 
     def finite(self) -> Tensor:
-        """Whether the losses and scores of each model (T,) are finite."""
+        """Whether the losses and scores of each model (T,) are finite, on all ranks."""
         finite = torch.isfinite(self._losses)
-        return finite if self._gate is None else finite & torch.isfinite(self._gate.scores().sum(1))
+        finite = finite if self._gate is None else finite & torch.isfinite(self._gate.scores().sum(1))
+        return finite if self._reducer.ranks == 1 else self._agreed(finite.float()) > 1 - 1e-6
 
     def scores(self) -> Tensor:
         """The score (T, d) of each feature; resets the gate for the next phase."""
         assert self._gate is not None
         if self._gate.scoring_rows:
-            self._gate.score_rows(self._loader.validation_batches(self._gate.scoring_rows), self._state)
-        scores = self._gate.scores().double()
+            self._gate.score_rows(self._validation_batches(self._gate.scoring_rows), self._state)
+        scores = self._agreed(self._gate.scores().double())
         self._gate.reset()
         return scores
 
@@ -125,21 +145,57 @@ class Trainer:
         weights = self._columns.to_columns(self._state.selected)
         columns, valid = self._padded_columns[0][selected], self._padded_columns[1][selected]
         losses, rows = [], 0
-        for batch in self._loader.validation_batches(self._validation_rows):
+        for batch in self._validation_batches(self._validation_rows):
             count = batch.x.shape[1]
             losses.append(self.model.losses_without(batch, weights, columns, valid) * count)
             rows += count
-        return torch.stack(losses).sum(0) / rows
+        return self._agreed(torch.stack(losses).sum(0) / rows)
 
     def validation_loss(self) -> Tensor:
         """The mean loss (T,) on the validation rows, with the features that the last phase saw."""
         losses, rows = torch.zeros_like(self._losses), 0
-        for batch in self._loader.validation_batches(self._validation_rows):
+        for batch in self._validation_batches(self._validation_rows):
             count = batch.x.shape[1]
             losses += self.model.loss(batch, self._fixed_weights) * count
             rows += count
-        return losses / rows
+        return self._agreed(losses / rows)
 
-    def predict(self, x: Tensor) -> Tensor:
-        """Outputs (T, B, o) for rows (B, c), with the features that the last phase saw."""
-        return self.model.predict(x.expand(len(self._fixed_weights), *x.shape), self._fixed_weights)
+    def predict(self, x: Tensor, codes: Tensor | None = None) -> Tensor:
+        """Outputs (T, B, o) for rows (B, c) and codes (B, m), with the features that the last phase saw."""
+        models = len(self._fixed_weights)
+        expanded = None if codes is None else codes.expand(models, *codes.shape)
+        batch = self.model.embed(Batch(x.expand(models, *x.shape), x.new_empty(0), None, expanded))
+        return self.model.predict(batch.x, self._fixed_weights)
+
+    def _agreed(self, values: Tensor) -> Tensor:
+        """The mean over ranks: rounding may differ between machines, and all ranks must decide the same."""
+        if self._reducer.ranks > 1:
+            self._reducer.average_equally([values])
+        return values
+
+    def _validation_batches(self, count: int) -> Iterator[Batch]:
+        return (self.model.embed(batch) for batch in self._loader.validation_batches(count))
+
+    def state_arrays(self) -> Arrays:
+        """Copies of everything that later steps depend on, for a checkpoint."""
+        arrays: Arrays = {
+            "losses": self._losses.cpu().numpy().copy(),
+            "recorded": torch.tensor(self._recorded_losses).numpy(),
+        }
+        for name, part in self._stateful_parts():
+            arrays |= {f"{name}.{key}": array for key, array in part.state_arrays().items()}
+        return arrays
+
+    def load_arrays(self, arrays: Arrays) -> None:
+        """Restore what ``state_arrays`` returned."""
+        load_state([("losses", self._losses)], arrays)
+        self._recorded_losses = int(arrays["recorded"])
+        for name, part in self._stateful_parts():
+            own = {key[len(name) + 1 :]: array for key, array in arrays.items() if key.startswith(f"{name}.")}
+            part.load_arrays(own)
+
+    def _stateful_parts(self) -> Iterator[tuple[str, Model | Gate | Loader]]:
+        yield "model", self.model
+        if self._gate is not None:
+            yield "gate", self._gate
+        yield "loader", self._loader

@@ -15,13 +15,14 @@ from seqatt.algorithms.gated.first_layer import FirstLayerGate
 from seqatt.algorithms.gated.group_lasso import GroupLassoGate
 from seqatt.algorithms.gated.omp import OMPGate
 from seqatt.algorithms.gated.stochastic_gates import StochasticGate
-from seqatt.training.batch import Batch
+from seqatt.training.loaders.batch import Batch
 from seqatt.training.feature_columns import FeatureColumns
 from seqatt.training.gates.gate import Gate
-from seqatt.training.models.adam import Adam
+from seqatt.training.backend.adam import Adam
 from seqatt.training.models.architecture import MLPShape
 from seqatt.training.models.mlp import ACTIVATIONS, MLP
-from seqatt.training.models.torch_module import TorchModule, build_mlp
+from seqatt.training.models.module_mlp import build_mlp
+from seqatt.training.models.torch_module import TorchModule
 from seqatt.training.selection_state import SelectionState
 
 CPU = torch.device("cpu")
@@ -256,7 +257,7 @@ def test_the_gradient_of_deep_lasso_agrees_with_finite_differences(activation):
                 model.weights[0][:, unit, column] -= difference
             expected.append((values[0] - values[1]) / 2e-2)
         model.train_step_with_penalty(batch, all_columns, gate.gradient_penalty)
-    grads = model._weight_grads[0]
+    grads = model.layers.first_grad
     for (unit, column), slope in zip(cells, expected, strict=True):
         torch.testing.assert_close(grads[:, unit, column], slope, rtol=2e-2, atol=2e-4)
 

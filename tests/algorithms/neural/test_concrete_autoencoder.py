@@ -15,7 +15,7 @@ from seqatt.algorithms.neural.concrete_autoencoder import (
     assign_features,
 )
 from seqatt.data.tables.table_data import read_table_data
-from seqatt.training.batch import DeviceTable
+from seqatt.training.loaders.batch import DeviceTable
 
 CPU = torch.device("cpu")
 
@@ -36,7 +36,7 @@ def test_k_features_are_assigned_if_all_nodes_prefer_the_same():
 def test_k_distinct_features_are_selected_if_all_nodes_end_alike():
     X, y = linear_problem("binary", rows=60)
     data = read_table_data(X, y)
-    autoencoder = ConcreteAutoencoder(data, DeviceTable(data, CPU), 3, 10, [0], AutoencoderOptions(), CPU)
+    autoencoder = ConcreteAutoencoder(data, DeviceTable.of_data(data, CPU), 3, 10, [0], AutoencoderOptions(), CPU)
     autoencoder.logits[:, :, 5] += 100.0
     trace = autoencoder.traces()[0]
     assert trace.order[0] == 5
@@ -52,7 +52,7 @@ def test_the_gradients_are_those_of_autograd(reconstruct):
     y = (frame["a"] > 0).astype(int)
     data = read_table_data(frame, y)
     options = AutoencoderOptions(hidden=(7,), reconstruct=reconstruct)
-    autoencoder = ConcreteAutoencoder(data, DeviceTable(data, CPU), 2, 10, [0], options, CPU)
+    autoencoder = ConcreteAutoencoder(data, DeviceTable.of_data(data, CPU), 2, 10, [0], options, CPU)
     grads = []
     autoencoder._logit_adam.step = grads.extend
     autoencoder._adam.step = grads.extend

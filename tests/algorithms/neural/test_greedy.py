@@ -13,7 +13,7 @@ from tests.support.problems import linear_problem
 import seqatt
 from seqatt.data.tables.table_data import read_table_data
 from seqatt.training import candidates
-from seqatt.training.batch import DeviceTable
+from seqatt.training.loaders.batch import DeviceTable
 from seqatt.training.candidates import VALIDATIONS, CandidateModels, CandidateOptions
 from seqatt.training.ensemble import WEIGHTS, Member
 from seqatt.training.models.architecture import MLPShape
@@ -52,7 +52,7 @@ def test_every_round_selects_the_feature_that_an_explicit_loop_of_trainings_sele
     options = {"epochs": 100, "hidden": (8,), "folds": 1}  # all rows in one batch: one step per epoch
     selection = seqatt.select(X, y, 3, method="greedy", device="cpu", **options)
     data = read_table_data(X, y)
-    models = CandidateModels(data, DeviceTable(data, CPU), 0, CandidateOptions(**options), CPU)
+    models = CandidateModels(data, DeviceTable.of_data(data, CPU), 0, CandidateOptions(**options), CPU)
     train_rows, validation_rows = models._train_rows[0], models._validation_rows[0]
     assert models.steps == 100
     selected: list[int] = []
@@ -75,7 +75,7 @@ def test_settings_record_the_batch_size_and_steps_of_training(rows, requested, b
     X, y = linear_problem("regression", rows=rows)
     options = {"epochs": 2, "hidden": (4,), "batch_size": requested}
     data = read_table_data(X, y)
-    models = CandidateModels(data, DeviceTable(data, CPU), 0, CandidateOptions(**options), CPU)
+    models = CandidateModels(data, DeviceTable.of_data(data, CPU), 0, CandidateOptions(**options), CPU)
     settings = seqatt.select(X, y, 1, method="greedy", device="cpu", **options).settings
     assert settings["batch_size"] == models._batch_size == batch_size
     assert settings["steps"] == models.steps

@@ -12,14 +12,14 @@ import seqatt
 from seqatt.algorithms.neural import lassonet
 from seqatt.algorithms.neural.lassonet import LassoNetOptions, LassoNetPath
 from seqatt.data.tables.table_data import read_table_data
-from seqatt.training.batch import DeviceTable
+from seqatt.training.loaders.batch import DeviceTable
 
 CPU = torch.device("cpu")
 
 
 def make_path(X, y, k=2, steps=40, **options) -> LassoNetPath:
     data = read_table_data(X, y)
-    return LassoNetPath(data, DeviceTable(data, CPU), k, steps, [3], LassoNetOptions(**options), CPU)
+    return LassoNetPath(data, DeviceTable.of_data(data, CPU), k, steps, [3], LassoNetOptions(**options), CPU)
 
 
 @pytest.mark.parametrize("task", ["binary", "multiclass", "multilabel", "regression"])
@@ -79,7 +79,7 @@ def test_all_columns_of_a_category_leave_together():
     frame = pd.DataFrame({f"noise {i}": rng.normal(size=300) for i in range(5)} | {"kind": kind})
     y = np.isin(kind, ["a", "d"]).astype(int)
     data = read_table_data(frame, y)
-    path = LassoNetPath(data, DeviceTable(data, CPU), 1, 2000, [0], LassoNetOptions(), CPU)
+    path = LassoNetPath(data, DeviceTable.of_data(data, CPU), 1, 2000, [0], LassoNetOptions(), CPU)
     with torch.no_grad():
         for _ in path.train():
             pass

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -11,13 +12,16 @@ import pyarrow as pa
 import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
+from pyarrow import csv
 
 from seqatt.api.select import are_files
-from seqatt.data.files.column_types import column_kind
+from seqatt.data.files.encoding.column_types import column_kind
+from seqatt.data.files.errors import IgnoredFiles
 from seqatt.data.files.file_data import read_file_data
-from seqatt.data.files.file_set import find_files, open_files, read_row_group
-from seqatt.data.files.formats import delimited
+from seqatt.data.files.file_set import FileSet, find_files, open_files, read_row_group
+from seqatt.data.files.formats import delimited, parquet
 from seqatt.data.files.options import FileOptions
+from seqatt.data.files.whole_files import read_whole_table
 from seqatt.data.tables.whole_file import UnreadableFile
 
 ROWS = 40_000
@@ -70,6 +74,18 @@ def test_every_format_gives_the_same_rows_of_the_requested_columns(table, tmp_pa
     assert found["flag"].to_pylist() == table["flag"].to_pylist()
 
 
+def test_a_row_group_decoded_as_a_whole_has_the_same_rows(table, tmp_path, monkeypatch):
+    wide = pa.table({f"x{j}": table["x"] for j in range(70)}).append_column("id", table["id"])
+    wide = wide.set_column(3, "x3", pa.array(np.arange(ROWS), mask=np.arange(ROWS) % 7 == 0))
+    path = tmp_path / "wide.parquet"
+    pq.write_table(wide, path, row_group_size=ROWS, use_dictionary=False)
+    in_batches = read_all(path, ["id", "x69", "x3", *(f"x{j}" for j in range(4, 68))])
+    monkeypatch.setattr(parquet, "LARGE_PAGES", 0)
+    monkeypatch.setattr(pq.ParquetFile, "iter_batches", None)  # not in batches
+    assert read_all(path, in_batches.column_names).equals(in_batches)
+    assert in_batches["x3"].to_pylist()[:8] == [None, 1, 2, 3, 4, 5, 6, None]
+
+
 @pytest.mark.parametrize("name", ["a.parquet", "a.csv", "a.csv.gz", "a.feather", "a.arrow"])
 def test_the_share_of_a_row_group_that_was_read_grows_to_one(table, tmp_path, monkeypatch, name):
     monkeypatch.setattr(delimited, "BLOCK_BYTES", 1 << 16)
@@ -91,7 +107,8 @@ def test_a_path_a_pattern_a_folder_and_a_list_find_each_file_once(table, tmp_pat
     assert set(find_files(tmp_path)) == set(paths)
     assert find_files(str(tmp_path / "part-*.parquet")) == paths[:2]
     assert find_files([paths[1], tmp_path / "part-*.parquet"]) == [paths[1], paths[0]]
-    assert open_files(tmp_path).rows == 30
+    with pytest.warns(IgnoredFiles, match=r"no tables were left out: \.hidden\.parquet, _SUCCESS$"):
+        assert open_files(tmp_path).rows == 30
     (tmp_path / "link.parquet").symlink_to(paths[0])
     repeated = [
         paths[0],
@@ -200,3 +217,163 @@ def test_a_replaced_file_is_an_error_before_any_of_its_rows_is_read(table, tmp_p
         os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns + (rows == 1_000)))
         with pytest.raises(UnreadableFile, match=rf"{name}: has changed"):
             next(read_row_group(files.row_groups[0], {"id": files.types["id"]}, {}))
+
+
+def test_files_of_a_folder_that_are_no_tables_are_left_out_with_one_warning(table, tmp_path):
+    small = table.slice(0, 10)
+    write(small, tmp_path / "a.parquet")
+    write(small, tmp_path / "b.csv")
+    for name in ["_SUCCESS", "picture.png", ".crc", *(f"_log/{i}.json" for i in range(9))]:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("x")
+    (tmp_path / "README.txt").write_text("Clicks, of one week.\nEvery row is one, and more; see the notes.\n")
+    with pytest.warns(IgnoredFiles) as caught:
+        files = open_files(tmp_path)
+    assert len(caught) == 1
+    assert "README.txt" in str(caught[0].message) or "and 5 more" in str(caught[0].message)
+    assert [group.path.name for group in files.row_groups] == ["a.parquet", "b.csv"]
+    with pytest.raises(UnreadableFile, match=r"README\.txt: column 'id' is missing"):  # requested by its name
+        open_files([tmp_path / "a.parquet", tmp_path / "README.txt"])
+
+
+def test_a_txt_file_of_a_folder_is_data_if_it_is_a_table(table, tmp_path):
+    small = table.slice(0, 10).select(["id", "x"])
+    for name in ("1.txt", "2.txt"):
+        (tmp_path / name).write_text(small.to_pandas().to_csv(index=False, sep="\t"))
+    (tmp_path / "0-notes.txt").write_text("These are notes, of course.\nOne more, and so on.\n")
+    with pytest.warns(IgnoredFiles, match="left out: 0-notes.txt$"):
+        assert len(open_files(tmp_path).row_groups) == 2
+    (tmp_path / "3.txt").write_text("id\tz\n1\t2\n")  # a table like the others, without one of their columns
+    with pytest.raises(UnreadableFile, match=r"3\.txt: column 'x' is missing"):
+        open_files(tmp_path)
+    (tmp_path / "only").mkdir()
+    (tmp_path / "only" / "notes.txt").write_text("These are notes.\n")
+    with pytest.raises(UnreadableFile, match="only one column"):
+        open_files(tmp_path / "only")
+
+
+def test_columns_that_the_first_file_does_not_have_are_ignored_with_one_warning(table, tmp_path):
+    small = table.slice(0, 10).select(["id", "x"])
+    for name in "abc":
+        write(small if name == "a" else small.append_column("new", small["x"]), tmp_path / f"{name}.parquet")
+    with pytest.warns(
+        IgnoredFiles, match=r"b\.parquet: columns that .*a\.parquet does not have .*: new$"
+    ) as caught:
+        files = open_files(tmp_path)
+    assert len(caught) == 1
+    assert list(files.types) == ["id", "x"]
+
+
+def test_another_delimiter_is_found_with_a_warning_or_stated(table, tmp_path):
+    small = table.slice(0, 10).select(["id", "x"])
+    for name, delimiter in (("a.csv", ";"), ("b.csv", ";"), ("c.tsv", "|")):
+        (tmp_path / name).write_text(small.to_pandas().to_csv(index=False, sep=delimiter))
+    with pytest.warns(
+        UserWarning, match=r"a\.csv: the columns are separated by ';'.* pass delimiter=';'"
+    ) as caught:
+        files = open_files([tmp_path / "a.csv", tmp_path / "b.csv"])
+    assert len(caught) == 1
+    rows = [batch for group in files.row_groups for batch, _ in read_row_group(group, files.types, {})]
+    assert pa.Table.from_batches(rows)["x"].to_pylist() == small["x"].to_pylist() * 2
+    assert open_files(tmp_path / "a.csv", delimiter=";").types.keys() == {"id", "x"}  # no warning
+    with pytest.raises(
+        UnreadableFile, match=r"a\.csv: only one column .* delimiter '\|'; pass delimiter=';'"
+    ):
+        open_files(tmp_path / "a.csv", delimiter="|")
+    data = read_file_data(tmp_path / "c.tsv", "id", FileOptions(delimiter="|", task="regression"), 64)
+    assert data.names == ("x",)
+    (tmp_path / "d.csv").write_text("id\n1\n2\n")
+    with pytest.raises(UnreadableFile, match=r"d\.csv: only one column .* pass the right one as delimiter"):
+        open_files(tmp_path / "d.csv")
+
+
+@pytest.mark.parametrize(("value", "stated"), [("tab", "\t"), ("\\t", "\t"), ("|", "|"), (None, None)])
+def test_the_delimiter_is_one_character(value, stated):
+    assert FileOptions(delimiter=value).delimiter == stated
+    for bad in ("", ", ", '"', 7):
+        with pytest.raises(ValueError, match="delimiter: must be a single character"):
+            FileOptions(delimiter=bad)
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv", "feather"])
+def test_partition_folders_are_columns_with_the_types_of_pyarrow(tmp_path, ending):
+    for day, country, x in [
+        ("0", "NL", 1.0),
+        ("10", "a%2Fb", 2.0),
+        ("__HIVE_DEFAULT_PARTITION__", "NL", 3.0),
+    ]:
+        folder = tmp_path / f"day={day}" / f"country={country}"
+        folder.mkdir(parents=True)
+        write(pa.table({"x": [x] * 50, "y": [0, 1] * 25}), folder / f"part.{ending}")
+    files = open_files(tmp_path)
+    assert files.types["day"] == pa.int32()
+    assert files.types["country"] == pa.string()
+    found = read_all(tmp_path, ["day", "x", "country"]).to_pandas().drop_duplicates()
+    assert found["x"].tolist() == [1.0, 2.0, 3.0]
+    assert found["country"].tolist() == ["NL", "a/b", "NL"]
+    assert found["day"].fillna(-1).tolist() == [0, 10, -1]
+    data = read_file_data(tmp_path, "y", FileOptions(), 64)
+    assert data.names == ("country", "day", "x")
+    assert data.kinds == {"x": "numeric", "day": "numeric", "country": "categorical"}
+    assert not data.constant.any()
+    by_pattern = open_files(str(tmp_path / "day=*" / "**" / f"*.{ending}"))
+    assert {"day", "country"} <= by_pattern.types.keys()
+    inside = open_files(tmp_path / "day=0")  # as in pyarrow.dataset: only folders below the one that is named
+    assert "day" not in inside.types
+    assert inside.types["country"] == pa.string()
+
+
+def test_a_column_of_the_file_takes_precedence_over_a_partition(tmp_path):
+    (tmp_path / "x=7").mkdir()
+    write(pa.table({"x": [1.0, 2.0], "y": [0, 1]}), tmp_path / "x=7" / "a.parquet")
+    assert read_all(tmp_path, ["x"])["x"].to_pylist() == [1.0, 2.0]
+
+
+def test_times_of_day_are_seconds_and_decimals_are_numbers(tmp_path):
+    times = pa.array([0, 3_600_000_000, None], pa.time64("us"))
+    price = pa.array([Decimal("1.50"), Decimal("-2.25"), None], pa.decimal128(9, 2))
+    path = tmp_path / "a.parquet"
+    pq.write_table(
+        pa.table({"t": times, "s": times.cast(pa.time32("s")), "p": price, "y": price.fill_null(Decimal(3))}),
+        path,
+    )
+    data = read_file_data(path, "y", FileOptions(task="regression"), 64)
+    assert [number.shift for number in data.numbers] == [-0.375, 1_800.0, 1_800.0]
+    [(rows, _)] = data.read(data.files.row_groups[0])
+    assert rows.numbers.tolist() == [[1, -1, -1], [-1, 1, 1], [0, 0, 0]]
+    assert rows.target == pytest.approx((np.array([1.5, -2.25, 3]) - 0.75) / np.std([1.5, -2.25, 3]))
+    classes = read_file_data(path, "y", FileOptions(task="multiclass"), 64)
+    assert classes.target.outputs == 3
+    assert [rows.target.tolist() for rows, _ in classes.read(classes.files.row_groups[0])] == [[1, 0, 2]]
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv"])
+def test_a_split_has_every_row_once_and_the_test_rows_at_equal_distances(tmp_path, ending):
+    for number, rows in enumerate((25, 3, 1)):
+        numbers = [100 * number + row for row in range(rows)]
+        table = pa.table({"a": numbers, "b": numbers})
+        path = tmp_path / f"{number}.{ending}"
+        if ending == "csv":
+            csv.write_csv(table, path)
+        else:
+            pq.write_table(table, path, row_group_size=10)
+    files = open_files(tmp_path)
+    train, test = files.split(4, 1)
+
+    def read(part: FileSet) -> list[int]:
+        table = read_whole_table(part, ["a"], {"a": "numeric"})
+        return [int(value) for value in table["a"].to_pylist()]
+
+    groups = {"parquet": [range(10), range(10, 20), range(20, 25)], "csv": [range(25)]}[ending]
+    groups = [*groups, range(100, 103), range(200, 201)]
+    assert read(test) == [value for group in groups for value in group[1::4]]
+    assert sorted(read(train) + read(test)) == [value for group in groups for value in group]
+    if ending == "parquet":
+        assert (train.rows, test.rows) == (len(read(train)), len(read(test)))
+    else:
+        assert train.rows is None
+    for step, offset in ((1, 0), (4, 4), (4, -1)):
+        with pytest.raises(ValueError, match="split: needs a step above 1 and an offset below it"):
+            files.split(step, offset)
+    with pytest.raises(ValueError, match="split already"):
+        train.split(4, 1)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import threading
 from collections.abc import Iterable, Iterator
 from functools import partial
@@ -10,13 +12,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from seqatt.data.files import shuffle
+from seqatt.data.files import file_data, file_set, loader, shuffle
+from seqatt.data.files.errors import SkippedData
+from seqatt.data.files.file_data import FileData
 from seqatt.data.files.formats.file_format import RowGroup
 from seqatt.data.files.loader import FileBatch, FileLoader, RowReader, ShuffleSettings
+from seqatt.data.files.options import FileOptions
 from seqatt.data.files.prefetch import PREFETCHED_BLOCKS, prefetch, prefetch_parallel, reader_threads
-from seqatt.data.files.rows import EncodedRows
+from seqatt.data.files.encoding.rows import EncodedRows
 from seqatt.data.files.shards import ShardSlice
 
 
@@ -102,6 +109,81 @@ def test_the_number_of_rows_in_memory_is_bounded():
         yielded += batch.rows.count
         prefetched = 100 * (PREFETCHED_BLOCKS + 2 + 2 * reader_threads())
         assert read_rows - yielded <= 3 * shuffle_rows + prefetched
+
+
+def test_the_rows_of_a_window_and_of_the_schema_sample_are_bounded_in_bytes(tmp_path, monkeypatch):
+    wide = {f"x{j}": np.arange(4_000, dtype=np.int8) for j in range(200)}
+    pq.write_table(pa.table(wide | {"y": np.arange(4_000) % 2}), tmp_path / "a.parquet")
+    monkeypatch.setattr(loader, "WINDOW_BYTES", 1_000 * 4 * 203)
+    monkeypatch.setattr(file_data, "SAMPLE_BYTES", 500 * (4 * 200 + 8))
+    monkeypatch.setattr(file_set, "BATCH_BYTES", 300 * 4 * 203)
+    sampled = []
+    plain_columns = file_data._plain_columns
+    monkeypatch.setattr(
+        file_data,
+        "_plain_columns",
+        lambda batch, *others: sampled.append(batch.num_rows) or plain_columns(batch, *others),
+    )
+    options = FileOptions()
+    data = file_data.read_file_data(tmp_path / "a.parquet", "y", options, 64)
+    assert sum(sampled) == 500
+    assert data.row_bytes == 4 * 203
+    assert max(rows.count for rows, _ in data.read(data.files.row_groups[0])) == 300
+    assert loader.count_window_rows(data, options) == 1_000
+    assert loader.count_window_rows(data, FileOptions(shuffle_rows=64)) == 64
+    windows = list(_windows(data, options))
+    assert [window.rows.count for window in windows] == [1_000] * 4
+    assert sum(batch.rows.count for batch in loader.make_loader(data, options, 100, 0)) == 4_000
+
+
+def _windows(data: FileData, options: FileOptions) -> Iterator[shuffle.ShuffleWindow]:
+    slices = [ShardSlice(group) for group in data.files.row_groups]
+    size = loader.count_window_rows(data, options)
+    return shuffle.shuffled_windows(slices, data.read_slice, size, [0], start=shuffle.WindowStart())
+
+
+@pytest.mark.slow
+def test_wide_files_are_read_in_little_memory(tmp_path):
+    # In memory as float32 the table has 1.3 GiB, a window of shuffle_rows rows as well.
+    rng = np.random.default_rng(0)
+    columns = {f"x{j}": rng.integers(0, 4, 160_000, dtype=np.int8) for j in range(2_200)}
+    pq.write_table(pa.table(columns | {"y": columns["x0"] % 2}), tmp_path / "wide.parquet")
+    code = (
+        "import resource\n"
+        "from seqatt.data.files.file_data import read_file_data\n"
+        "from seqatt.data.files.loader import make_loader\n"
+        "from seqatt.data.files.options import FileOptions\n"
+        f"data = read_file_data({str(tmp_path / 'wide.parquet')!r}, 'y', FileOptions(), 64)\n"
+        "rows = sum(batch.rows.count for batch in make_loader(data, FileOptions(), 1_024, 0))\n"
+        "print(rows, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=300
+    )
+    rows, peak = map(float, done.stdout.split())
+    assert rows == 160_000
+    assert peak < 1_100
+
+
+def test_one_warning_per_file_that_is_skipped(tmp_path):
+    for name in ("a", "b"):
+        x = np.arange(4_000.0)
+        if name == "b":
+            x[[3_100, 3_600]] = np.inf
+        pq.write_table(
+            pa.table({"x": x, "y": np.arange(4_000) % 2}), tmp_path / f"{name}.parquet", row_group_size=500
+        )
+    options = FileOptions(on_bad_file="skip", schema_rows=100)
+    data = file_data.read_file_data(tmp_path, "y", options, 64)
+    batches = loader.make_loader(data, options, 100, 0, passes=2)
+    with pytest.warns(SkippedData) as caught:
+        counts = [batch.rows.count for batch in batches]
+    assert sum(counts) == 2 * 7_000  # a row group is read as one batch, and both have an infinite value
+    assert [str(warning.message).partition("b.parquet")[2] for warning in caught] == [
+        ": X: column 'x' contains infinity; replace infinite values, for example by NaN, which is read as "
+        "missing; 1,000 rows were skipped"
+    ]
+    assert len(batches.skips) == 4  # two row groups, in each pass
 
 
 @pytest.mark.parametrize("block", [50, 999])

@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 
 import seqatt
 from seqatt.cli.main import app
+from seqatt.data.files.errors import IgnoredFiles
 from seqatt.data.files.file_set import find_files, open_files, read_row_group
 from seqatt.data.tables.whole_file import UnreadableFile
 from seqatt.datasets.synthetic import click_log
@@ -137,3 +138,16 @@ def test_a_remote_file_that_vanishes_is_named(folder, table):
     fsspec.filesystem("memory").rm(f"{folder}/a.parquet")
     with pytest.raises(UnreadableFile, match=r"a\.parquet: the file is no longer there"):
         list(read_row_group(files.row_groups[0], files.types, {}))
+
+
+def test_partition_folders_of_a_url_are_columns(folder, table):
+    for year in (1, 2):
+        write(f"{folder}/year={year}/a.parquet", table)
+    with fsspec.open(f"{folder}/README.txt", "w") as notes:
+        notes.write("Clicks of two years.\n")
+    with pytest.warns(IgnoredFiles, match="left out: README.txt$"):
+        files = open_files(folder)
+    assert files.types["year"] == pa.int32()
+    names = {"year": pa.int32(), "x": files.types["x"]}
+    rows = [batch for group in files.row_groups for batch, _ in read_row_group(group, names, {})]
+    assert pa.Table.from_batches(rows)["year"].to_pylist() == [1] * 500 + [2] * 500

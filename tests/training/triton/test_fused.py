@@ -21,11 +21,11 @@ pytest.importorskip("triton", reason="Triton is not installed")
 import seqatt  # noqa: E402
 from seqatt.algorithms.neural import sequential_attention  # noqa: E402
 from seqatt.training import build  # noqa: E402
-from seqatt.training.batch import IndexedBatch  # noqa: E402
+from seqatt.training.loaders.batch import IndexedBatch  # noqa: E402
 from seqatt.training.gates.attention import AttentionGate  # noqa: E402
-from seqatt.training.input_dropout import InputDropout  # noqa: E402
+from seqatt.training.loaders.input_dropout import InputDropout  # noqa: E402
 from seqatt.training.kernels import start_device  # noqa: E402
-from seqatt.training.masks import MASKS, SoftmaxMask  # noqa: E402
+from seqatt.training.gates.masks import MASKS, SoftmaxMask  # noqa: E402
 from seqatt.training.models.architecture import MLPShape  # noqa: E402
 from seqatt.training.models.mlp import MLP  # noqa: E402
 from seqatt.training.selection_state import SelectionState  # noqa: E402

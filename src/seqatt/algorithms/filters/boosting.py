@@ -55,7 +55,7 @@ def boosting(request: SelectionRequest, plan: Plan, advance: Advance) -> list[Tr
 
     Each target has a booster of its own; the gains of each are divided by their sum, then averaged over the targets.
     """
-    data, options = request.data, request.options
+    data, options = request.table, request.options
     columns: Any = data.columns
     if isinstance(columns, SparseColumns):
         if options.library == "scikit-learn":

@@ -53,7 +53,7 @@ class CMIMOptions(Options):
 )
 def cmim(request: SelectionRequest, plan: Plan, advance: Advance) -> list[Trace]:
     """Select k features. There is no randomness: every seed has the same result."""
-    data, options = request.data, request.options
+    data, options = request.table, request.options
     outputs = varying_outputs(data)
     numeric = data.target.task == "regression"
     classes = max(2 if numeric else int(output.max()) + 1 for output in outputs)

@@ -26,7 +26,7 @@ def f_test(request: SelectionRequest, plan: Plan, advance: Advance) -> list[Trac
 
     A category or a group has the largest F of its columns. There is no randomness: every seed has the same result.
     """
-    data = request.data
+    data = request.table
     refuse_row_weights(data, "f_test")
     started = time.perf_counter()
     outputs = varying_outputs(data)

@@ -40,7 +40,7 @@ def random_forest(request: SelectionRequest, plan: Plan, advance: Advance) -> li
     """
     from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
-    data, options = request.data, request.options
+    data, options = request.table, request.options
     outputs = varying_outputs(data)
     targets = outputs[0] if len(outputs) == 1 else np.stack(outputs, axis=1)
     # Trees only compare values, so a sparse matrix need not be standardised.

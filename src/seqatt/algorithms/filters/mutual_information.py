@@ -42,7 +42,7 @@ def mutual_information(request: SelectionRequest, plan: Plan, advance: Advance) 
 
     A group has the highest value of its columns. The seed is that of the small noise by which scikit-learn breaks ties.
     """
-    data, options = request.data, request.options
+    data, options = request.table, request.options
     refuse_row_weights(data, "mutual_information")
     if isinstance(data.columns, SparseColumns):
         raise ValueError("X: mutual_information cannot use a sparse table of this size; use cmim or f_test")

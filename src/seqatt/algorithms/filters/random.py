@@ -12,7 +12,7 @@ from seqatt.selection import Trace
 @register("random", title="Random", summary="random features, the baseline for every other method")
 def random_features(request: SelectionRequest, plan: Plan, advance: Advance) -> list[Trace]:
     """A random order per seed, constant features last."""
-    data, k = request.data, request.k
+    data, k = request.table, request.k
     traces = []
     for seed in request.seeds:
         draw = np.random.default_rng(seed).random(data.features)

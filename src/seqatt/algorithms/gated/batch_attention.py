@@ -12,13 +12,14 @@ from torch import Tensor
 from seqatt.algorithms.gated.gated_method import GateContext, register_gated
 from seqatt.options import option
 from seqatt.training.backend.matmul import PARALLEL_SIZE, matmul
-from seqatt.training.batch import Batch
 from seqatt.training.feature_columns import FeatureColumns
 from seqatt.training.gates.gate import Gate
-from seqatt.training.masks import SoftmaxMask
-from seqatt.training.models.adam import Adam
+from seqatt.training.gates.masks import SoftmaxMask
+from seqatt.training.loaders.batch import Batch
+from seqatt.training.backend.adam import Adam
 from seqatt.training.options import TrainingOptions
-from seqatt.training.selection_state import SelectionState
+from seqatt.training.reducer import Reducer
+from seqatt.training.selection_state import FeatureState
 from seqatt.validation import integer
 
 
@@ -37,7 +38,9 @@ class BatchAttentionGate(Gate):
         learning_rate: float,
         generators: Sequence[torch.Generator],
         device: torch.device,
+        reducer: Reducer | None = None,
     ) -> None:
+        self._reducer = reducer or Reducer()
         models = len(generators)
         sizes = [(width, columns.columns), (columns.features, width)]
         self._generators = list(generators)
@@ -56,20 +59,20 @@ class BatchAttentionGate(Gate):
     def is_thread_invariant(self) -> bool:
         return self.weights.numel() <= PARALLEL_SIZE
 
-    def refresh(self, state: SelectionState) -> None:
+    def refresh(self, state: FeatureState) -> None:
         return
 
-    def observe(self, batch: Batch, state: SelectionState) -> None:
+    def observe(self, batch: Batch, state: FeatureState) -> None:
         x = batch.x
         sums = x.new_empty(len(x), self._hidden_mean.shape[1], x.shape[1])
         hidden = matmul(self.layers[0], x.mT, out=sums).add_(self.biases[0].unsqueeze(2)).tanh_()
         torch.mean(hidden, 2, out=self._hidden_mean)
-        self._average_over_ranks([self._hidden_mean], x.shape[1])
+        self._reducer.average([self._hidden_mean], x.shape[1])
         logits = (self.layers[1] @ self._hidden_mean.unsqueeze(2)).squeeze(2).add_(self.biases[1])
         self._mask.weights(logits, state.blocked, out=self.weights)
         self._batch = x, hidden
 
-    def update(self, grad: Tensor, state: SelectionState) -> None:
+    def update(self, grad: Tensor, state: FeatureState) -> None:
         assert self._batch is not None
         x, hidden = self._batch
         logits_grad = self._mask.backward(grad, self.weights, self.weights)
@@ -80,15 +83,13 @@ class BatchAttentionGate(Gate):
         delta = hidden.square_().neg_().add_(1).mul_(hidden_grad)
         matmul(delta, x, out=first_grad)
         torch.sum(delta, 2, out=first_bias_grad)
-        self._average_over_ranks([first_grad, first_bias_grad], x.shape[1])
+        self._reducer.average([first_grad, first_bias_grad], x.shape[1])
         self._adam.step(self._grads)
 
-    def _average_over_ranks(self, means: list[Tensor], rows: int) -> None:
-        """Hook for several processes: average means over this rank's ``rows`` rows over all ranks, in place."""
-
-    def score_rows(self, batches: Iterable[Batch], state: SelectionState) -> None:
+    def score_rows(self, batches: Iterable[Batch], state: FeatureState) -> None:
         total, rows = torch.zeros_like(self._mean_weights), 0
         for batch in batches:
+            self._reducer.total = self._reducer.ranks * batch.x.shape[1]  # all ranks have the same rows
             self.observe(batch, state)
             total += self.weights * batch.x.shape[1]
             rows += batch.x.shape[1]
@@ -124,5 +125,10 @@ class BatchAttentionOptions(TrainingOptions):
 def make_gate(context: GateContext) -> Gate:
     options, device = context.options, context.penalty.device
     return BatchAttentionGate(
-        context.columns, options.attention_width, options.learning_rate, context.generators, device
+        context.columns,
+        options.attention_width,
+        options.learning_rate,
+        context.generators,
+        device,
+        context.reducer,
     )

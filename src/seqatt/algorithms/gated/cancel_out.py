@@ -8,8 +8,8 @@ from torch import Tensor
 from seqatt.algorithms.gated.gated_method import GateContext, PenaltyOptions, register_gated
 from seqatt.training.backend.matmul import PARALLEL_SIZE
 from seqatt.training.gates.gate import Gate
-from seqatt.training.models.adam import Adam
-from seqatt.training.selection_state import SelectionState
+from seqatt.training.backend.adam import Adam
+from seqatt.training.selection_state import FeatureState
 
 INITIAL_LOGIT = 4.0  # of every gate: nearly open
 
@@ -28,10 +28,10 @@ class CancelOutGate(Gate):
     def is_thread_invariant(self) -> bool:
         return self.logits.numel() <= PARALLEL_SIZE
 
-    def refresh(self, state: SelectionState) -> None:
+    def refresh(self, state: FeatureState) -> None:
         torch.sigmoid(self.logits, out=self.weights)
 
-    def update(self, grad: Tensor, state: SelectionState) -> None:
+    def update(self, grad: Tensor, state: FeatureState) -> None:
         slope = self.weights * (1 - self.weights)
         variance_gradient = self._variance_factor * (self.logits - self.logits.mean(1, keepdim=True))
         self._adam.step([(grad + self._penalty) * slope - self._penalty * variance_gradient])

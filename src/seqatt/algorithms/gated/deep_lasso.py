@@ -8,11 +8,11 @@ import torch
 from torch import Tensor
 
 from seqatt.algorithms.gated.gated_method import GateContext, PenaltyOptions, register_gated
-from seqatt.training.batch import Batch
 from seqatt.training.feature_columns import FeatureColumns
 from seqatt.training.gates.gate import Gate, OpenGate
+from seqatt.training.loaders.batch import Batch
 from seqatt.training.models.model import Model
-from seqatt.training.selection_state import SelectionState
+from seqatt.training.selection_state import FeatureState
 
 EPSILON = 1e-8  # under the square root, which has no gradient at zero
 
@@ -39,7 +39,7 @@ class DeepLassoGate(OpenGate):
         squares = self._columns.to_features(gradients.square().mean(1))
         return self._penalty * (squares + EPSILON).sqrt().sum(1)
 
-    def score_rows(self, batches: Iterable[Batch], state: SelectionState) -> None:
+    def score_rows(self, batches: Iterable[Batch], state: FeatureState) -> None:
         all_columns = torch.ones(len(self.weights), self._columns.columns, device=self.weights.device)
         total, rows = torch.zeros_like(all_columns), 0
         for batch in batches:

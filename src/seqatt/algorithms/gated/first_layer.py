@@ -8,11 +8,11 @@ import torch
 from torch import Tensor
 
 from seqatt.algorithms.gated.gated_method import GateContext, register_gated
-from seqatt.training.batch import Batch
 from seqatt.training.feature_columns import FeatureColumns
 from seqatt.training.gates.gate import Gate, OpenGate
+from seqatt.training.loaders.batch import Batch
 from seqatt.training.models.model import Model
-from seqatt.training.selection_state import SelectionState
+from seqatt.training.selection_state import FeatureState
 
 
 class FirstLayerGate(OpenGate):
@@ -27,7 +27,7 @@ class FirstLayerGate(OpenGate):
         self.weights = torch.ones(len(layer), columns.features, device=layer.device)
         self._shares = torch.zeros_like(self.weights)
 
-    def score_rows(self, batches: Iterable[Batch], state: SelectionState) -> None:
+    def score_rows(self, batches: Iterable[Batch], state: FeatureState) -> None:
         sums = [batch.x.abs().sum(1) for batch in batches]
         contributions = self._model.first_layer().abs() * torch.stack(sums).sum(0).unsqueeze(1)
         tiny = torch.finfo(contributions.dtype).tiny

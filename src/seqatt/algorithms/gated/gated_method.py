@@ -14,34 +14,39 @@ A method of this kind is one function that makes its gate::
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from seqatt.algorithms.registry import Plan, SelectionRequest, register
+from seqatt.data.files.file_data import FileData
 from seqatt.options import option
 from seqatt.progress import Advance
 from seqatt.selection import Trace
 from seqatt.training.backend.threads import training_threads
-from seqatt.training.build import largest_product, make_trial_groups
+from seqatt.training.build import TrainingSetup, make_trial_groups
 from seqatt.training.defaults import (
     default_ensemble_size,
     default_input_dropout,
     default_weight_decay,
     resolve_batch_size,
     resolve_steps,
+    resolve_stream_budget,
 )
 from seqatt.training.ensemble import GATE, Member
 from seqatt.training.feature_columns import FeatureColumns
 from seqatt.training.gates.gate import Gate
-from seqatt.training.loop import Diverged, TrialGroup, train
+from seqatt.training.loop import Diverged, train
+from seqatt.training.model_factory import largest_product, make_feature_columns
 from seqatt.training.models.model import Model
 from seqatt.training.options import TrainingOptions
+from seqatt.training.reducer import Reducer
 from seqatt.training.schedule import Schedule, at_once, retraining
+from seqatt.training.trial_group import TrialGroup
 from seqatt.validation import number
 
 # Share of the steps that train on the selected features only, to compare the strengths of a penalty.
@@ -59,10 +64,12 @@ class PenaltyOptions(TrainingOptions):
     )
 
 
-class GateContext(NamedTuple):
+@dataclass(frozen=True)
+class GateContext:
     """What a gate is made from: T models, their penalties (T,) and their random generators.
 
-    ``scale`` (d,) is the square root of the number of input columns of each feature.
+    ``scale`` (d,) is the square root of the number of input columns of each feature. ``embedded`` is whether the model
+    has embeddings, whose size is not fixed as that of standardised columns is.
     """
 
     model: Model
@@ -71,6 +78,8 @@ class GateContext(NamedTuple):
     penalty: Tensor
     generators: list[torch.Generator]
     options: Any
+    embedded: bool = False
+    reducer: Reducer = field(default_factory=Reducer)
 
 
 @dataclass(frozen=True)
@@ -79,13 +88,7 @@ class GatedPlan(Plan):
 
     schedule: Schedule
     penalties: list[float]
-    batch_size: int
-    input_dropout: float
-    weight_decay: float
-
-    @property
-    def variants(self) -> int:
-        return max(1, len(self.penalties))
+    setup: TrainingSetup
 
 
 def register_gated(
@@ -111,7 +114,7 @@ def register_gated(
     def decorate(make_gate: Callable[[GateContext], Gate]) -> Callable[[GateContext], Gate]:
         plan = partial(make_plan, schedule=schedule, penalties=penalties, weight_decay=weight_decay)
         select = partial(select_gated, make_gate=make_gate)
-        register(name, title=title, summary=summary, options=options, plan=plan)(select)
+        register(name, title=title, summary=summary, options=options, plan=plan, trains=True)(select)
         return make_gate
 
     return decorate
@@ -124,36 +127,48 @@ def make_plan(
     penalties: Callable[[int], Sequence[float]],
     weight_decay: bool,
 ) -> GatedPlan:
-    """The steps of a trial's variants add up to the budget of a selection by Sequential Attention."""
+    """The steps of a trial's variants add up to the budget of a selection by Sequential Attention.
+
+    On files every variant sees all rows, and one part of them is held out for all.
+    """
     data, k, options = request.data, request.k, request.options
     requested = getattr(options, "penalty", None)
     strengths = list(penalties(k)) if requested is None else [requested]
-    compared = len(strengths) > 1
-    parts = default_ensemble_size(data.rows) if compared else 1
-    batch_size = resolve_batch_size(data.rows, options.batch_size, parts)
-    steps = resolve_steps(data.rows, batch_size, options.epochs, k) // max(1, len(strengths))
+    variants = max(1, len(strengths))
+    compared, rows = len(strengths) > 1, data.rows
+    parts = default_ensemble_size(rows) if compared else 1
+    batch_size, passes = resolve_batch_size(rows, options.batch_size, parts), 1
+    steps = resolve_steps(rows, batch_size, options.epochs, k) // variants
+    if isinstance(data, FileData):
+        shared = resolve_steps(rows, batch_size, options.epochs, k)
+        batch_size, passes, steps = resolve_stream_budget(rows, shared, variants, options.batch_size, k + 3)
     validation = max(3, round(VALIDATION_SHARE * steps)) if compared else 0
     phases = schedule(k, max(k, steps - validation))  # every phase needs a step
     phases += retraining(validation) if compared else ()
     total = sum(phase.steps for phase in phases)
     input_dropout = options.input_dropout
     if input_dropout is None:
-        input_dropout = default_input_dropout(data.rows, len(data.feature_of))
+        input_dropout = default_input_dropout(rows, data.encoded_columns)
     settings = options.to_settings() | ({"penalties": strengths} if strengths else {})
     settings |= {
         "batch_size": batch_size,
         "input_dropout": input_dropout,
         "steps": total,
-        "epochs": max(1, len(strengths)) * total * batch_size / data.rows,
+        "epochs": variants * total * batch_size / rows,
     }
     return GatedPlan(
         settings=settings,
         steps=total,
         schedule=phases,
         penalties=strengths,
-        batch_size=batch_size,
-        input_dropout=input_dropout,
-        weight_decay=default_weight_decay(data.rows) if weight_decay else 0.0,
+        setup=TrainingSetup(
+            batch_size=batch_size,
+            steps=total,
+            passes=passes,
+            weight_decay=default_weight_decay(rows) if weight_decay else 0.0,
+            variants=variants,
+            input_dropout=input_dropout,
+        ),
     )
 
 
@@ -165,47 +180,48 @@ def select_gated(
     make_gate: Callable[[GateContext], Gate],
 ) -> list[Trace]:
     data, options, device = request.data, request.options, request.device
-    columns = FeatureColumns(torch.from_numpy(data.feature_of).to(device), data.features)
+    columns = make_feature_columns(data, options, device)
     scale = torch.tensor([len(inputs) for inputs in data.input_columns], device=device).sqrt()
+    reducer = Reducer() if request.source is None else request.source.reducer
 
     def make_gate_of(model: Model, members: Sequence[Member]) -> Gate:
         strengths = [plan.penalties[m.variant] if plan.penalties else 0.0 for m in members]
         penalty = torch.tensor(strengths, device=device)
         generators = [m.generator(GATE) for m in members]
-        return make_gate(GateContext(model, columns, scale, penalty, generators, options))
+        embedded = bool(data.code_counts)
+        return make_gate(GateContext(model, columns, scale, penalty, generators, options, embedded, reducer))
 
-    with training_threads(largest_product(data, options, plan.batch_size), device) as threads:
+    with training_threads(largest_product(data, options, plan.setup.batch_size), device) as threads:
         groups = make_trial_groups(
-            data,
-            request.seeds,
-            options,
-            device,
-            plan.batch_size,
-            make_gate_of,
-            weight_decay=plan.weight_decay,
-            variants=plan.variants,
-            input_dropout=plan.input_dropout,
+            data, request.seeds, options, device, plan.setup, make_gate_of, source=request.source
         )
-        traces = train(groups, plan.schedule, advance, threads, skip_diverged=plan.variants > 1)
-        return _best_variants(traces, groups, plan) if plan.penalties else traces
+        return train(
+            groups,
+            plan.schedule,
+            request.hook,
+            threads,
+            skip_diverged=plan.setup.variants > 1,
+            finish=partial(_best_variants, plan=plan) if plan.penalties else TrialGroup.traces,
+        )
 
 
 @torch.no_grad()
-def _best_variants(traces: list[Trace], groups: Sequence[TrialGroup], plan: GatedPlan) -> list[Trace]:
+def _best_variants(group: TrialGroup, plan: GatedPlan) -> list[Trace]:
     """Of each trial's variants, the one with the lowest validation loss; its penalty goes into the settings."""
-    if plan.variants == 1:
-        return [replace(trace, settings={"penalty": plan.penalties[0]}) for trace in traces]
-    losses = torch.cat([trainer.validation_loss() for group in groups for trainer in group.trainers])
-    finite = np.concatenate([group.finite for group in groups]) & np.isfinite(losses.cpu().numpy())
-    table = np.where(finite, losses.double().cpu().numpy(), np.inf).reshape(-1, plan.variants)
+    traces, variants = group.traces(), plan.setup.variants
+    if variants == 1:
+        return [replace(trace, settings=trace.settings | {"penalty": plan.penalties[0]}) for trace in traces]
+    losses = torch.cat([trainer.validation_loss() for trainer in group.trainers])
+    finite = group.finite & np.isfinite(losses.cpu().numpy())
+    table = np.where(finite, losses.double().cpu().numpy(), np.inf).reshape(-1, variants)
     best = []
     for trial, row in enumerate(table):
         winner = int(row.argmin())
-        trace = traces[trial * plan.variants + winner]
+        trace = traces[trial * variants + winner]
         if np.isfinite(row[winner]):
             finite_losses = [loss if np.isfinite(loss) else None for loss in row.tolist()]
             settings = {"penalty": plan.penalties[winner], "penalty_losses": finite_losses}
-            best.append(replace(trace, settings=settings))
+            best.append(replace(trace, settings=trace.settings | settings))
         else:
             best.append(Trace([], trace.order + trace.rest))  # every strength diverged
     if not np.isfinite(table).any(1).all():

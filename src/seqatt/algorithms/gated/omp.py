@@ -9,12 +9,12 @@ import torch
 from torch import Tensor
 
 from seqatt.algorithms.gated.gated_method import GateContext, register_gated
-from seqatt.training.batch import Batch
 from seqatt.training.feature_columns import FeatureColumns
 from seqatt.training.gates.gate import Gate, OpenGate
+from seqatt.training.loaders.batch import Batch
 from seqatt.training.models.model import Model
 from seqatt.training.schedule import one_by_one
-from seqatt.training.selection_state import SelectionState
+from seqatt.training.selection_state import FeatureState
 
 
 class OMPGate(OpenGate):
@@ -37,7 +37,7 @@ class OMPGate(OpenGate):
     def is_thread_invariant(self) -> bool:
         return True  # the steps are the model's, and the sums here are computed on one thread
 
-    def score_rows(self, batches: Iterable[Batch], state: SelectionState) -> None:
+    def score_rows(self, batches: Iterable[Batch], state: FeatureState) -> None:
         weights = self._columns.to_columns(state.selected)
         gradient, rows = torch.zeros_like(self._model.first_layer()), 0
         for batch in batches:

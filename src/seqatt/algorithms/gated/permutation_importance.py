@@ -14,12 +14,12 @@ from torch import Tensor
 
 from seqatt.algorithms.gated.gated_method import GateContext, register_gated
 from seqatt.options import option
-from seqatt.training.batch import Batch
 from seqatt.training.feature_columns import FeatureColumns
 from seqatt.training.gates.gate import Gate, OpenGate
+from seqatt.training.loaders.batch import Batch
 from seqatt.training.models.model import Model
 from seqatt.training.options import TrainingOptions
-from seqatt.training.selection_state import SelectionState
+from seqatt.training.selection_state import FeatureState
 from seqatt.validation import integer
 
 
@@ -53,7 +53,7 @@ class PermutationGate(OpenGate):
     def is_thread_invariant(self) -> bool:
         return True  # the steps and the losses are the model's
 
-    def score_rows(self, batches: Iterable[Batch], state: SelectionState) -> None:
+    def score_rows(self, batches: Iterable[Batch], state: FeatureState) -> None:
         column_weights = self._columns.to_columns(self.weights)
         total, rows = torch.zeros_like(self._importance), 0
         for batch in batches:

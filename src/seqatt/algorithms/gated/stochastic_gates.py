@@ -6,16 +6,18 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from seqatt.algorithms.gated.gated_method import GateContext, PenaltyOptions, register_gated
 from seqatt.options import option
 from seqatt.training.backend.matmul import PARALLEL_SIZE
-from seqatt.training.batch import Batch
 from seqatt.training.gates.gate import Gate
-from seqatt.training.models.adam import Adam
-from seqatt.training.selection_state import SelectionState
+from seqatt.training.loaders.batch import Batch
+from seqatt.training.backend.adam import Adam
+from seqatt.training.selection_state import FeatureState
+from seqatt.training.state import Arrays
 from seqatt.validation import number
 
 INITIAL_MEAN = 0.5  # of every gate: half open
@@ -52,7 +54,7 @@ class StochasticGate(Gate):
     def is_thread_invariant(self) -> bool:
         return self.means.numel() <= PARALLEL_SIZE
 
-    def refresh(self, state: SelectionState) -> None:
+    def refresh(self, state: FeatureState) -> None:
         return
 
     def draw(self, steps: int) -> None:
@@ -71,12 +73,12 @@ class StochasticGate(Gate):
             self._drawn[:, t] = torch.randn(DRAWN_STEPS, self.means.shape[1], generator=generator)
         self._used = 0
 
-    def observe(self, batch: Batch, state: SelectionState) -> None:
+    def observe(self, batch: Batch, state: FeatureState) -> None:
         torch.add(self.means, self._noise[self._step], alpha=self._sigma, out=self.weights)
         self.weights.clamp_(0, 1)
         self._step += 1
 
-    def update(self, grad: Tensor, state: SelectionState) -> None:
+    def update(self, grad: Tensor, state: FeatureState) -> None:
         inside = (self.weights > 0) & (self.weights < 1)
         density = torch.exp(-0.5 * (self.means / self._sigma).square())
         self._adam.step([grad * inside + self._penalty * density])
@@ -87,6 +89,13 @@ class StochasticGate(Gate):
     def reset(self) -> None:
         self.means.fill_(INITIAL_MEAN)
         self._adam.reset()
+
+    def state_arrays(self) -> Arrays:
+        return super().state_arrays() | {"used": np.array(self._used)}
+
+    def load_arrays(self, arrays: Arrays) -> None:
+        super().load_arrays(arrays)
+        self._used = int(arrays["used"])
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,12 +23,12 @@ from seqatt.data.tables.table_data import TableData
 from seqatt.options import option
 from seqatt.selection import PhaseRecord, Trace
 from seqatt.training.backend.cuda_graphs import GraphRecorder
-from seqatt.training.batch import Batch, DeviceTable
 from seqatt.training.ensemble import NOISE, WEIGHTS, Member
+from seqatt.training.loaders.batch import Batch, DeviceTable
 from seqatt.training.loop import NonFiniteLoss
-from seqatt.training.models.adam import Adam
+from seqatt.training.backend.adam import Adam
 from seqatt.training.models.architecture import MLPShape
-from seqatt.training.models.mlp_tail import MLPTail, init_linear
+from seqatt.training.models.layers import MLPLayers, init_linear
 from seqatt.training.options import NetworkOptions
 from seqatt.validation import boolean
 
@@ -92,7 +92,10 @@ class ConcreteAutoencoder(CustomTrainer):
         logits = [torch.randn(nodes, features, generator=generator) * spread for generator in generators]
         self.logits = torch.stack(logits).to(device)
         self._first_layer = first_layer.to(device)
-        self.layers = MLPTail(shape, task, bias, generators, device)
+        # The first matrix is that of the columns: the product of the first layer and the nodes' weights.
+        column_shape = replace(shape, columns=columns)
+        self.layers = MLPLayers(column_shape, task, generators, device)
+        self.layers.reset_parameters(bias)
         lr = torch.tensor(options.learning_rate, device=device)
         self._adam = Adam([self._first_layer, *self.layers.params], lr)
         self._logit_adam = Adam([self.logits], lr * LOGIT_LR_FACTOR)
@@ -141,14 +144,15 @@ class ConcreteAutoencoder(CustomTrainer):
             noise = self._noise_bank[self._offsets[i].unsqueeze(1) + self._cells].view_as(self.logits)
             mixture = torch.softmax((self.logits + noise + self._blocked) / temperature, 2)
             node_inputs = self._to_columns(mixture)
-            grad, other_grads, out = self.layers.gradients(self._first_layer @ node_inputs, batch)
+            self.layers.gradients(self._first_layer @ node_inputs, batch.x, batch.y, batch.w)
+            grad = self.layers.first_grad
             mixture_grad = self._to_features(self._first_layer.mT @ grad)
             mean_grad = (mixture * mixture_grad).sum(2, keepdim=True)
             self._logit_adam.step([mixture * (mixture_grad - mean_grad) / temperature])
-            self._adam.step([grad @ node_inputs.mT, *other_grads])
+            self._adam.step([grad @ node_inputs.mT, *self.layers.grads])
             self._done += 1
             if i % LOSS_INTERVAL == 0:
-                self._losses += self.layers.loss(out, batch)
+                self._losses += self.layers.last_loss(batch.x, batch.y, batch.w)
 
     def _to_columns(self, mixture: Tensor) -> Tensor:
         """From weights of features (T, k, d) to weights of columns (T, k * p, c), for p channels per node."""

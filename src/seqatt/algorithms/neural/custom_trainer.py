@@ -17,10 +17,10 @@ from seqatt.data.tables.table_data import TableData
 from seqatt.progress import Advance
 from seqatt.selection import Trace
 from seqatt.training.backend.threads import run_concurrently, training_threads
-from seqatt.training.batch import DeviceTable
 from seqatt.training.defaults import resolve_batch_size, resolve_steps
 from seqatt.training.ensemble import NOISE, ORDER, Member
-from seqatt.training.loader import InMemoryLoader, MemberData
+from seqatt.training.loaders.batch import DeviceTable
+from seqatt.training.loaders.in_memory import InMemoryLoader, MemberData
 from seqatt.training.loop import Diverged, NonFiniteLoss
 from seqatt.training.options import NetworkOptions
 
@@ -63,7 +63,7 @@ def register_custom(
 
 def make_plan(request: SelectionRequest) -> Plan:
     """One model per trial, which trains on all rows, with as many steps as every other method."""
-    rows, options = request.data.rows, request.options
+    rows, options = request.table.rows, request.options
     batch_size = resolve_batch_size(rows, options.batch_size)
     steps = resolve_steps(rows, batch_size, options.epochs, request.k)
     resolved = {"batch_size": batch_size, "steps": steps, "epochs": steps * batch_size / rows}
@@ -77,8 +77,8 @@ def select_custom(
 
     The products are small, and threads that wait for each other would cost more than they save.
     """
-    data, device = request.data, request.device
-    table = DeviceTable(data, device)
+    data, device = request.table, request.device
+    table = DeviceTable.of_data(data, device)
     groups = [[seed] for seed in request.seeds] if device.type == "cpu" else [request.seeds]
     with training_threads(0, device) as threads, torch.no_grad():
         trainers = [

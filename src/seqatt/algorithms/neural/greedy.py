@@ -14,7 +14,6 @@ from seqatt.data.tables.table_data import TableData
 from seqatt.progress import Advance
 from seqatt.selection import PhaseRecord, Trace
 from seqatt.training.backend.threads import training_threads
-from seqatt.training.batch import DeviceTable
 from seqatt.training.candidates import (
     CandidateModels,
     CandidateOptions,
@@ -24,12 +23,13 @@ from seqatt.training.candidates import (
     resolve_folds,
     rows_per_model,
 )
+from seqatt.training.loaders.batch import DeviceTable
 from seqatt.training.loop import Diverged, NonFiniteLoss
 
 
 def make_plan(request: SelectionRequest) -> Plan:
     """``epochs`` are passes over the rows that a model trains on; progress counts models."""
-    data, options = request.data, request.options
+    data, options = request.table, request.options
     batch_size = resolve_candidate_batch_size(data, options)
     steps = resolve_candidate_steps(data, options)
     settings = options.to_settings() | {
@@ -53,8 +53,8 @@ def make_plan(request: SelectionRequest) -> Plan:
 )
 def greedy(request: SelectionRequest, plan: Plan, advance: Advance) -> list[Trace]:
     """One trial after the other: the candidates of a single trial fill the device."""
-    data, options, device = request.data, request.options, request.device
-    table = DeviceTable(data, device)
+    data, options, device = request.table, request.options, request.device
+    table = DeviceTable.of_data(data, device)
     trials = [_ForwardSelection(data, request.k) for _ in request.seeds]
     traces: list[Trace] = []
     with training_threads(candidates_work(data, options), device), torch.no_grad():

@@ -24,12 +24,12 @@ from seqatt.options import option
 from seqatt.selection import PhaseRecord, Trace
 from seqatt.training.backend import torch_private
 from seqatt.training.backend.cuda_graphs import GraphRecorder
-from seqatt.training.batch import DeviceTable
 from seqatt.training.ensemble import WEIGHTS, Member
+from seqatt.training.loaders.batch import Batch, DeviceTable
 from seqatt.training.loop import NonFiniteLoss
-from seqatt.training.models.adam import Adam
+from seqatt.training.backend.adam import Adam
 from seqatt.training.models.architecture import MLPShape
-from seqatt.training.models.mlp_tail import MLPTail, init_linear
+from seqatt.training.models.layers import MLPLayers, init_linear
 from seqatt.training.options import NetworkOptions
 from seqatt.validation import number
 
@@ -81,7 +81,8 @@ class LassoNetPath(CustomTrainer):
         layer, bias = init_linear(hidden, columns, generators)
         skip, _ = init_linear(target.outputs, columns, generators)
         self.first = torch.cat([layer, skip], 1).to(device)  # (T, h + o, c): first layer and skip connection
-        self.layers = MLPTail(shape, target.task, bias, generators, device, skip=True)
+        self.layers = MLPLayers(shape, target.task, generators, device, skip=True)
+        self.layers.reset_parameters(bias)
         self._layer, self._skip = self.first[:, :hidden], self.first[:, hidden:]
         self._lr = min(LR_FACTOR * options.learning_rate, MAX_LR / _largest_eigenvalue(table))
         self._params = [self.first, *self.layers.params]
@@ -139,17 +140,15 @@ class LassoNetPath(CustomTrainer):
     def _train_dense(self, steps: int) -> None:
         for i in range(steps):
             batch = self._loader.batch(i)
-            grad, others, out = self.layers.gradients(self.first, batch)
-            self._adam.step([grad, *others])
+            self._adam.step(self._gradients(self.first, batch))
             if i % INTERVAL == 0:
-                self._losses += self.layers.loss(out, batch)
+                self._losses += self.layers.last_loss(batch.x, batch.y, batch.w)
 
     def _start_path(self) -> None:
         """Set the first penalty, and the norms of the gradient and of the skip weights, before the path."""
         self._loader.load(1)
-        grad, others, _ = self.layers.gradients(self.first, self._loader.batch(0))
-        self._gradient_norm.copy_(_norms([grad, *others]))
-        grad, _, _ = self.layers.gradients(torch.zeros_like(self.first), self._loader.batch(0))
+        self._gradient_norm.copy_(_norms(self._gradients(self.first, self._loader.batch(0))))
+        grad, *_ = self._gradients(torch.zeros_like(self.first), self._loader.batch(0))
         hidden = self._layer.shape[1]
         entry_penalty = self._sum_over_columns(grad[:, hidden:].square().sum(1)).sqrt()
         entry_penalty += self._bound * self._sum_over_columns(grad[:, :hidden].abs().sum(1))
@@ -159,9 +158,8 @@ class LassoNetPath(CustomTrainer):
     def _train_path(self, steps: int) -> None:
         for i in range(steps):
             batch = self._loader.batch(i)
-            grad, others, out = self.layers.gradients(self.first, batch)
             torch_private.foreach_mul_(self._momentum, MOMENTUM)
-            torch_private.foreach_add_(self._momentum, self._clip([grad, *others]))
+            torch_private.foreach_add_(self._momentum, self._clip(self._gradients(self.first, batch)))
             torch_private.foreach_add_(self._params, self._momentum, alpha=-self._lr)
             penalty = (self._penalty * (self._lr / (1 - MOMENTUM))).expand_as(self._skip_norms)
             self._skip_norms.copy_(
@@ -170,7 +168,12 @@ class LassoNetPath(CustomTrainer):
             self._done += 1
             if i % INTERVAL == 0:
                 self._update_penalty()
-                self._losses += self.layers.loss(out, batch)
+                self._losses += self.layers.last_loss(batch.x, batch.y, batch.w)
+
+    def _gradients(self, first: Tensor, batch: Batch) -> list[Tensor]:
+        """The gradients of the first matrix and of the other parameters."""
+        self.layers.gradients(first, batch.x, batch.y, batch.w)
+        return [self.layers.first_grad, *self.layers.grads]
 
     def _clip(self, grads: list[Tensor]) -> list[Tensor]:
         """Clip the gradient of each trial to ``MAX_GRADIENT`` times the moving average of its norm."""

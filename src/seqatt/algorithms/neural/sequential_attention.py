@@ -11,28 +11,34 @@ import torch
 
 from seqatt.algorithms.neural.attention_options import AttentionOptions
 from seqatt.algorithms.registry import Plan, SelectionRequest, register
+from seqatt.data.files.file_data import FileData
+from seqatt.data.files.validation_rows import sample_table
 from seqatt.data.tables.table_data import TableData
 from seqatt.progress import Advance
 from seqatt.selection import Trace
 from seqatt.training.backend.threads import training_threads
-from seqatt.training.build import largest_product, make_trial_groups
+from seqatt.training.build import TrainingSetup, make_trial_groups
 from seqatt.training.defaults import (
+    MAX_REPLACEMENT,
     default_asinh_inputs,
     default_ensemble_size,
     default_input_dropout,
     default_replacement,
+    default_stream_ensemble,
     default_univariate_test,
     default_weight_decay,
     resolve_batch_size,
     resolve_steps,
+    resolve_stream_budget,
 )
 from seqatt.training.ensemble import Member
 from seqatt.training.gates.attention import AttentionGate
+from seqatt.training.gates.masks import Mask, make_mask
 from seqatt.training.kernels import start_device
 from seqatt.training.loop import train
-from seqatt.training.masks import Mask, make_mask
+from seqatt.training.model_factory import largest_product
 from seqatt.training.models.model import Model
-from seqatt.training.schedule import Schedule, algorithm_1, one_pass, takes_per_phase
+from seqatt.training.schedule import MAX_DROP_PHASES, Schedule, algorithm_1, one_pass, takes_per_phase
 from seqatt.training.screening.asinh import asinh_columns
 from seqatt.training.screening.row_sample import draw_sample
 from seqatt.training.screening.score_penalty import ScorePenalty
@@ -47,32 +53,43 @@ class AttentionPlan(Plan):
     """Everything that ``AttentionOptions`` left open, resolved for one table."""
 
     schedule: Schedule
-    batch_size: int
-    members: int
-    input_dropout: float
-    weight_decay: float
+    setup: TrainingSetup
     univariate_test: float
     asinh_inputs: bool
 
 
 def make_plan(request: SelectionRequest) -> AttentionPlan:
     data, k, options = request.data, request.k, request.options
-    rows, columns, one_pass = data.rows, len(data.feature_of), options.one_pass
-    own_model = options.model is not None
+    rows, columns, one_pass = data.rows, data.encoded_columns, options.one_pass
+    own_model, streamed = options.model is not None, isinstance(data, FileData)
 
     def resolve(requested: float | None, default: float, *, applies: bool = True) -> float:
         return requested if requested is not None else default * applies
 
-    members = int(resolve(options.ensemble, default_ensemble_size(rows) if one_pass and not own_model else 1))
-    batch_size = resolve_batch_size(rows, options.batch_size, members)
-    schedule = make_schedule(data, k, options, batch_size, members)
+    default_members = default_stream_ensemble(rows) if streamed else default_ensemble_size(rows)
+    members = int(resolve(options.ensemble, default_members if one_pass and not own_model else 1))
+    batch_size, passes = resolve_batch_size(rows, options.batch_size, members), 1
+    shared_steps = resolve_steps(rows, batch_size, options.epochs, k)
+    steps = max(1, shared_steps // members)
+    if streamed:
+        if not one_pass:
+            raise ValueError(
+                "one_pass: False trains one model per phase on all rows, which is for tables; raise memory so that "
+                "the files are read into one"
+            )
+        phases = min(k, MAX_PHASES) + MAX_DROP_PHASES + MAX_REPLACEMENT
+        batch_size, passes, steps = resolve_stream_budget(
+            rows, shared_steps, members, options.batch_size, phases
+        )
+    replacement = options.replacement
+    if replacement is None:
+        replacement = 0 if streamed and passes == 1 else default_replacement(k)
+    schedule = make_schedule(data, k, options, steps, replacement)
     steps = sum(phase.steps for phase in schedule)
     input_dropout = resolve(options.input_dropout, default_input_dropout(rows, columns), applies=one_pass)
     threshold = resolve(options.univariate_test, default_univariate_test(rows, columns), applies=one_pass)
     weight_decay = resolve(options.weight_decay, default_weight_decay(rows))
-    # A user's own model gets the numbers as they are, and so does a model that is to be linear in them.
-    nonlinear = one_pass and not own_model and bool(options.hidden)
-    asinh_inputs = bool(resolve(options.asinh_inputs, default_asinh_inputs(rows, columns), applies=nonlinear))
+    asinh_inputs = _resolve_asinh(data, options)
     settings = options.to_settings() | {
         "batch_size": batch_size,
         "ensemble": members,
@@ -84,30 +101,51 @@ def make_plan(request: SelectionRequest) -> AttentionPlan:
         "replacement": sum(phase.drop > 0 and phase.steps == 0 for phase in schedule),
         "weight_decay": weight_decay,
         "steps": steps,
-        "epochs": members * steps * batch_size / rows,
+        "epochs": members * (passes if streamed else steps * batch_size / rows),
     }
+    setup = TrainingSetup(
+        batch_size=batch_size,
+        steps=steps,
+        passes=passes,
+        weight_decay=weight_decay,
+        members=members,
+        input_dropout=input_dropout,
+    )
     return AttentionPlan(
         settings=settings,
         steps=steps,
         schedule=schedule,
-        batch_size=batch_size,
-        members=members,
-        input_dropout=input_dropout,
-        weight_decay=weight_decay,
+        setup=setup,
         univariate_test=threshold,
         asinh_inputs=asinh_inputs,
     )
 
 
-def make_schedule(
-    data: TableData, k: int, options: AttentionOptions, batch_size: int, members: int
-) -> Schedule:
-    """The schedule of each model; the steps of a trial's models add up to the budget.
+def _resolve_asinh(data: TableData | FileData, options: AttentionOptions) -> bool:
+    """Whether numbers are transformed by asinh.
 
-    A phase needs at least one step. Where the budget is too small for that, first replacement rounds are left out,
-    then the surplus.
+    A user's own model gets the numbers as they are, and so does a model that is to be linear in them.
     """
-    steps = max(1, resolve_steps(data.rows, batch_size, options.epochs, k) // members)
+    if isinstance(data, FileData):
+        if options.asinh_inputs:
+            raise ValueError(
+                "asinh_inputs: is for tables; raise memory so that the files are read into one, or use log1p"
+            )
+        return False
+    if options.asinh_inputs is not None:
+        return options.asinh_inputs
+    nonlinear = options.one_pass and options.model is None and bool(options.hidden)
+    return nonlinear and default_asinh_inputs(data.rows, data.encoded_columns)
+
+
+def make_schedule(
+    data: TableData | FileData, k: int, options: AttentionOptions, steps: int, replacement: int
+) -> Schedule:
+    """The schedule of each model, of about ``steps`` steps and with ``replacement`` rounds.
+
+    A phase needs at least one step. Where there are too few for that, first replacement rounds are left out, then the
+    surplus.
+    """
     per_phase = options.features_per_phase
     varying = int((~data.constant).sum())
     surplus = max(0, round(min(options.surplus * k, varying)) - k) if options.one_pass else 0
@@ -118,9 +156,9 @@ def make_schedule(
         )
     if not options.one_pass:
         return algorithm_1(k, steps, features_per_phase=per_phase or 1)
-    rounds = default_replacement(k) if options.replacement is None else options.replacement
-    if k == data.features:
-        rounds = 0  # no feature is left to replace another
+    rounds = (
+        0 if k == data.features else replacement
+    )  # with all features selected, none is left to replace another
     steps = max(steps, math.ceil(len(takes_per_phase(k, per_phase or 1)) / (1 - options.warmup)) + 1)
     while True:
         schedule = one_pass(
@@ -146,29 +184,34 @@ def make_schedule(
     summary="a network whose attention weights select one feature after another",
     options=AttentionOptions,
     plan=make_plan,
+    trains=True,
 )
 def sequential_attention(request: SelectionRequest, plan: AttentionPlan, advance: Advance) -> list[Trace]:
     data, options, device = request.data, request.options, request.device
-    data = asinh_columns(data) if plan.asinh_inputs else data
+    if plan.asinh_inputs:
+        data = asinh_columns(request.table)
     mask = make_mask(options.mask, options.temperature)
+    screened = (
+        sample_table(data, request.running.file_options)
+        if isinstance(data, FileData) and plan.univariate_test
+        else data
+    )
 
     def make_gate(model: Model, members: Sequence[Member]) -> AttentionGate:
         return make_attention_gate(len(members), data.features, mask, options.learning_rate, device)
 
-    with training_threads(largest_product(data, options, plan.batch_size), device) as threads:
+    with training_threads(largest_product(data, options, plan.setup.batch_size), device) as threads:
         groups = make_trial_groups(
             data,
             request.seeds,
             options,
             device,
-            plan.batch_size,
+            plan.setup,
             make_gate,
-            weight_decay=plan.weight_decay,
-            members=plan.members,
-            input_dropout=plan.input_dropout,
-            score_penalty=_make_score_penalty(data, plan.univariate_test),
+            score_penalty=_make_score_penalty(screened, plan.univariate_test),
+            source=request.source,
         )
-        return train(groups, plan.schedule, advance, threads)
+        return train(groups, plan.schedule, request.hook, threads)
 
 
 def make_attention_gate(
@@ -182,13 +225,14 @@ def make_attention_gate(
     return gate
 
 
-def _make_score_penalty(data: TableData, threshold: float) -> ScorePenalty | None:
+def _make_score_penalty(data: TableData | FileData, threshold: float) -> ScorePenalty | None:
     """The penalty of features that fall short in the univariate test; None where it is the same for all features.
 
     Features beyond the threshold have a penalty of zero, so that their scores come from attention alone.
     """
     if not threshold:
         return None
+    assert isinstance(data, TableData)
     sample = draw_sample(data)
     shortfall = np.minimum(univariate_test(sample), threshold) - threshold
     return ScorePenalty(sample, shortfall) if len(np.unique(shortfall[~data.constant])) > 1 else None

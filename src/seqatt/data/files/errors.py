@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import warnings
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import pyarrow as pa
@@ -13,6 +14,16 @@ from seqatt.data.tables.whole_file import UnreadableFile
 
 class SkippedData(UserWarning):
     """Warning: some rows could not be read, and the run continued without them."""
+
+
+class IgnoredFiles(UserWarning):
+    """Warning: a folder has files, or a file has columns, that are no part of the data."""
+
+
+def warn_skipped(reason: str, rows: Sequence[int | None]) -> None:
+    """Warn about one file, of which ``rows`` were skipped in each place; None if their number is unknown."""
+    lost = "an unknown number of" if None in rows else f"{sum(count or 0 for count in rows):,}"
+    warnings.warn(f"{reason}; {lost} rows were skipped", SkippedData, stacklevel=3)
 
 
 @contextmanager

@@ -5,23 +5,27 @@ from __future__ import annotations
 import glob
 import os
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+from typing import Any, NamedTuple
 
 from pyarrow import types as of
 
-from seqatt.data.files.column_types import compatible, describe_type
-from seqatt.data.files.errors import SkippedData, read_errors
+from seqatt.data.files.encoding.column_types import compatible, describe_type
+from seqatt.data.files.errors import IgnoredFiles, SkippedData, read_errors
+from seqatt.data.files.formats.delimited import DelimitedFormat
 from seqatt.data.files.formats.file_format import FileFormat, RowGroup, split_ending
+from seqatt.data.files.formats.hive import Partition, add_partition, parse_partition, partition_type
+from seqatt.data.files.formats.iterable import BatchSource, IterableFormat
 from seqatt.data.files.formats.registry import FORMATS
 from seqatt.data.files.remote import FilePath, RemoteFile, find_urls, is_url, local_path
 from seqatt.data.tables.containers import Kind
 from seqatt.data.tables.whole_file import UnreadableFile
 
-BATCH_CELLS = 1 << 22  # cells per batch that is read, within these limits:
-MIN_READ_ROWS, MAX_READ_ROWS = 1 << 12, 1 << 16  # rows per batch
+LISTED = 8  # names in a warning
+BATCH_BYTES = 24 << 20  # of a batch that is read, once it is encoded, within these limits:
+MIN_READ_ROWS, MAX_READ_ROWS = 1 << 8, 1 << 16  # rows per batch
 
 
 @dataclass(frozen=True)
@@ -42,18 +46,46 @@ class FileSet:
     def size(self) -> int:
         return sum(group.size for group in self.row_groups)
 
+    def split(self, step: int, offset: int) -> tuple[FileSet, FileSet]:
+        """All rows but every ``step``-th of each row group from row ``offset`` on, for training, and these, for testing."""
+        if not (step > 1 and 0 <= offset < step):
+            raise ValueError(f"split: needs a step above 1 and an offset below it, got {step} and {offset}")
+        if any(group.subset is not None for group in self.row_groups):
+            raise ValueError("split: these files are split already; split the whole ones")
+        groups = [[g.take(step, offset, others=others) for g in self.row_groups] for others in (True, False)]
+        train, test = (replace(self, row_groups=tuple(g for g in some if g.rows != 0)) for some in groups)
+        return train, test
+
+
+class _Found(NamedTuple):
+    """A file; the folders above it that may be partitions; whether it was found by listing a folder."""
+
+    path: FilePath
+    folders: tuple[str, ...]
+    listed: bool = False
+
+    @property
+    def may_be_prose(self) -> bool:
+        """Whether this may be a README beside the data."""
+        return self.listed and split_ending(self.path)[0] == ".txt"
+
 
 def find_files(where: Any, argument: str = "X") -> list[FilePath]:
     """Every file that ``where`` names, once; files of one folder or pattern are sorted."""
-    return _find(where, argument, None)
+    return [found.path for found in _find(where, argument, None, [])]
 
 
-def _find(where: Any, argument: str, skipped: list[tuple[str, str]] | None) -> list[FilePath]:
-    """What cannot be found is an error if ``skipped`` is None; otherwise it is appended there."""
-    found: list[FilePath] = []
+def _find(
+    where: Any, argument: str, skipped: list[tuple[str, str]] | None, ignored: list[str]
+) -> list[_Found]:
+    """What cannot be found is an error if ``skipped`` is None; otherwise it is appended there.
+
+    Files of folders that are no tables are appended to ``ignored``.
+    """
+    found: list[_Found] = []
     for each in where if isinstance(where, list | tuple) else [where]:
         try:
-            found += _expand(os.fspath(each), argument)
+            found += _expand(os.fspath(each), argument, ignored)
         except UnreadableFile as error:
             if skipped is None:
                 raise
@@ -66,83 +98,160 @@ def _skip(skipped: list[tuple[str, str]], path: Any, error: UnreadableFile) -> N
     warnings.warn(f"{error}; the whole file was skipped", SkippedData, stacklevel=3)
 
 
-def _unique(paths: Iterable[FilePath]) -> list[FilePath]:
+def _unique(files: Iterable[_Found]) -> list[_Found]:
     """Each file once, by the first of the paths that lead to it."""
-    found: dict[FilePath, FilePath] = {}
-    for path in paths:
-        found.setdefault(path if isinstance(path, RemoteFile) else path.resolve(), path)
+    found: dict[FilePath, _Found] = {}
+    for each in files:
+        path = each.path
+        found.setdefault(path if isinstance(path, RemoteFile) else path.resolve(), each)
     return list(found.values())
 
 
-def _expand(name: str, argument: str) -> Sequence[FilePath]:
+def _expand(name: str, argument: str, ignored: list[str]) -> list[_Found]:
     if not name:
         raise ValueError(f"{argument}: an empty name is no file; name a file, a folder, a pattern or a URL")
+
+    def is_table(path: FilePath, names: tuple[str, ...]) -> bool:
+        """Whether the ending is that of a table and no name starts with ``.`` or ``_``, as ``_SUCCESS`` files do."""
+        hidden = any(part.startswith((".", "_")) for part in names)
+        if hidden or split_ending(path)[0] not in FORMATS:
+            ignored.append("/".join(names))
+            return False
+        return True
+
     if is_url(name):
         local = local_path(name)
         if local is None:
-            return find_urls(name, _is_table, argument)
+            files, folder = find_urls(name, is_table, argument)
+            return [_Found(f, PurePosixPath(f.path[len(folder) :]).parts[:-1], bool(folder)) for f in files]
         name = local
     path = Path(name)
     if path.is_dir():
-        inside = sorted(p for p in path.rglob("*") if p.is_file() and _is_table(p, p.relative_to(path).parts))
-        if not inside:
+        inside = [(p, p.relative_to(path).parts) for p in sorted(path.rglob("*")) if p.is_file()]
+        tables = [_Found(p, names[:-1], True) for p, names in inside if is_table(p, names)]
+        if not tables:
             raise UnreadableFile(f"{argument}: no file in {path} ends in one of {', '.join(FORMATS)}")
-        return inside
+        return tables
     if path.exists():
-        return [path]
+        return [_Found(path, path.parts[:-1])]
     matched = sorted(Path(p) for p in glob.glob(name, recursive=True) if Path(p).is_file())
     if not matched:
         problem = "no file matches the pattern" if glob.has_magic(name) else "no such file or folder"
         raise UnreadableFile(f"{name}: {problem}")
-    return matched
+    return [_Found(p, p.parts[:-1]) for p in matched]
 
 
-def _is_table(path: FilePath, names: tuple[str, ...]) -> bool:
-    """Whether the ending is that of a table and no name starts with ``.`` or ``_``, as ``_SUCCESS`` files do."""
-    hidden = any(name.startswith((".", "_")) for name in names)
-    return not hidden and split_ending(path)[0] in FORMATS
-
-
-def open_files(where: Any, argument: str = "X", *, skip: bool = False) -> FileSet:
+def open_files(
+    where: Any, argument: str = "X", *, skip: bool = False, delimiter: str | None = None
+) -> FileSet:
     """Read the schema of every file, without its rows.
 
-    A file whose columns differ from those of the first file is an error, or is skipped with ``skip``.
+    A file that lacks a column of the first file is an error, or is skipped with ``skip``; columns that the first
+    file does not have are ignored. Folders named ``key=value`` are columns too. ``delimiter`` is that of text files.
     """
+    if isinstance(where, FileSet):
+        return where
     first: dict[str, Any] = {}
     row_groups: list[RowGroup] = []
+    partitions: list[Partition] = []  # of each row group
     skipped: list[tuple[str, str]] = []
-    paths = _find(where, argument, skipped if skip else None)
-    for path in paths:
+    ignored: list[str] = []
+    failures: list[UnreadableFile] = []
+    extra: dict[str, FilePath] = {}  # columns that the first file does not have
+    found = _find(where, argument, skipped if skip else None, ignored)
+    # What may be prose comes last: the columns of the tables are known by then.
+    for each in sorted(found, key=lambda file: file.may_be_prose):
+        path = each.path
+        types: dict[str, Any] = {}
         try:
             with read_errors(path):
-                types, groups = _describe(path, first)
+                types, groups = _describe(each, first, delimiter)
             _check_same_columns(path, types, row_groups[0].path if row_groups else path, first or types)
         except UnreadableFile as error:
-            if not skip:
+            failures.append(error)
+            if each.may_be_prose and not set(types) & set(first):
+                ignored.append(path.name)
+            elif skip:
+                _skip(skipped, path, error)
+            else:
                 raise
-            _skip(skipped, path, error)
             continue
-        empty = [
-            name for name, type_ in first.items() if of.is_null(type_)
-        ]  # typed by the first file with values
+        if first:
+            extra |= {name: path for name in types if name not in first and name not in extra}
+        empty = [name for name in first if of.is_null(first[name])]  # typed by the first file with values
         first = first | {name: types[name] for name in empty} if first else types
         row_groups += groups
-    if skipped and not row_groups:
-        raise UnreadableFile(skipped[0][1])
+        partitions += [parse_partition(each.folders)] * len(groups)
+    if failures and not row_groups:
+        raise failures[0]
     if not row_groups or all(group.rows == 0 for group in row_groups):
-        raise UnreadableFile(f"{paths[0]}: there are no rows")
+        raise UnreadableFile(f"{found[0].path if found else argument}: there are no rows")
+    _report(row_groups, ignored, extra, argument, sniffed=delimiter is None)
+    keys = {key: None for partition in partitions for key in partition if key not in first}
+    first |= {key: partition_type([partition.get(key) for partition in partitions]) for key in keys}
+    row_groups = [
+        replace(group, partition=tuple((key, partition.get(key)) for key in keys))
+        for group, partition in zip(row_groups, partitions, strict=True)
+    ]
     return FileSet(first, tuple(group for group in row_groups if group.rows != 0), tuple(skipped))
 
 
-def _describe(path: FilePath, known_types: dict[str, Any]) -> tuple[dict[str, Any], list[RowGroup]]:
+def _report(
+    row_groups: list[RowGroup],
+    ignored: list[str],
+    extra: dict[str, FilePath],
+    argument: str,
+    *,
+    sniffed: bool,
+) -> None:
+    """Warn, once each, about files that are no tables, ignored columns, and a delimiter that was guessed."""
+    if ignored:
+        warnings.warn(
+            f"{argument}: files that are no tables were left out: {_some(ignored)}",
+            IgnoredFiles,
+            stacklevel=3,
+        )
+    if extra:
+        path = next(iter(extra.values()))
+        warnings.warn(
+            f"{path}: columns that {row_groups[0].path} does not have are ignored: {_some(list(extra))}",
+            IgnoredFiles,
+            stacklevel=3,
+        )
+    other = next((group for group in row_groups if group.delimiter), None)
+    if sniffed and other is not None:
+        warnings.warn(
+            f"{other.path}: the columns are separated by {other.delimiter!r}, not as usual for this ending; "
+            f"pass delimiter={other.delimiter!r} if that is right",
+            stacklevel=3,
+        )
+
+
+def _some(names: list[str]) -> str:
+    more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
+    return ", ".join(names[:LISTED]) + more
+
+
+def _describe(
+    file: _Found, known_types: dict[str, Any], delimiter: str | None
+) -> tuple[dict[str, Any], list[RowGroup]]:
     """Column types and row groups of one file."""
+    path = file.path
     stat = path.stat()
     if stat.st_size == 0:
         raise UnreadableFile(f"{path}: the file is empty")
-    return _find_format(path).describe(path, (stat.st_size, stat.st_mtime_ns), known_types)
+    file_format, stamp = _find_format(path), (stat.st_size, stat.st_mtime_ns)
+    if not isinstance(file_format, DelimitedFormat):
+        return file_format.describe(path, stamp, known_types)
+    sniff = delimiter is None and not file.may_be_prose  # prose often has as many commas in each line
+    stated = DelimitedFormat(delimiter or file_format.delimiter, sniff)
+    types, groups = stated.describe(path, stamp, known_types)
+    return types, [replace(group, delimiter=delimiter or group.delimiter) for group in groups]
 
 
 def _find_format(path: FilePath) -> FileFormat:
+    if isinstance(path, BatchSource):
+        return IterableFormat()
     ending, compression = split_ending(path)
     file_format = FORMATS.get(ending)
     if file_format is None or (compression and not file_format.compressible):
@@ -166,13 +275,25 @@ def _check_same_columns(
 
 
 def read_row_group(
-    row_group: RowGroup, types: dict[str, Any], kinds: dict[str, Kind]
+    row_group: RowGroup, types: dict[str, Any], kinds: dict[str, Kind], row_bytes: int | None = None
 ) -> Iterator[tuple[Any, float]]:
-    """Batches of the columns in ``types``, each with the share of the row group read so far (0 to 1)."""
-    batch_rows = min(max(BATCH_CELLS // len(types), MIN_READ_ROWS), MAX_READ_ROWS)
+    """Batches of the columns in ``types``, each with the share of the row group read so far (0 to 1).
+
+    ``row_bytes`` are the bytes per encoded row, by default 4 per column.
+    """
+    batch_rows = min(max(BATCH_BYTES // (row_bytes or 4 * len(types)), MIN_READ_ROWS), MAX_READ_ROWS)
+    partition = dict(row_group.partition)
+    in_file = {name: type_ for name, type_ in types.items() if name not in partition}
     with read_errors(row_group.path):
         _check_unchanged(row_group)
-        yield from _find_format(row_group.path).read(row_group, types, kinds, batch_rows)
+        batches = _find_format(row_group.path).read(row_group, in_file, kinds, batch_rows)
+        if row_group.subset is not None:
+            batches = row_group.subset.read(batches)
+        if len(in_file) == len(types):
+            yield from batches
+            return
+        for batch, share in batches:
+            yield add_partition(batch, partition, types), share
 
 
 def _check_unchanged(row_group: RowGroup) -> None:

@@ -6,20 +6,21 @@ size of a block. The state of a ``FileLoader`` is its cursor, from which another
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from seqatt.data.files.errors import SkippedData
+from seqatt.data.files.encoding.rows import EncodedRows, concatenate
+from seqatt.data.files.errors import warn_skipped
 from seqatt.data.files.file_data import FileData
 from seqatt.data.files.formats.file_format import RowGroup
 from seqatt.data.files.options import FileOptions
 from seqatt.data.files.prefetch import prefetch
-from seqatt.data.files.rows import EncodedRows, concatenate
 from seqatt.data.files.shards import ShardSlice, divide_rows
 from seqatt.data.files.shuffle import Read, ShuffleWindow, SkippedSlice, WindowStart, shuffled_windows
+
+WINDOW_BYTES = 64 << 20  # of the rows that are shuffled at a time, over all shards
 
 Cursor = dict[str, Any]  # the state of a loader, as JSON
 
@@ -28,7 +29,8 @@ class FileBatch(NamedTuple):
     """The rows of this rank in a batch, and what all ranks agreed on.
 
     ``expected_rows`` is the number of rows of the whole pass, as far as it is known by now. ``total`` is the
-    number of rows of the batch over all ranks. After the batch all ranks ``save`` a checkpoint or ``stop``.
+    number of rows of the batch over all ranks, of which ``first_row`` are on lower ranks than this. After the batch all
+    ranks ``save`` a checkpoint or ``stop``.
     """
 
     rows: EncodedRows
@@ -36,15 +38,20 @@ class FileBatch(NamedTuple):
     total: int
     save: bool = False
     stop: bool = False
+    first_row: int = 0
 
 
 class BatchAgreement(NamedTuple):
-    """What all ranks agreed on about the next batch: sums over ranks, and whether any rank saves or stops."""
+    """What all ranks agreed on about the next batch: sums over ranks, and whether any rank saves or stops.
+
+    ``first_row`` is the number of rows on lower ranks.
+    """
 
     total: int
     expected_rows: float
     save: bool = False
     stop: bool = False
+    first_row: int = 0
 
 
 # Arguments: rows of this rank's next batch, rows it expects in the pass, and whether reading them failed.
@@ -98,12 +105,21 @@ class FileLoader:
         self._synchronize = synchronize
         self._pass, self._rows, self._pass_rows = 0, 0, 0
         self.skips: list[dict[str, Any]] = []
+        self._warned: set[str] = set()  # files
         self._starts: dict[str, list[int]] = {}
-        if cursor is not None:
-            self._pass, self._rows, self._pass_rows = cursor["pass"], cursor["rows"], cursor["pass_rows"]
-            self.skips = [skip for skip in cursor["skips"] if skip["shard"] in settings.own_shards]
-            self._starts = cursor["shards"]
         self._shards: list[_ShardBatches] = []
+        if cursor is not None:
+            self.seek(cursor)
+
+    @property
+    def skips_bad_files(self) -> bool:
+        return self._settings.skip
+
+    def seek(self, cursor: Cursor) -> None:
+        """Continue from a cursor, before the first batch is read."""
+        self._pass, self._rows, self._pass_rows = cursor["pass"], cursor["rows"], cursor["pass_rows"]
+        self.skips = [skip for skip in cursor["skips"] if skip["shard"] in self._settings.own_shards]
+        self._starts = cursor["shards"]
 
     def __iter__(self) -> Iterator[FileBatch]:
         try:
@@ -156,7 +172,7 @@ class FileLoader:
 
     def _next(self) -> FileBatch | None:
         try:
-            blocks = [shard.take(self._record_skip) for shard in self._shards]
+            blocks = [shard.take(self._record_skips) for shard in self._shards]
         except Exception:
             self._synchronize(0, 0.0, True)
             raise
@@ -166,14 +182,19 @@ class FileLoader:
         if not agreed.total:
             return None
         expected = float(self._pass_rows) if self._pass else agreed.expected_rows
-        return FileBatch(rows, expected, agreed.total, agreed.save, agreed.stop)
+        return FileBatch(rows, expected, agreed.total, agreed.save, agreed.stop, agreed.first_row)
 
-    def _record_skip(self, shard: _ShardBatches, skip: SkippedSlice) -> None:
-        row_group = shard.slices[skip.slice_index].row_group
-        about = skip._asdict() | {"pass": self._pass, "shard": shard.number, "file": str(row_group.path)}
-        self.skips.append(about | {"group": row_group.group})
-        lost = "an unknown number of" if skip.rows is None else f"{skip.rows:,}"
-        warnings.warn(f"{skip.reason}; {lost} rows were skipped", SkippedData, stacklevel=2)
+    def _record_skips(self, shard: _ShardBatches, skips: Sequence[SkippedSlice]) -> None:
+        """Record what was skipped, and warn once per file, with the rows of it that are known to be lost by now."""
+        for skip in skips:
+            row_group = shard.slices[skip.slice_index].row_group
+            about = skip._asdict() | {"pass": self._pass, "shard": shard.number, "file": str(row_group.path)}
+            self.skips.append(about | {"group": row_group.group})
+        of_pass = [skip for skip in self.skips if skip["pass"] == self._pass]
+        for last in of_pass[len(of_pass) - len(skips) :]:
+            if last["file"] not in self._warned:
+                self._warned.add(last["file"])
+                warn_skipped(last["reason"], [s["rows"] for s in of_pass if s["file"] == last["file"]])
 
     def _close(self) -> None:
         for shard in self._shards:
@@ -201,7 +222,7 @@ class _ShardBatches:
         self._window: ShuffleWindow | None = None
         self._start, self._taken = cursor[:-1], cursor[-1]
 
-    def take(self, on_skip: Callable[[_ShardBatches, SkippedSlice], None]) -> EncodedRows | None:
+    def take(self, on_skips: Callable[[_ShardBatches, Sequence[SkippedSlice]], None]) -> EncodedRows | None:
         """The rows of the next batch; None at the end of the shard."""
         while self._window is None or self._taken * self._batch_size >= _count(self._window):
             window = next(self._windows, None)
@@ -210,8 +231,7 @@ class _ShardBatches:
             if self._window is not None:
                 self._taken = 0
             self._window, self._start, self.expected_rows = window, list(window.start), window.expected_rows
-            for skip in window.skips:
-                on_skip(self, skip)
+            on_skips(self, window.skips)
         assert self._window.rows is not None
         start = self._taken * self._batch_size
         self._taken += 1
@@ -230,6 +250,14 @@ def _count(window: ShuffleWindow) -> int:
     return 0 if window.rows is None else window.rows.count
 
 
+def count_window_rows(data: FileData, options: FileOptions) -> int:
+    """Rows that are shuffled at a time: ``shuffle_rows``, or fewer if these take more than ``WINDOW_BYTES``.
+
+    The order of rows depends on it, so it does not depend on the memory of the machine.
+    """
+    return max(1, min(options.shuffle_rows, WINDOW_BYTES // data.row_bytes))
+
+
 def make_loader(
     data: FileData,
     options: FileOptions,
@@ -245,6 +273,6 @@ def make_loader(
     reader = RowReader(data.files.row_groups, data.read_slice, data.empty_rows())
     skip = options.on_bad_file == "skip"
     settings = ShuffleSettings(
-        batch_size, options.shuffle_rows, seed, passes, shards, tuple(own_shards), skip
+        batch_size, count_window_rows(data, options), seed, passes, shards, tuple(own_shards), skip
     )
     return FileLoader(reader, settings, **others)

@@ -6,63 +6,36 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from seqatt.data.tables.options import TASKS, TableOptions
-from seqatt.options import FILES, RUNNING, SELECTION, Options, option, same_option
-from seqatt.validation import choice, column_names, integer, number
+from seqatt.data.memory import memory_size
+from seqatt.data.tables.options import TableOptions
+from seqatt.options import FILES, RUNNING, option
+from seqatt.validation import choice, integer
 
 
-def types_by_column(name: str, value: Any) -> Mapping[str, str]:
-    """Check: a dict from columns to types; the names are checked against the files when they are read."""
-    if not isinstance(value, Mapping):
-        raise TypeError(f"{name}: must be a dict such as {{'site': 'categorical'}}, got {value!r}")
-    return value
-
-
-def all_or_columns(name: str, value: Any) -> bool | tuple[str, ...]:
-    """Check: True for every column, False for none, or the names of some."""
-    return value if isinstance(value, bool) else column_names(name, value)
-
-
-def weight_column(name: str, value: Any) -> str | None:
-    """Check: the name of a column, or None."""
-    if value is not None and not isinstance(value, str):
-        raise TypeError(f"{name}: must name a column of the files, got {value!r}")
+def one_character(name: str, value: Any) -> str | None:
+    """Check: a single character, or None; "tab" and a backslash with t are for command lines."""
+    value = "\t" if value in ("tab", "\\t") else value
+    if value is not None and not (isinstance(value, str) and len(value) == 1 and value not in '"\r\n'):
+        raise ValueError(f"{name}: must be a single character such as ';', or 'tab', got {value!r}")
     return value
 
 
 @dataclass(frozen=True)
-class FileOptions(Options):
-    """How files are read and what their columns are."""
+class FileOptions(TableOptions):
+    """What the columns of files are, as for a table, and how the files are read."""
 
-    column_types: Mapping[str, str] = option(
-        {},
-        types_by_column,
-        "{column: numeric, boolean or categorical}, where a file's own type is wrong.",
-        group=FILES,
-    )
-    ignore: tuple[str, ...] = option(
-        (), column_names, "Columns that are not features (ids).", group=SELECTION
-    )
-    log1p: bool | tuple[str, ...] = option(
-        False,
-        all_or_columns,
-        "Numeric columns to take logarithms of, sign(x) log(1 + |x|); "
-        "True (on the command line: all) for every one.",
-        group=FILES,
-    )
-    missing_indicator: bool = same_option(TableOptions, "missing_indicator")
-    sample_weight: str | None = option(
-        None, weight_column, "Column that holds one weight per row.", group=SELECTION
-    )
-    class_weight: Mapping[Any, float] | str | None = same_option(TableOptions, "class_weight")
-    negatives_kept: float = option(
-        1.0, number(above=0), "Share of the negative rows that a down-sampled log kept.", group=FILES
-    )
-    task: str | None = option(
+    memory: int | str | None = option(
         None,
-        choice([task for task in TASKS if task != "multilabel"], optional=True),
-        "binary, multiclass or regression; by default inferred from the target.",
-        group=SELECTION,
+        memory_size,
+        'Files whose table fits into this memory ("2GB", or a number of bytes) are read into it; larger ones are read '
+        "batch by batch. By default a quarter of the available memory; 0 reads all files batch by batch.",
+        group=FILES,
+    )
+    delimiter: str | None = option(
+        None,
+        one_character,
+        "Character between the columns of text files; by default that of the ending, or else the one that fits.",
+        group=FILES,
     )
     schema_rows: int = option(
         1 << 16,
@@ -71,6 +44,12 @@ class FileOptions(Options):
         group=FILES,
     )
     shuffle_rows: int = option(1 << 17, integer(2), "Rows that are shuffled at a time.", group=FILES)
+    hash_buckets: int = option(
+        1 << 16,
+        integer(4),
+        "Most codes of a categorical column of files that are read batch by batch.",
+        group=FILES,
+    )
     shards: int | None = option(
         None,
         integer(1, optional=True),
@@ -83,11 +62,6 @@ class FileOptions(Options):
         "If data cannot be read: stop, or skip it and report it.",
         group=RUNNING,
     )
-
-    def check_together(self) -> None:
-        super().check_together()
-        if self.negatives_kept > 1:
-            raise ValueError(f"negatives_kept: is a share, at most 1, got {self.negatives_kept}")
 
     def check_kinds(self, kinds: Mapping[str, str]) -> None:
         """Check that options about columns name features of the right kind; ``kinds`` has the kind of each feature."""

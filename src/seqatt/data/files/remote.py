@@ -73,8 +73,11 @@ def local_path(url: str) -> str | None:
 
 def find_urls(
     url: str, is_table: Callable[[RemoteFile, tuple[str, ...]], bool], argument: str
-) -> list[RemoteFile]:
-    """The file at ``url``, all tables in a folder, or all files that match a pattern, sorted."""
+) -> tuple[list[RemoteFile], str]:
+    """The file at ``url``, all tables in a folder, or all files that match a pattern, sorted.
+
+    The second value is the folder, "" if it is none.
+    """
     filesystem, path = _filesystem(url)
     protocol = url[: url.index("://") + 3]
 
@@ -84,7 +87,7 @@ def find_urls(
     try:
         info = filesystem.get_file_info(path)
         if info.type == fs.FileType.File:
-            return [remote_file(info)]
+            return [remote_file(info)], ""
         if info.type == fs.FileType.Directory:
             found = [
                 (remote_file(i), PurePosixPath(i.path).relative_to(path).parts)
@@ -104,7 +107,7 @@ def find_urls(
         raise UnreadableFile(f"{url}: cannot be reached ({_one_line(error)})") from None
     if not tables:
         raise UnreadableFile(f"{url}: no file matches the pattern")
-    return sorted(tables, key=str)
+    return sorted(tables, key=str), path if info.type == fs.FileType.Directory else ""
 
 
 def _list_files(filesystem: Any, folder: str) -> list[Any]:

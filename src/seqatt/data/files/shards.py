@@ -11,6 +11,7 @@ from itertools import accumulate
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from seqatt.data.files.formats.file_format import RowGroup
 
@@ -41,14 +42,23 @@ class ShardSlice:
         """Whether the slice has no rows from this row of the row group on."""
         return self.stop is not None and row >= self.stop
 
+    def row_numbers(self, first: int, count: int) -> NDArray[np.int64]:
+        """The rows of the slice, numbered as in the row group, among ``count`` rows from row ``first`` on."""
+        stop = first + count if self.stop is None else min(first + count, self.stop)
+        start = self.start if self.start >= first else first + (self.start - first) % self.step
+        return np.arange(min(start, first + count), stop, self.step)
+
+    def contains(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which of these rows of the row group belong to the slice."""
+        inside = (rows >= self.start) & ((rows - self.start) % self.step == 0)
+        return np.asarray(inside if self.stop is None else inside & (rows < self.stop))
+
     def cut(self, batch: Any, first: int) -> Any:
         """The rows of the slice in a batch that starts at row ``first`` of the row group."""
-        stop = batch.num_rows if self.stop is None else min(batch.num_rows, self.stop - first)
-        start = self.start - first
-        start = min(start, batch.num_rows) if start >= 0 else start % self.step
+        rows = self.row_numbers(first, batch.num_rows) - first
         if self.step == 1:
-            return batch.slice(start, max(0, stop - start))
-        return batch.take(np.arange(start, stop, self.step))
+            return batch.slice(int(rows[0]) if len(rows) else 0, len(rows))
+        return batch.take(rows)
 
 
 def divide_rows(row_groups: Sequence[RowGroup], shards: int) -> list[list[ShardSlice]]:

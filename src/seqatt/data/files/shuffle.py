@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from seqatt.data.files.encoding.rows import EncodedRows, concatenate
 from seqatt.data.files.prefetch import PREFETCHED_BLOCKS, prefetch, prefetch_parallel, reader_threads
-from seqatt.data.files.rows import EncodedRows, concatenate
 from seqatt.data.files.shards import ShardSlice
 
 # From a slice and a number of rows to skip at its start: blocks of its encoded rows, each with the share of the
@@ -106,6 +106,7 @@ def shuffled_windows(
 
 def _shuffle(blocks: list[EncodedRows], seed: list[int]) -> EncodedRows:
     rows = concatenate(blocks)
+    blocks.clear()  # their memory is free before that of the shuffled rows is taken
     return rows.take(np.random.default_rng(seed).permutation(rows.count))
 
 

@@ -1,28 +1,35 @@
 """Input tables: NumPy arrays, SciPy sparse matrices, and pandas, polars and Arrow data frames.
 
-An ``InputTable`` wraps any of these. It knows the name and kind of each column and returns columns as arrays.
+An ``InputTable`` wraps any of these. It knows the name and kind of each column and returns columns as arrays. Data
+frames of every library are read into an Arrow table, which shares the memory of their numbers.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import narwhals.stable.v1 as nw
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+if TYPE_CHECKING:  # Arrow is imported when the first data frame is read
+    from seqatt.data.tables.arrow_columns import CategoricalValues
+
 Kind = Literal["numeric", "boolean", "categorical"]
+KINDS: tuple[str, ...] = get_args(Kind)
+BLOCK_CELLS = 1 << 22  # numbers of a data frame that are converted to float64 at a time (32 MiB)
 
 
 @dataclass(frozen=True)
 class InputTable:
     """A table of (rows, columns) with unique column names.
 
-    ``named`` is True if the names come from the user, False if they were made up (``x0``, ``x1``, ...).
+    ``data`` is a NumPy array, a SciPy sparse matrix or an Arrow table. ``named`` is True if the names come from the
+    user, False if they were made up (``x0``, ``x1``, ...).
     """
 
     data: Any
@@ -30,51 +37,89 @@ class InputTable:
     kinds: tuple[Kind, ...]
     rows: int
     named: bool
+    argument: str = "X"
 
     @property
     def sparse(self) -> bool:
         return bool(sp.issparse(self.data))
 
+    @property
+    def framed(self) -> bool:
+        """Whether ``data`` is an Arrow table."""
+        return not (self.sparse or isinstance(self.data, np.ndarray))
+
     def numbers(self, positions: Sequence[int]) -> NDArray[Any]:
         """Numeric and boolean columns as one array (rows, len(positions)); missing values are NaN."""
+        return next(block for _, block in self.number_blocks(positions, self.rows, self.rows))
+
+    def number_blocks(
+        self, positions: Sequence[int], step: int, max_rows: int | None = None
+    ) -> Iterator[tuple[int, NDArray[Any]]]:
+        """The numbers of ``positions`` in blocks of rows, each with its first row.
+
+        A block has a multiple of ``step`` rows, by default as many as fit ``BLOCK_CELLS``, and is overwritten by the
+        next one; an array is one block and is not copied.
+        """
         if isinstance(self.data, np.ndarray):
-            return self.data if len(positions) == self.data.shape[1] else self.data[:, positions]
-        out = np.empty((self.rows, len(positions)), dtype=np.float64, order="F")
-        for j, position in enumerate(positions):
-            out[:, j] = _as_floats(self.data[self.names[position]])
-        return out
+            yield 0, self.data if len(positions) == self.data.shape[1] else self.data[:, positions]
+            return
+        from seqatt.data.tables.arrow_columns import NumberColumn
+
+        columns = [NumberColumn(self.data.column(p), self.names[p], self.argument) for p in positions]
+        size = max_rows or step * max(1, BLOCK_CELLS // max(1, step * len(positions)))
+        buffer = np.empty((min(size, self.rows), len(positions)), dtype=np.float64, order="F")
+        for start in range(0, self.rows, size):
+            block = buffer[: self.rows - start]
+            for j, column in enumerate(columns):
+                column.write(start, block[:, j])
+            yield start, block
+
+    def categories(self, position: int) -> CategoricalValues:
+        """A column of any kind as distinct texts, and the position of each row's text."""
+        import pyarrow as pa
+
+        from seqatt.data.tables.arrow_columns import categorical_values
+
+        return categorical_values(
+            self.data.column(position) if self.framed else pa.array(self.data[:, position])
+        )
 
     def labels(self, position: int) -> NDArray[np.object_]:
         """A categorical column as strings (rows,); missing values are None."""
-        values = self.data[self.names[position]].to_list()
-        return np.array([None if is_missing(v) else str(v) for v in values], dtype=object)
+        texts, positions = self.categories(position)
+        return np.array([*texts.to_pylist(), None], dtype=object)[positions]
+
+    def column(self, name: str) -> Any:
+        """The values of one column: an Arrow chunked array for a data frame, else a NumPy array."""
+        position = self.names.index(name)
+        if self.framed:
+            return self.data.column(position)
+        return self.data[:, [position]].toarray()[:, 0] if self.sparse else self.data[:, position]
 
     def select(self, positions: Sequence[int]) -> InputTable:
         """The columns at ``positions``, in that order."""
         names = tuple(self.names[p] for p in positions)
         kinds = tuple(self.kinds[p] for p in positions)
-        if isinstance(self.data, nw.DataFrame):
-            return InputTable(self.data.select(names), names, kinds, self.rows, self.named)
-        return InputTable(self.data[:, list(positions)], names, kinds, self.rows, self.named)
+        data = self.data.select(list(positions)) if self.framed else self.data[:, list(positions)]
+        return replace(self, data=data, names=names, kinds=kinds)
 
     def select_rows(self, mask: NDArray[np.bool_]) -> InputTable:
         """The rows where ``mask`` is True."""
-        data = self.data.filter(mask.tolist()) if isinstance(self.data, nw.DataFrame) else None
-        data = self.data[mask] if data is None else data
-        return InputTable(data, self.names, self.kinds, int(mask.sum()), self.named)
+        data = self.data.filter(mask) if self.framed else self.data[mask]
+        return replace(self, data=data, rows=int(mask.sum()))
 
 
-def read_input_table(X: Any, argument: str = "X") -> InputTable:
-    """Check any supported container and wrap it as an ``InputTable``."""
+def read_input_table(X: Any, argument: str = "X", ignore: Sequence[str] = ()) -> InputTable:
+    """Check any supported container and wrap it as an ``InputTable``, without the columns in ``ignore``."""
     if isinstance(X, InputTable):
-        return X
+        return _leave_out(X, ignore)
     if sp.issparse(X):
-        return _read_sparse(X.tocsr(), argument)
+        return _leave_out(_read_sparse(X.tocsr(), argument), ignore)
     _check_unique_names(X, argument)
     frame = nw.from_native(X, eager_only=True, pass_through=True)
     if isinstance(frame, nw.DataFrame):
-        return _read_frame(frame, argument)
-    return _read_array(X, argument)
+        return _read_frame(frame, argument, ignore)
+    return _leave_out(_read_array(X, argument), ignore)
 
 
 def check_same_columns(train: InputTable, test: InputTable, arguments: tuple[str, str]) -> None:
@@ -99,15 +144,17 @@ def check_same_columns(train: InputTable, test: InputTable, arguments: tuple[str
 def _contents(table: InputTable) -> list[str]:
     """What each column holds, for error messages: "text", "numbers" or "times"."""
     contents = ["text" if kind == "categorical" else "numbers" for kind in table.kinds]
-    if isinstance(table.data, nw.DataFrame):
-        for position, dtype in enumerate(table.data.schema.dtypes()):
-            contents[position] = "times" if dtype.is_temporal() else contents[position]
+    if table.framed:
+        from pyarrow import types
+
+        for position, type_ in enumerate(table.data.schema.types):
+            contents[position] = "times" if types.is_temporal(type_) else contents[position]
     return contents
 
 
 def _is_empty(table: InputTable, position: int) -> bool:
     """Whether a column has only missing values, which mean the same in a column of any kind."""
-    if not isinstance(table.data, nw.DataFrame) or table.kinds[position] == "categorical":
+    if not table.framed or table.kinds[position] == "categorical":
         return False
     return bool(np.isnan(table.numbers([position])).all())
 
@@ -130,7 +177,7 @@ def _read_array(X: Any, argument: str) -> InputTable:
             ) from None
     kind: Kind = "boolean" if array.dtype == bool else "numeric"
     names = tuple(f"x{i}" for i in range(array.shape[1]))
-    return InputTable(array, names, (kind,) * len(names), len(array), named=False)
+    return InputTable(array, names, (kind,) * len(names), len(array), named=False, argument=argument)
 
 
 def _read_sparse(X: Any, argument: str) -> InputTable:
@@ -142,16 +189,65 @@ def _read_sparse(X: Any, argument: str) -> InputTable:
         raise ValueError(f"{argument}: a sparse matrix must hold numbers, got {X.dtype}")
     names = tuple(f"x{i}" for i in range(X.shape[1]))
     kind: Kind = "numeric"
-    return InputTable(X, names, (kind,) * len(names), X.shape[0], named=False)
+    return InputTable(X, names, (kind,) * len(names), X.shape[0], named=False, argument=argument)
 
 
-def _read_frame(frame: nw.DataFrame[Any], argument: str) -> InputTable:
-    native_names = [str(c) for c in frame.columns]
+def _read_frame(frame: nw.DataFrame[Any], argument: str, ignore: Sequence[str]) -> InputTable:
+    import pyarrow as pa
+
+    from seqatt.data.tables.arrow_columns import read_column
+
     _check_size(frame.shape, argument)
-    if any(not isinstance(c, str) for c in frame.columns):
-        frame = frame.rename(dict(zip(frame.columns, native_names, strict=True)))
-    kinds = tuple(_kind(frame[name], argument) for name in native_names)
-    return InputTable(frame, tuple(native_names), kinds, frame.shape[0], named=True)
+    names = feature_names([str(c) for c in frame.columns], ignore)
+    kept = set(names)
+    series: Iterable[Any] = frame.iter_columns()
+    columns = [read_column(each, argument) for each in series if str(each.name) in kept]
+    kinds = tuple(_kind(column) for column in columns)
+    return InputTable(pa.table(columns, names), tuple(names), kinds, frame.shape[0], True, argument)
+
+
+def _kind(column: Any) -> Kind:
+    from pyarrow import types
+
+    if types.is_boolean(column.type):
+        return "boolean"
+    # Only missing values: a constant column of any kind.
+    categorical = types.is_dictionary(column.type) and column.null_count < len(column)
+    return "categorical" if categorical else "numeric"
+
+
+def _leave_out(table: InputTable, ignore: Sequence[str]) -> InputTable:
+    if not ignore:
+        return table
+    kept = set(feature_names(table.names, ignore))
+    return table.select([i for i, name in enumerate(table.names) if name in kept])
+
+
+def feature_names(
+    names: Sequence[str],
+    ignore: Sequence[str] = (),
+    target: str | None = None,
+    sample_weight: str | None = None,
+    argument: str = "y",
+) -> list[str]:
+    """The columns that are features: all but those ignored, the target and the weights, if these are columns.
+
+    ``argument`` is the name of the argument that names the target.
+    """
+    named = {argument: (target,), "ignore": ignore, "sample_weight": (sample_weight,)}
+    for option, columns in named.items():
+        for name in columns:
+            if name is not None and name not in names:
+                raise ValueError(f"{option}: no column {name!r}; the columns are {', '.join(names[:8])}")
+    if target in ignore:
+        raise ValueError(f"ignore: {target!r} is the target, which is never a feature; leave it out")
+    if target is not None and target == sample_weight:
+        raise ValueError(f"sample_weight: {target!r} is the target; name a column of weights")
+    others = {target, sample_weight, *ignore}
+    inputs = [name for name in names if name not in others]
+    if not inputs:
+        raise ValueError("X: no columns are left to choose from; ignore fewer columns")
+    return inputs
 
 
 def _check_unique_names(X: Any, argument: str) -> None:
@@ -171,57 +267,3 @@ def _check_size(shape: tuple[int, ...], argument: str) -> None:
         raise ValueError(f"{argument}: the table has no rows; at least 2 are needed")
     if columns == 0:
         raise ValueError(f"{argument}: the table has no columns; at least 1 is needed")
-
-
-def _kind(series: nw.Series[Any], argument: str) -> Kind:
-    dtype = series.dtype
-    if dtype == nw.Boolean:
-        return "boolean"
-    if dtype.is_numeric() or dtype in (nw.Date, nw.Datetime, nw.Duration):
-        return "numeric"
-    if series.null_count() == len(series):
-        return "numeric"  # only missing values: a constant column of any kind
-    if dtype in (nw.String, nw.Categorical, nw.Enum):
-        return "categorical"
-    if dtype == nw.Object:
-        return _kind_of_objects(series, argument)
-    raise ValueError(
-        f"{argument}: column {series.name!r} has type {dtype}, which cannot be a feature; "
-        "convert it to numbers or text, or leave it out"
-    )
-
-
-def _kind_of_objects(series: nw.Series[Any], argument: str) -> Kind:
-    present = [v for v in series.to_list() if not is_missing(v)]
-    if all(isinstance(v, bool | np.bool_) for v in present):
-        return "boolean"
-    if all(isinstance(v, int | float | np.number) for v in present):
-        return "numeric"
-    if all(isinstance(v, str | int | float | bool | np.generic) for v in present):
-        return "categorical"
-    unsupported = next(v for v in present if not isinstance(v, str | int | float | bool | np.generic))
-    raise TypeError(
-        f"{argument}: column {series.name!r} holds a {type(unsupported).__name__}; "
-        "convert it to numbers or text, or leave it out"
-    )
-
-
-def is_missing(value: Any) -> bool:
-    """Whether a value is None, NaN, NaT or pandas' NA (found by its type name: NA has no truth value)."""
-    return value is None or type(value).__name__ in ("NAType", "NaTType") or bool(value != value)
-
-
-def _as_floats(series: nw.Series[Any]) -> NDArray[np.float64]:
-    if series.dtype.is_temporal():
-        series = _microseconds(series)
-    if series.dtype == nw.Object or series.null_count():
-        values = [np.nan if is_missing(v) else float(v) for v in series.to_list()]
-        return np.array(values, dtype=np.float64)
-    return series.to_numpy().astype(np.float64)
-
-
-def _microseconds(series: nw.Series[Any]) -> nw.Series[Any]:
-    """Durations and times (since 1970) in microseconds."""
-    if series.dtype == nw.Duration:
-        return series.dt.total_microseconds()
-    return (series.cast(nw.Datetime("us")) if series.dtype == nw.Date else series).dt.timestamp("us")

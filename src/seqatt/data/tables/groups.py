@@ -7,31 +7,29 @@ from typing import Any
 
 import numpy as np
 
-from seqatt.data.tables.containers import InputTable
-
 Groups = Mapping[str, Sequence[str | int]] | Sequence[Sequence[str | int]]
 Feature = tuple[str, tuple[int, ...]]  # name and input columns
 
 
-def list_features(table: InputTable, groups: Groups | None) -> list[Feature]:
+def list_features(names: Sequence[str], groups: Groups | None) -> list[Feature]:
     """All features, in the order of their first input columns."""
     if groups is None:
-        return [(name, (i,)) for i, name in enumerate(table.names)]
+        return [(name, (i,)) for i, name in enumerate(names)]
     group_of: dict[int, str] = {}
     features: list[Feature] = []
     for name, columns in _pairs(groups):
-        positions = [_position(table, column, name) for column in columns]
+        positions = [_position(names, column, name) for column in columns]
         if not positions:
             raise ValueError(f"groups: {name!r} has no columns")
         for position in positions:
             if position in group_of:
                 raise ValueError(
-                    f"groups: column {table.names[position]!r} is in both {group_of[position]!r} "
+                    f"groups: column {names[position]!r} is in both {group_of[position]!r} "
                     f"and {name!r}; a column belongs to one group"
                 )
             group_of[position] = name
         features.append((name, tuple(sorted(positions))))
-    ungrouped: list[Feature] = [(name, (i,)) for i, name in enumerate(table.names) if i not in group_of]
+    ungrouped: list[Feature] = [(name, (i,)) for i, name in enumerate(names) if i not in group_of]
     clash = {name for name, _ in features} & {name for name, _ in ungrouped}
     if clash:
         raise ValueError(f"groups: the name {min(clash)!r} is also a column; use another")
@@ -55,14 +53,14 @@ def _pairs(groups: Groups) -> list[tuple[str, list[Any]]]:
     return pairs
 
 
-def _position(table: InputTable, column: Any, group: str) -> int:
+def _position(names: Sequence[str], column: Any, group: str) -> int:
     """The position of a column that is given by name or, where no column has that name, by position."""
-    if str(column) in table.names:
-        return table.names.index(str(column))
+    if str(column) in names:
+        return names.index(str(column))
     if (
         isinstance(column, int | np.integer)
         and not isinstance(column, bool)
-        and 0 <= column < len(table.names)
+        and 0 <= column < len(names)
     ):
         return int(column)
     raise ValueError(f"groups: {group!r} names {column!r}, which is not a column of X")

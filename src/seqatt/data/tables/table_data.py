@@ -6,17 +6,22 @@ All methods work in this order; ``user_position`` maps it back to the order of t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from types import MappingProxyType
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from seqatt.data.tables.column_roles import log1p_columns, read_columns
 from seqatt.data.tables.containers import read_input_table
-from seqatt.data.tables.encoding import Columns, Encoder, SparseColumns, fit_encoder
+from seqatt.data.tables.encoding import Columns, EncodedTable, Encoder, SparseColumns, fit_encoder
 from seqatt.data.tables.groups import Groups, list_features
+from seqatt.data.tables.options import Categories
 from seqatt.data.tables.target import Target, read_target, target_array
+from seqatt.data.tables.weights import effective_sample_size, read_row_weights, with_class_weights
+from seqatt.validation import choice, integer, number
 
 __all__ = ["Groups", "SparseColumns", "TableData", "read_table_data", "resolve_k"]
 
@@ -25,7 +30,8 @@ __all__ = ["Groups", "SparseColumns", "TableData", "read_table_data", "resolve_k
 class TableData:
     """Encoded training rows, target and weights, and how encoded columns map to features.
 
-    ``columns`` are (rows, encoded columns). ``feature_of[c]`` is the feature of encoded column c,
+    ``columns`` are (rows, encoded columns) and ``feature_of[c]`` is the feature of encoded column c. ``codes`` are
+    (rows, m), one column per category that is not one-hot encoded, and ``coded_features[j]`` is its feature.
     ``input_columns[f]`` are the input columns of feature f (several for a group), and ``user_position[f]`` is
     the position of feature f in the user's order. ``input_names`` are the names of all input columns, and
     ``column_order`` the input columns in the order in which they are encoded. ``effective_rows`` is the
@@ -33,7 +39,9 @@ class TableData:
     """
 
     columns: Columns
+    codes: NDArray[np.int32]
     feature_of: NDArray[np.int64]
+    coded_features: NDArray[np.int64]
     names: tuple[str, ...]
     input_columns: tuple[tuple[int, ...], ...]
     user_position: NDArray[np.int64]
@@ -53,9 +61,25 @@ class TableData:
     def features(self) -> int:
         return len(self.names)
 
-    def encode(self, X: Any, argument: str = "X") -> Columns:
-        """Encode other rows of the same table."""
-        return self.encoder.encode(read_input_table(X, argument).select(self.column_order), argument)
+    @property
+    def encoded_columns(self) -> int:
+        """Columns of numbers and of codes."""
+        return len(self.feature_of) + len(self.coded_features)
+
+    @property
+    def code_counts(self) -> tuple[int, ...]:
+        """The number of codes of each column of ``codes``."""
+        return tuple(1 + len(category.values) for category in self.encoder.coded.values())
+
+    def encode(self, X: Any, argument: str = "X") -> EncodedTable:
+        """Encode other rows of the same table; a data frame may have more columns, in any order."""
+        table = read_input_table(X, argument)
+        if table.named and table.names != self.input_names:
+            missing = [name for name in self.input_names if name not in table.names]
+            if missing:
+                raise ValueError(f"{argument}: column {missing[0]!r} is missing; the training rows have it")
+            table = table.select([table.names.index(name) for name in self.input_names])
+        return self.encoder.encode(table.select(self.column_order), argument)
 
 
 def read_table_data(
@@ -67,28 +91,38 @@ def read_table_data(
     groups: Groups | None = None,
     task: str | None = None,
     missing_indicator: bool = False,
+    categories: Categories = "one_hot",
     max_categories: int = 64,
+    column_types: Mapping[str, str] = MappingProxyType({}),
+    ignore: Sequence[str] = (),
+    log1p: bool | Sequence[str] = False,
+    negatives_kept: float = 1.0,
     by_name: bool = True,
     arguments: tuple[str, str] = ("X", "y"),
 ) -> TableData:
-    """Check all arguments, then encode the table. ``by_name`` sorts the features of a data frame by name."""
-    whole = hasattr(max_categories, "__index__") and not isinstance(max_categories, bool)
-    if not whole or max_categories < 1:
-        raise ValueError(f"max_categories: must be a whole number of at least 1, got {max_categories!r}")
-    table = read_input_table(X, arguments[0])
+    """Check all arguments, then encode the table.
+
+    ``y`` and ``sample_weight`` may be the names of columns of ``X``, which are then no features. ``categories`` says
+    which categories are one-hot encoded: all, with ``max_categories`` columns each ("one_hot"), those of a few values
+    ("mixed") or none ("codes"). ``by_name`` sorts the features of a data frame by name.
+    """
+    integer(1)("max_categories", max_categories)
+    choice(get_args(Categories))("categories", categories)
+    number(above=0, maximum=1)("negatives_kept", negatives_kept)
+    table, y, sample_weight = read_columns(X, y, sample_weight, ignore, column_types, arguments)
     labels = target_array(y, arguments[1])
     if len(labels) != table.rows:
         raise ValueError(
             f"{arguments[0]} has {table.rows} rows and {arguments[1]} has {len(labels)}: "
             "they must have the same length"
         )
-    weights = _row_weights(sample_weight, table.rows)
+    weights = read_row_weights(sample_weight, table.rows)
     if weights is not None and not weights.all():
         used = weights > 0
         table, labels, weights = table.select_rows(used), labels[used], weights[used]
     if table.rows < 2:
         raise ValueError(f"{arguments[0]}: at least 2 rows are needed, got {table.rows}")
-    features = list_features(table, groups)
+    features = list_features(table.names, groups)
     order = np.arange(len(features))
     if table.named and by_name:
         order = np.array(sorted(order, key=lambda f: features[f][0]))
@@ -96,8 +130,8 @@ def read_table_data(
     column_order = tuple(column for columns in input_columns for column in columns)
     ordered = table if column_order == tuple(range(len(table.names))) else table.select(column_order)
     target = read_target(labels, weights, task, arguments[1])
-    row_weights, weights = weights, _with_class_weight(weights, class_weight, target)
-    effective_rows = _effective_rows(row_weights, weights, table.rows)
+    row_weights, weights = weights, with_class_weights(weights, class_weight, negatives_kept, target)
+    effective_rows = effective_sample_size(row_weights, weights, table.rows)
     if weights is not None and not weights.all():  # classes of weight zero
         used = weights > 0
         ordered, weights = ordered.select_rows(used), weights[used]
@@ -108,7 +142,9 @@ def read_table_data(
         ordered,
         weights,
         missing_indicator=missing_indicator,
+        categories=categories,
         max_categories=max_categories,
+        log1p=log1p_columns(log1p, ordered.names, ordered.kinds),
         argument=arguments[0],
     )
     feature_of = np.repeat(np.arange(len(features)), [len(columns) for columns in input_columns])
@@ -116,9 +152,12 @@ def read_table_data(
     np.logical_and.at(constant, feature_of, encoder.constant)
     if constant.all():
         raise ValueError(f"{arguments[0]}: every feature is constant; there is nothing to choose from")
+    columns, codes = encoder.encode(ordered, arguments[0])
     return TableData(
-        columns=encoder.encode(ordered, arguments[0]),
+        columns=columns,
+        codes=codes,
         feature_of=feature_of[encoder.input_of],
+        coded_features=feature_of[list(encoder.coded)],
         names=tuple(features[f][0] for f in order),
         input_columns=input_columns,
         user_position=order,
@@ -150,77 +189,3 @@ def resolve_k(k: Any, features: int, argument: str = "k") -> int:
             f"{argument}: {k} features requested, but the table has {features}; use at most {features}"
         )
     return int(k)
-
-
-def _row_weights(sample_weight: Any, rows: int) -> NDArray[np.float64] | None:
-    if sample_weight is None:
-        return None
-    try:
-        weights = np.asarray(sample_weight, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError("sample_weight: must hold numbers, one per row") from None
-    if weights.shape != (rows,):
-        raise ValueError(
-            f"sample_weight: must have one value for each of the {rows} rows, got shape {weights.shape}"
-        )
-    if not np.isfinite(weights).all() or (weights < 0).any():
-        raise ValueError("sample_weight: must be finite and not negative")
-    if not weights.any():
-        raise ValueError("sample_weight: every weight is zero; there is nothing to learn from")
-    return weights
-
-
-def _effective_rows(
-    row_weights: NDArray[np.float64] | None, weights: NDArray[np.float64] | None, rows: int
-) -> float:
-    """Kish's effective sample size, ``(sum w)^2 / sum w^2``; whole row weights count as repeated rows.
-
-    ``row_weights`` are the user's, ``weights`` are multiplied by class weights.
-    """
-    if weights is None:
-        return float(rows)
-    row_weights = np.ones(rows) if row_weights is None else row_weights
-    repeats = row_weights if not (row_weights % 1).any() else np.ones(rows)
-    each = weights / weights.max() / np.maximum(repeats, 1)
-    return float((repeats * each).sum() ** 2 / (repeats * each**2).sum())
-
-
-def _with_class_weight(
-    weights: NDArray[np.float64] | None,
-    class_weight: Mapping[Any, float] | str | None,
-    target: Target,
-) -> NDArray[np.float64] | None:
-    """Row weights times class weights, with mean 1; None if neither is given."""
-    if class_weight is not None:
-        if target.classes is None:
-            raise ValueError(f"class_weight: needs a target of classes, but the task is {target.task}")
-        codes = target.values.reshape(len(target.values)).astype(np.int64)
-        base = np.ones(len(codes)) if weights is None else weights
-        weights = base * compute_class_weights(class_weight, target.classes, codes, base)[codes]
-        if not weights.any():
-            raise ValueError(
-                "class_weight: every row has weight zero; give a class that occurs a weight above zero"
-            )
-    return None if weights is None else weights / weights.mean()
-
-
-def compute_class_weights(
-    class_weight: Mapping[Any, float] | str,
-    classes: NDArray[Any],
-    codes: NDArray[np.int64],
-    base: NDArray[np.float64],
-) -> NDArray[np.float64]:
-    """One weight per class; "balanced" gives all classes the same total of ``base`` (row weights)."""
-    if class_weight == "balanced":
-        totals = np.array([base[codes == code].sum() for code in range(len(classes))])
-        return np.asarray(base.sum() / (len(classes) * totals))
-    if not isinstance(class_weight, Mapping):
-        raise ValueError(f"class_weight: use 'balanced' or a dict, got {class_weight!r}")
-    labels = classes.tolist()
-    unknown = [label for label in class_weight if label not in labels]
-    if unknown:
-        raise ValueError(f"class_weight: {unknown[0]!r} is not a label; the labels are {labels}")
-    values = np.array([float(class_weight.get(label, 1.0)) for label in labels])
-    if not np.isfinite(values).all() or (values < 0).any():
-        raise ValueError("class_weight: must be finite and not negative")
-    return values

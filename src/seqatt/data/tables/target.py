@@ -10,7 +10,7 @@ import narwhals.stable.v1 as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from seqatt.data.tables.containers import is_missing
+from seqatt.data.tables.objects import find_distinct, find_missing, value_types
 from seqatt.data.tables.options import TASKS, Task
 
 # Distinct values up to which whole numbers are class labels without a warning, and at most.
@@ -85,17 +85,19 @@ def target_array(y: Any, argument: str) -> NDArray[Any]:
     if array.dtype.kind == "f" and not np.isfinite(array).all():
         what = "NaN" if np.isnan(array).any() else "infinity"
         raise ValueError(f"{argument}: contains {what}; drop those rows or fill them in")
-    if array.dtype == object and any(is_missing(v) for v in array.flat):
+    if array.dtype == object and find_missing(array).any():
         raise ValueError(f"{argument}: contains NaN (missing values); drop those rows")
     return array
 
 
 def _labels(series: nw.Series[Any]) -> NDArray[np.object_]:
     """Text unchanged; the levels of a categorical column, of any type, as text."""
-    values = series.to_list()
     if series.dtype in (nw.Categorical, nw.Enum):
-        values = [v if is_missing(v) else str(v) for v in values]
-    return np.array(values, dtype=object)
+        from seqatt.data.tables.arrow_columns import categorical_values, read_column
+
+        texts, positions = categorical_values(read_column(series, "y"))
+        return np.array([*texts.to_pylist(), None], dtype=object)[positions]
+    return np.array(series.to_list(), dtype=object)
 
 
 def _is_text(series: nw.Series[Any]) -> bool:
@@ -128,7 +130,7 @@ def _infer(array: NDArray[Any], argument: str) -> Task | Literal["classification
 
 def _holds_text(array: NDArray[Any]) -> bool:
     return array.dtype.kind in "US" or (
-        array.dtype == object and any(isinstance(v, str | bytes) for v in array.flat)
+        array.dtype == object and any(issubclass(each, str | bytes) for each in value_types(array))
     )
 
 
@@ -148,19 +150,24 @@ def _codes(array: NDArray[Any], classes: NDArray[Any], argument: str) -> NDArray
     if array.ndim == 2:
         raise ValueError(f"{argument}: one label per row is needed, got {array.shape[1]} columns")
     lookup = {label: code for code, label in enumerate(classes.tolist())}
-    values = array.tolist()
-    unknown = sorted({str(v) for v in values if v not in lookup})
+    if array.dtype == object:
+        distinct, positions = find_distinct(array)
+    else:
+        values, positions = np.unique(array, return_inverse=True)
+        distinct = values.tolist()
+    unknown = sorted(str(value) for value in distinct if value not in lookup)
     if unknown:
         raise ValueError(f"{argument}: label {unknown[0]!r} does not occur in the training rows")
-    return np.array([lookup[v] for v in values], dtype=np.int64)
+    return np.array([lookup[value] for value in distinct], dtype=np.int64)[positions]
 
 
 def _classification(array: NDArray[Any], kind: str, argument: str) -> Target:
     if array.ndim == 2:
         raise ValueError(f"{argument}: one label per row is needed for {kind}, got {array.shape[1]} columns")
-    if array.dtype == object and len({isinstance(v, str) for v in array.tolist()}) > 1:
+    if array.dtype == object and len({issubclass(each, str) for each in value_types(array)}) > 1:
         raise ValueError(f"{argument}: labels mix text and numbers; convert all of them to text")
-    classes = np.unique(array)
+    distinct = np.array(find_distinct(array)[0], dtype=object) if array.dtype == object else array
+    classes = np.unique(distinct)
     if len(classes) < 2:
         raise ValueError(f"{argument}: only one class, {classes[0]!r}, occurs; add rows of another class")
     if kind == "binary" and len(classes) != 2:

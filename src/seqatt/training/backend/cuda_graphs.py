@@ -36,10 +36,11 @@ class GraphRecorder:
         return True
 
     @contextmanager
-    def capture(self, kind: Hashable, steps: int) -> Iterator[None]:
+    def capture(self, kind: Hashable, steps: int, *, enabled: bool = True) -> Iterator[None]:
         """Record what the body of the ``with`` statement launches, then replay it; on a CPU just run the body."""
-        if not self._enabled or kind not in self._warm:
-            self._warm.add(kind)
+        if not (self._enabled and enabled and kind in self._warm):
+            if enabled:
+                self._warm.add(kind)
             yield
             return
         graph = torch.cuda.CUDAGraph()

@@ -7,9 +7,9 @@ from torch import Tensor
 
 from seqatt.training.backend.matmul import PARALLEL_SIZE
 from seqatt.training.gates.gate import Gate
-from seqatt.training.masks import Mask, SoftmaxMask
-from seqatt.training.models.adam import Adam
-from seqatt.training.selection_state import SelectionState
+from seqatt.training.gates.masks import Mask, SoftmaxMask
+from seqatt.training.backend.adam import Adam
+from seqatt.training.selection_state import FeatureState
 
 
 class AttentionGate(Gate):
@@ -27,11 +27,11 @@ class AttentionGate(Gate):
         # One thread computes the softmax of a row; the sums of the other masks may be divided among threads.
         return isinstance(self.mask, SoftmaxMask) or self.logits.shape[1] <= PARALLEL_SIZE
 
-    def refresh(self, state: SelectionState) -> None:
+    def refresh(self, state: FeatureState) -> None:
         self.mask.weights(self.logits, state.blocked, out=self._mask_weights)
         torch.add(self._mask_weights, state.selected, out=self.weights)
 
-    def update(self, grad: Tensor, state: SelectionState) -> None:
+    def update(self, grad: Tensor, state: FeatureState) -> None:
         logits_grad = self.mask.backward(grad, self._mask_weights, self.logits)
         self._adam.step([logits_grad])
         # Decoupled weight decay (as in AdamW): as part of the gradient it would outweigh the small gradients

@@ -1,58 +1,38 @@
-"""The built-in MLP: all models in one tensor, with forward and backward pass written out.
+"""The built-in MLP: all models in one tensor, with forward and backward pass written out (``layers.py``).
 
 The gate's weights scale the columns of the first layer instead of the batch, which gives the same product at
-a much lower cost; so a step costs little more than two large matrix products. Activations are stored as
-(T, width, B), one column per row of the batch: then the batch is the long side of every product, whatever the
-width, which is what matrix products on a CPU are fast at. ``torch_module.py`` trains the same network through
-autograd and is the reference implementation.
+a much lower cost; so a step costs little more than two large matrix products. ``torch_module.py`` trains the same
+network through autograd and is the reference implementation.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import torch
 from torch import Tensor
 
-from seqatt.training.backend.matmul import PARALLEL_SIZE, chunked_matmul, matmul, split_terms
-from seqatt.training.batch import Batch
+from seqatt.training.backend.matmul import matmul
+from seqatt.training.backend.threads import WorkerPool
+from seqatt.training.loaders.batch import Batch
 from seqatt.training.models.activations import ACTIVATIONS
-from seqatt.training.models.adam import Adam
+from seqatt.training.backend.adam import Adam
 from seqatt.training.models.architecture import MLPShape
-from seqatt.training.models.losses import make_loss
+from seqatt.training.models.embeddings import Embeddings
+from seqatt.training.models.layers import MLPLayers, init_linear
 from seqatt.training.models.model import GradientPenalty, Model, weighted_mean
+from seqatt.training.reducer import Reducer
+from seqatt.training.state import Arrays, Stateful, copy_state, load_state, named_adam_state
 
 CHUNK_CELLS = (1 << 25, 1 << 18)  # elements that ``losses_without`` computes at a time: on a GPU, on a CPU
 
 
-class Workspace:
-    """Buffers for one batch size: pre-activations, activations and gradients of each layer."""
-
-    def __init__(self, x: Tensor, widths: Sequence[int]) -> None:
-        sizes = [(x.shape[0], width, x.shape[1]) for width in widths]
-        self.sums = [x.new_empty(size) for size in sizes]  # pre-activations
-        self.activation_buffers = [x.new_empty(size) for size in sizes[:-1]]
-        self.deltas = [x.new_empty(size) for size in sizes[:-1]]
-        self.out = self.sums[-1].mT  # (T, B, o), the layout of losses
-        self.row_share = x.new_tensor(1 / x.shape[1])  # weight of a row in the mean
-        # ``activations`` are those of each layer but the last. ``inputs`` are the same after dropout: what the next
-        # layer receives.
-        self.activations: list[Tensor] = []
-        self.inputs: list[Tensor] = []
-        self.dropout_factors: list[Tensor] = []
-        self._x = x
-        self._x_chunks = split_terms(x.mT, 1)
-
-    def split_inputs(self, x: Tensor) -> Sequence[Tensor]:
-        """The transposed batch in chunks; batches gathered into the same buffer are split once."""
-        if x is not self._x:
-            self._x, self._x_chunks = x, split_terms(x.mT, 1)
-        return self._x_chunks
-
-
 class MLP(Model):
-    """T networks of one shape, each with its own generator for initial parameters and dropout, trained by Adam."""
+    """T networks of one shape, each with its own generator for initial parameters and dropout, trained by Adam.
+
+    With ``embeddings``, the columns of a batch are followed by the embeddings of its codes; ``shape.columns`` counts
+    both. ``initial_output`` (o,) is the initial bias of the outputs.
+    """
 
     def __init__(
         self,
@@ -61,91 +41,114 @@ class MLP(Model):
         generators: Sequence[torch.Generator],
         lr: float,
         device: torch.device,
+        *,
+        embeddings: Embeddings | None = None,
+        reducer: Reducer | None = None,
+        initial_output: Tensor | None = None,
     ) -> None:
         self._shape = shape
-        self._loss = make_loss(task, shape.label_smoothing)
-        self.graph_capturable = not shape.dropout  # dropout is drawn on the host
         self._generators = list(generators)
-        self._activation = ACTIVATIONS[shape.activation]
+        self._embeddings = embeddings
+        self._reducer = reducer or Reducer()
+        self._initial_output = initial_output
+        self.graph_capturable = not shape.dropout  # dropout is drawn on the host
+        self.layers = MLPLayers(shape, task, generators, device)
         models = len(self._generators)
-        self.weights = [torch.zeros(models, *s, device=device) for s in shape.sizes]
-        self.biases = [torch.zeros(models, s[0], device=device) for s in shape.sizes]
-        self._weight_grads = [torch.zeros_like(w) for w in self.weights]
-        self._bias_grads = [torch.zeros_like(b) for b in self.biases]
+        first = torch.zeros(models, *shape.sizes[0], device=device)
+        self.weights, self.biases = [first, *self.layers.matrices], self.layers.biases
         self._initial_lr = lr
         self._lr = torch.tensor(lr, device=device)
         self._adam = Adam(self.weights + self.biases, self._lr)
-        self._grads = self._weight_grads + self._bias_grads
-        self._scaled = torch.empty_like(self.weights[0])  # the first layer, scaled by the gate's weights
-        self._scaled_chunks = split_terms(self._scaled, 2)
-        self._bias_columns = [b.unsqueeze(2) for b in self.biases]
+        self._grads = [self.layers.first_grad, *self.layers.grads]
+        self._scaled = torch.empty_like(first)  # the first layer, scaled by the gate's weights
         self._ones = torch.ones(models, 1, shape.sizes[0][0], device=device)
         self._gate_grad = torch.empty(models, shape.columns, device=device)
         self._gate_grad_row = self._gate_grad.unsqueeze(1)
-        self._workspaces: dict[int, Workspace] = {}
+        self._autograd_out: Tensor | None = None  # the outputs of the last step, if that was through autograd
+        self._inputs: dict[
+            int, tuple[Tensor, Tensor]
+        ] = {}  # inputs and gradients of embeddings, by batch size
         self.reset_parameters()
 
     def is_thread_invariant(self, batch_size: int) -> bool:
-        """Whether every number is the same with any number of threads.
+        return self.layers.is_thread_invariant(batch_size)
 
-        Exponentials of long tensors are not: threads divide them, and the ends of each part are computed by
-        other instructions. Matrix products (``matmul.py``) and ReLU are.
-        """
-        exponential_widths = () if self._shape.activation == "relu" else self._shape.hidden
-        return batch_size * max((self._shape.outputs, *exponential_widths)) <= PARALLEL_SIZE
+    def is_sliced(self, batch_size: int) -> bool:
+        return self.layers.is_sliced(batch_size)
+
+    def use_pool(self, pool: WorkerPool) -> None:
+        self.layers.pool = pool
 
     def reset_parameters(self) -> None:
         """torch.nn.Linear's own initialisation, drawn per model from the model's generator."""
-        for i, (outs, ins) in enumerate(self._shape.sizes):
-            bound = 1 / math.sqrt(ins)
-            for t, generator in enumerate(self._generators):
-                weight = torch.empty(outs, ins).uniform_(-bound, bound, generator=generator)
-                bias = torch.empty(outs).uniform_(-bound, bound, generator=generator)
-                self.weights[i][t].copy_(weight)
-                self.biases[i][t].copy_(bias)
+        first, bias = init_linear(*self._shape.sizes[0], self._generators)
+        self.weights[0].copy_(first)
+        self.layers.reset_parameters(bias)
+        if self._embeddings is not None:
+            self._embeddings.reset_parameters(self._generators)
+        if self._initial_output is not None:
+            self.biases[-1].copy_(self._initial_output.expand_as(self.biases[-1]))
         self._adam.reset()
 
     def scale_learning_rate(self, factor: float) -> None:
         self._lr.fill_(self._initial_lr * factor)
+        if self._embeddings is not None:
+            self._embeddings.scale_learning_rate(factor)
+
+    def embed(self, batch: Batch) -> Batch:
+        if self._embeddings is None:
+            return batch
+        codes = batch.codes
+        assert codes is not None
+        inputs, _ = self._input_buffers(*codes.shape[:2])
+        torch.cat([batch.x, *self._embeddings.lookup(codes)], 2, out=inputs)
+        return Batch(inputs, batch.y, batch.w)
 
     def train_step(self, batch: Batch, weights: Tensor) -> Tensor:
-        column_weights = weights.unsqueeze(1)
-        first_grad = self._backward(batch, column_weights)
-        torch.mul(self.weights[0], first_grad, out=self._scaled)
-        matmul(self._ones, self._scaled, out=self._gate_grad_row)
-        first_grad.mul_(column_weights)
+        column_weights, rows, embeddings = weights.unsqueeze(1), batch.x.shape[1], self._embeddings
+        self._autograd_out = None
+        if rows:
+            embedded = None if embeddings is None else self._input_buffers(*batch.x.shape[:2])[1]
+            torch.mul(self.weights[0], column_weights, out=self._scaled)
+            self.layers.gradients(self._scaled, batch.x, batch.y, batch.w, input_grads=embedded)
+            first_grad = self.layers.first_grad
+            torch.mul(self.weights[0], first_grad, out=self._scaled)
+            matmul(self._ones, self._scaled, out=self._gate_grad_row)
+            first_grad.mul_(column_weights)
+            if embeddings is not None and embedded is not None:
+                embeddings.collect(embedded)
+        else:  # on a rank whose rows are all read
+            for grad in [*self._grads, self._gate_grad]:
+                grad.zero_()
+            if embeddings is not None:
+                embeddings.collect_nothing()
+        if self._reducer.ranks > 1:
+            self._reducer.average([*self._grads, self._gate_grad], rows)
         self._adam.step(self._grads)
+        if embeddings is not None:
+            self._reducer.merge_embedding_gradients(embeddings, rows)
+            embeddings.step()
         return self._gate_grad
 
-    def _backward(self, batch: Batch, column_weights: Tensor, *, dropout: bool = True) -> Tensor:
-        """Compute all gradients; returns that of the first layer after scaling by ``column_weights`` (T, 1, c)."""
-        x, w = batch.x, batch.w
-        space = self._workspace(x)
-        self._first_layer(x, column_weights, space)
-        self._upper_layers(space, dropout=dropout)
-        delta = self._loss.grad(space.out, batch.y).mT
-        delta.mul_(space.row_share if w is None else (w * space.row_share).unsqueeze(1))
-        for i in range(len(self.weights) - 1, 0, -1):
-            matmul(delta, space.inputs[i - 1].mT, out=self._weight_grads[i])
-            torch.sum(delta, 2, out=self._bias_grads[i])
-            delta = matmul(self.weights[i].mT, delta, out=space.deltas[i - 1])
-            if space.dropout_factors:
-                delta.mul_(space.dropout_factors[i - 1])
-            self._activation.backward(delta, space.sums[i - 1], space.activations[i - 1])
-        torch.sum(delta, 2, out=self._bias_grads[0])
-        return matmul(delta, x, out=self._weight_grads[0])
-
     def train_step_with_penalty(self, batch: Batch, weights: Tensor, penalty: GradientPenalty) -> None:
+        rows, embeddings = batch.x.shape[1], self._embeddings
         with torch.enable_grad():
             params = [p.detach().requires_grad_() for p in self._adam.params]
-            x = (batch.x * weights.unsqueeze(1)).requires_grad_()
+            inputs = batch.x.detach().requires_grad_()
+            x = inputs * weights.unsqueeze(1)
             loss = self._autograd_loss(x, params, batch)
             (x_grad,) = torch.autograd.grad(loss.sum(), x, create_graph=True)
             total = loss.sum() + penalty(x_grad * x.shape[1]).sum()
-            new_grads = torch.autograd.grad(total, params)
+            *new_grads, input_grad = torch.autograd.grad(total, [*params, inputs])
         for grad, new in zip(self._grads, new_grads, strict=True):
             grad.copy_(new)
+        if self._reducer.ranks > 1:
+            self._reducer.average(self._grads, rows)
         self._adam.step(self._grads)
+        if embeddings is not None:
+            embeddings.collect(input_grad[:, :, -embeddings.columns :])
+            self._reducer.merge_embedding_gradients(embeddings, rows)
+            embeddings.step()
 
     def input_gradients(self, batch: Batch, weights: Tensor) -> Tensor:
         with torch.enable_grad():
@@ -161,24 +164,30 @@ class MLP(Model):
         hidden = x.mT
         for i in range(layers):
             if i:
-                hidden = self._activation.function(hidden)
+                hidden = ACTIVATIONS[self._shape.activation].function(hidden)
                 if dropout and self._shape.dropout:
-                    hidden = hidden * self._draw_dropout(hidden)
+                    hidden = hidden * self.layers.draw_dropout(hidden)
             hidden = params[i] @ hidden + params[layers + i].unsqueeze(2)
-        self._workspace(batch.x).out.copy_(hidden.mT.detach())  # for ``last_loss``
-        return weighted_mean(self._loss.per_row(hidden.mT, batch.y), batch.w)
+        self._autograd_out = hidden.detach().mT  # for ``last_loss``
+        return weighted_mean(self.layers.loss_function.per_row(hidden.mT, batch.y), batch.w)
 
     def first_layer(self) -> Tensor:
         return self.weights[0]
 
     def first_layer_gradient(self, batch: Batch, weights: Tensor) -> Tensor:
-        return self._backward(batch, weights.unsqueeze(1), dropout=False).clone()
+        torch.mul(self.weights[0], weights.unsqueeze(1), out=self._scaled)
+        self.layers.gradients(self._scaled, batch.x, batch.y, batch.w, dropout=False)
+        return self.layers.first_grad.clone()
 
     def last_loss(self, batch: Batch) -> Tensor:
-        return weighted_mean(self._loss.per_row(self._workspace(batch.x).out, batch.y), batch.w)
+        if not batch.x.shape[1]:
+            return torch.zeros_like(self._gate_grad[:, 0])
+        if self._autograd_out is not None:
+            return self.layers.loss(self._autograd_out, batch.y, batch.w)
+        return self.layers.last_loss(batch.x, batch.y, batch.w)
 
     def loss(self, batch: Batch, weights: Tensor) -> Tensor:
-        return weighted_mean(self._loss.per_row(self.predict(batch.x, weights), batch.y), batch.w)
+        return self.layers.loss(self.predict(batch.x, weights), batch.y, batch.w)
 
     def scale_first_layer(self, factors: Tensor) -> None:
         self.weights[0].mul_(factors.unsqueeze(1))
@@ -186,9 +195,9 @@ class MLP(Model):
     def losses_without(self, batch: Batch, weights: Tensor, columns: Tensor, valid: Tensor) -> Tensor:
         """Computes the first layer once, then subtracts each set of columns from it, a few sets at a time."""
         x, y, w = batch.x, batch.y, batch.w
-        space = self._workspace(x)
-        self._first_layer(x, weights.unsqueeze(1), space)
-        models, width, rows = space.sums[0].shape
+        torch.mul(self.weights[0], weights.unsqueeze(1), out=self._scaled)
+        sums = self.layers.hidden_sums(self._scaled, x)
+        models, width, rows = sums.shape
         cells_per_set = models * rows * (columns.shape[2] + sum(outs for outs, _ in self._shape.sizes))
         sets_per_chunk = max(1, CHUNK_CELLS[x.device.type == "cpu"] // cells_per_set)
         chunks = torch.split(columns, sets_per_chunk, 1), torch.split(valid, sets_per_chunk, 1)
@@ -200,44 +209,36 @@ class MLP(Model):
             layer = self._scaled.gather(2, index.expand(-1, width, -1))
             inputs = inputs.view(models, rows, sets, size).permute(0, 2, 3, 1)
             layer = layer.view(models, width, sets, size).transpose(1, 2)
-            hidden = space.sums[0].unsqueeze(1) - layer @ inputs
-            for i in range(1, len(self.weights)):
-                hidden = self._activation.forward(hidden, torch.empty_like(hidden))
-                hidden = self.weights[i].unsqueeze(1) @ hidden + self._bias_columns[i].unsqueeze(1)
+            out = self.layers.upper_outputs(sums.unsqueeze(1) - layer @ inputs)
             target = y.unsqueeze(1).expand(-1, sets, *y.shape[1:]).flatten(0, 1)
-            per_row = self._loss.per_row(hidden.flatten(0, 1).mT, target).view(models, sets, rows)
+            per_row = self.layers.loss_function.per_row(out.flatten(0, 1), target).view(models, sets, rows)
             losses.append(weighted_mean(per_row, None if w is None else w.unsqueeze(1)))
         return torch.cat(losses, 1)
 
     def predict(self, x: Tensor, weights: Tensor) -> Tensor:
-        space = self._workspace(x)
-        self._first_layer(x, weights.unsqueeze(1), space)
-        self._upper_layers(space, dropout=False)
-        return space.out.clone()
+        torch.mul(self.weights[0], weights.unsqueeze(1), out=self._scaled)
+        return self.layers.outputs(self._scaled, x)
 
-    def _first_layer(self, x: Tensor, column_weights: Tensor, space: Workspace) -> None:
-        torch.mul(self.weights[0], column_weights, out=self._scaled)
-        sums = chunked_matmul(self._scaled_chunks, space.split_inputs(x), out=space.sums[0])
-        sums.add_(self._bias_columns[0])
+    def state_arrays(self) -> Arrays:
+        return copy_state(self._named_state())
 
-    def _upper_layers(self, space: Workspace, *, dropout: bool = True) -> None:
-        space.activations, space.inputs, space.dropout_factors = [], [], []
-        for i in range(1, len(self.weights)):
-            hidden = self._activation.forward(space.sums[i - 1], space.activation_buffers[i - 1])
-            space.activations.append(hidden)
-            if dropout and self._shape.dropout:
-                space.dropout_factors.append(self._draw_dropout(hidden))
-                hidden = hidden * space.dropout_factors[-1]
-            space.inputs.append(hidden)
-            matmul(self.weights[i], hidden, out=space.sums[i]).add_(self._bias_columns[i])
+    def load_arrays(self, arrays: Arrays) -> None:
+        load_state(self._named_state(), arrays)
 
-    def _workspace(self, x: Tensor) -> Workspace:
-        if x.shape[1] not in self._workspaces:
-            self._workspaces[x.shape[1]] = Workspace(x, [outs for outs, _ in self._shape.sizes])
-        return self._workspaces[x.shape[1]]
+    def _named_state(self) -> Iterator[tuple[str, Stateful]]:
+        yield from named_adam_state("adam", self._adam)
+        for number, generator in enumerate(self._generators):
+            yield f"generator{number}", generator
+        if self._embeddings is not None:
+            yield from self._embeddings.named_state()
 
-    def _draw_dropout(self, like: Tensor) -> Tensor:
-        """Factors of inverted dropout, each model's from its own generator: other models change nothing."""
-        keep = 1 - self._shape.dropout
-        draws = [torch.empty(like.shape[1:]).bernoulli_(keep, generator=g) for g in self._generators]
-        return torch.stack(draws).to(like.device) / keep
+    def _input_buffers(self, models: int, rows: int) -> tuple[Tensor, Tensor]:
+        """Inputs (T, B, c) and the gradients (T, B, e) of embeddings; other batches of the same size overwrite them."""
+        assert self._embeddings is not None
+        if rows not in self._inputs:
+            if len(self._inputs) > 2:  # the first is that of CUDA graphs; the last batch of a pass is smaller
+                self._inputs.popitem()
+            new = self.weights[0].new_empty
+            columns = self._shape.columns, self._embeddings.columns
+            self._inputs[rows] = new(models, rows, columns[0]), new(models, rows, columns[1])
+        return self._inputs[rows]

@@ -8,7 +8,9 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from seqatt.training.batch import Batch
+from seqatt.training.backend.threads import WorkerPool
+from seqatt.training.loaders.batch import Batch
+from seqatt.training.state import Arrays
 
 # From the gradients (T, B, c) of each row's loss with respect to its inputs to a penalty (T,) per model.
 GradientPenalty = Callable[[Tensor], Tensor]
@@ -22,6 +24,18 @@ class Model(ABC):
     def is_thread_invariant(self, batch_size: int) -> bool:
         """Whether training gives the same result on any thread and with any number of threads."""
         return False
+
+    def is_sliced(self, batch_size: int) -> bool:
+        """Whether a batch is computed in slices, one thread each, on the pool set by ``use_pool``."""
+        return False
+
+    def use_pool(self, pool: WorkerPool) -> None:
+        """Compute the slices of a batch on this pool."""
+        return
+
+    def embed(self, batch: Batch) -> Batch:
+        """The batch as the other methods take it: with embeddings of its codes as further columns of ``x``."""
+        return batch
 
     @abstractmethod
     def train_step(self, batch: Batch, weights: Tensor) -> Tensor:
@@ -81,6 +95,14 @@ class Model(ABC):
     @abstractmethod
     def scale_learning_rate(self, factor: float) -> None:
         """Set the learning rate to ``factor`` times the initial one."""
+
+    @abstractmethod
+    def state_arrays(self) -> Arrays:
+        """Copies of everything that later steps depend on, for a checkpoint."""
+
+    @abstractmethod
+    def load_arrays(self, arrays: Arrays) -> None:
+        """Restore what ``state_arrays`` returned."""
 
 
 def weighted_mean(losses: Tensor, w: Tensor | None) -> Tensor:

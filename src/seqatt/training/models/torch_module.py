@@ -3,42 +3,24 @@
 from __future__ import annotations
 
 import copy
+import io
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
-from seqatt.training.batch import Batch
-from seqatt.training.models.architecture import MLPShape
+from seqatt.training.loaders.batch import Batch
 from seqatt.training.models.losses import autograd_loss
 from seqatt.training.models.model import GradientPenalty, Model, weighted_mean
+from seqatt.training.reducer import Reducer
+from seqatt.training.state import Arrays
 
 MakeModule = Callable[[], nn.Module]
 MakeOptimizer = Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer]
 CustomLoss = Callable[[Tensor, Tensor], Tensor]
-
-ACTIVATION_MODULES: dict[str, Callable[[], nn.Module]] = {
-    "relu": nn.ReLU,
-    "tanh": nn.Tanh,
-    "gelu": nn.GELU,
-    "silu": nn.SiLU,
-}
-
-
-def build_mlp(shape: MLPShape, *, batch_norm: bool = False) -> nn.Sequential:
-    """The built-in network as torch modules."""
-    layers: list[nn.Module] = []
-    for outs, ins in shape.sizes[:-1]:
-        layers.append(nn.Linear(ins, outs))
-        if batch_norm:
-            layers.append(nn.BatchNorm1d(outs))
-        layers.append(ACTIVATION_MODULES[shape.activation]())
-        if shape.dropout:
-            layers.append(nn.Dropout(shape.dropout))
-    outs, ins = shape.sizes[-1]
-    return nn.Sequential(*layers, nn.Linear(ins, outs))
 
 
 class TorchModule(Model):
@@ -56,7 +38,9 @@ class TorchModule(Model):
         device: torch.device,
         custom_loss: CustomLoss | None = None,
         label_smoothing: float = 0.0,
+        reducer: Reducer | None = None,
     ) -> None:
+        self._reducer = reducer or Reducer()
         self._make_module = make_module
         self._make_optimizer = make_optimizer
         self._task = task
@@ -88,18 +72,22 @@ class TorchModule(Model):
 
     def train_step(self, batch: Batch, weights: Tensor) -> Tensor:
         leaf = weights[0].detach().requires_grad_()
+        leaf.grad = torch.zeros_like(leaf)
         with self._own_rng(), torch.enable_grad():
-            loss = self._training_loss(self._apply_weights(batch.x[0], leaf), batch)
-            self._step(loss)
+            rows = len(batch.x[0])  # none on a rank whose rows are all read
+            loss = (
+                self._training_loss(self._apply_weights(batch.x[0], leaf), batch) if rows else leaf.sum() * 0
+            )
+            self._step(loss, rows, leaf)
         self._last_loss = loss.detach()[None]
-        return torch.zeros_like(weights) if leaf.grad is None else leaf.grad[None]
+        return leaf.grad[None]
 
     def train_step_with_penalty(self, batch: Batch, weights: Tensor, penalty: GradientPenalty) -> None:
         with self._own_rng(), torch.enable_grad():
             x = self._apply_weights(batch.x[0], weights[0]).detach().requires_grad_()
             loss = self._training_loss(x, batch)
             (x_grad,) = torch.autograd.grad(loss, x, create_graph=True)
-            self._step(loss + penalty(x_grad[None] * len(x)).sum())
+            self._step(loss + penalty(x_grad[None] * len(x)).sum(), len(x))
         self._last_loss = loss.detach()[None]
 
     def input_gradients(self, batch: Batch, weights: Tensor) -> Tensor:
@@ -120,9 +108,16 @@ class TorchModule(Model):
         finally:
             layer.weight.data.copy_(unscaled)
 
-    def _step(self, loss: Tensor) -> None:
+    def _step(self, loss: Tensor, rows: int, leaf: Tensor | None = None) -> None:
         self.module.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
+        if rows:
+            loss.backward()  # type: ignore[no-untyped-call]
+        if self._reducer.ranks > 1:
+            for parameter in self.module.parameters():
+                if parameter.requires_grad and parameter.grad is None:
+                    parameter.grad = torch.zeros_like(parameter)
+            owners = [*self.module.parameters(), *([] if leaf is None else [leaf])]
+            self._reducer.average([owner.grad for owner in owners if owner.grad is not None], rows)
         if self._optimizer is not None:
             self._optimizer.step()
 
@@ -210,6 +205,20 @@ class TorchModule(Model):
             return y[:, 0].long()
         is_vector = isinstance(out, Tensor) and out.ndim == 1 and y.ndim == 2 and y.shape[1] == 1
         return y[:, 0] if is_vector else y
+
+    def state_arrays(self) -> Arrays:
+        optimizer = {} if self._optimizer is None else self._optimizer.state_dict()
+        file = io.BytesIO()
+        torch.save({"module": self.module.state_dict(), "optimizer": optimizer, "rng": self._rng_state}, file)
+        return {"state": np.frombuffer(file.getvalue(), dtype=np.uint8)}
+
+    def load_arrays(self, arrays: Arrays) -> None:
+        file = io.BytesIO(arrays["state"].tobytes())
+        state = torch.load(file, map_location="cpu", weights_only=True)  # nothing in it can run code
+        self.module.load_state_dict(state["module"])
+        if self._optimizer is not None:
+            self._optimizer.load_state_dict(state["optimizer"])
+        self._rng_state = state["rng"]
 
     def dry_run(self, batch: Batch) -> Tensor:
         """The outputs for a batch, after checking that the model and the loss accept it; changes nothing."""

@@ -12,7 +12,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from seqatt.data.tables.encoding import Encoder, map_chunks
+from seqatt.data.tables.encoding import Encoder
+from seqatt.data.tables.moments import map_chunks
 from seqatt.data.tables.table_data import SparseColumns, TableData
 
 Floats = NDArray[np.float64]

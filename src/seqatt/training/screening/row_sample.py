@@ -5,7 +5,7 @@ Sums over the rows do not depend on the number of threads.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -20,6 +20,7 @@ Floats = NDArray[np.float64]
 BLOCK_COLUMNS = 1 << 10  # columns processed at a time
 MAX_CELLS = 1 << 22  # rows times columns of a sample, at most,
 MIN_ROWS = 1 << 11  # but a sample has at least this many rows, or all
+MAX_HOT_VALUES = 64  # most frequent values of a category that a sample distinguishes
 
 
 @dataclass(frozen=True)
@@ -98,11 +99,36 @@ def transposed_product(a: Floats, b: Floats) -> Floats:
 
 def draw_sample(data: TableData) -> RowSample:
     """All rows of a sparse or small table, else random rows, the same ones at every call."""
+    hot = [min(MAX_HOT_VALUES, count - 1) for count in data.code_counts]
     rows = np.arange(data.rows)
-    max_rows = max(MIN_ROWS, MAX_CELLS // len(data.feature_of))
+    max_rows = max(MIN_ROWS, MAX_CELLS // (len(data.feature_of) + sum(hot)))
     share = 1.0
     if data.rows > max_rows and not isinstance(data.columns, SparseColumns):
         rows = np.sort(np.random.default_rng(0).permutation(rows)[:max_rows])
         share = len(rows) / data.rows
     weights = np.ones(len(rows)) if data.weights is None else data.weights[rows].astype(np.float64)
-    return RowSample(data, rows, weights * share * data.effective_rows / weights.sum())
+    weights = weights * share * data.effective_rows / weights.sum()
+    if not hot:
+        return RowSample(data, rows, weights)
+    return RowSample(_with_hot_codes(data, rows, hot), np.arange(len(rows)), weights)
+
+
+def _with_hot_codes(data: TableData, rows: NDArray[np.int64], hot: list[int]) -> TableData:
+    """These rows, with the most frequent values of each column of codes, ``hot`` of them, as columns of 0 and 1."""
+    assert not isinstance(data.columns, SparseColumns)
+    columns, features = [data.columns[rows]], [data.feature_of]
+    for codes, count, feature in zip(data.codes[rows].T, hot, data.coded_features, strict=True):
+        columns.append((codes[:, None] == np.arange(1, count + 1)).astype(np.float32))
+        features.append(np.full(count, feature))
+    feature_of = np.concatenate(features)
+    order = np.argsort(feature_of, kind="stable")  # the columns of a feature are adjacent
+    target = replace(data.target, values=data.target.values[rows])
+    return replace(
+        data,
+        columns=np.concatenate(columns, axis=1)[:, order],
+        feature_of=feature_of[order],
+        codes=np.empty((len(rows), 0), dtype=np.int32),
+        coded_features=np.empty(0, dtype=np.int64),
+        target=target,
+        weights=None if data.weights is None else data.weights[rows],
+    )

@@ -10,7 +10,7 @@ The models are an axis of the program grid, so that a model's numbers do not dep
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -19,13 +19,14 @@ import torch
 import triton
 from torch import Tensor
 
-from seqatt.training.batch import Batch, IndexedBatch
 from seqatt.training.gates.attention import AttentionGate
-from seqatt.training.masks import Mask, SoftmaxMask
+from seqatt.training.gates.masks import Mask, SoftmaxMask
+from seqatt.training.loaders.batch import Batch, IndexedBatch
 from seqatt.training.models.architecture import MLPShape
 from seqatt.training.models.mlp import MLP
 from seqatt.training.models.model import GradientPenalty
-from seqatt.training.selection_state import SelectionState
+from seqatt.training.selection_state import FeatureState, SelectionState
+from seqatt.training.state import Stateful
 from seqatt.training.triton.attention import attend
 from seqatt.training.triton.mlp import adam_update, first_layer_sums, loss_and_backward
 
@@ -79,7 +80,10 @@ def gate_works(device: torch.device) -> bool:
 
     def step() -> None:
         gate = FusedAttention(1, 8, SoftmaxMask(), 1e-3, device)
-        gate.update(torch.zeros_like(gate.logits), SelectionState(1, np.zeros(8, dtype=bool), device))
+        gate.update(
+            torch.zeros_like(gate.logits),
+            SelectionState(1, np.zeros(8, dtype=bool), device).of_models(slice(1)),
+        )
 
     return _works(step, device)
 
@@ -113,9 +117,10 @@ class FusedMLP(MLP):
         generators: Sequence[torch.Generator],
         lr: float,
         device: torch.device,
+        **others: Any,
     ) -> None:
         self._beta_powers = torch.ones(2, dtype=torch.float64, device=device)  # Adam's beta1^t and beta2^t
-        super().__init__(shape, task, generators, lr, device)
+        super().__init__(shape, task, generators, lr, device, **others)
         width = self.weights[0].shape[1]
         block = max(16, 1 << (width.bit_length() - 1))
         self._hidden_sizes: dict[str, Any] = {
@@ -136,6 +141,10 @@ class FusedMLP(MLP):
     def reset_parameters(self) -> None:
         super().reset_parameters()
         self._beta_powers.fill_(1)
+
+    def _named_state(self) -> Iterator[tuple[str, Stateful]]:
+        yield from super()._named_state()
+        yield "beta_powers", self._beta_powers
 
     def train_step(self, batch: Batch, weights: Tensor) -> Tensor:
         assert isinstance(batch, IndexedBatch)
@@ -202,17 +211,17 @@ class FusedAttention(AttentionGate):
         self._inv_temperature = 1 / mask.temperature
         self._beta_powers = torch.ones(models, 2, dtype=torch.float64, device=device)
 
-    def refresh(self, state: SelectionState) -> None:
+    def refresh(self, state: FeatureState) -> None:
         self._launch(self.logits, state, update=False)
 
-    def update(self, grad: Tensor, state: SelectionState) -> None:
+    def update(self, grad: Tensor, state: FeatureState) -> None:
         self._launch(grad, state, update=True)
 
     def reset(self) -> None:
         super().reset()
         self._beta_powers.fill_(1)
 
-    def _launch(self, grad: Tensor, state: SelectionState, *, update: bool) -> None:
+    def _launch(self, grad: Tensor, state: FeatureState, *, update: bool) -> None:
         models, features = self.logits.shape
         block = triton.next_power_of_2(features)
         attend[(models,)](

@@ -9,56 +9,58 @@ import csv as plain_csv
 import io
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, ClassVar
 
 import pyarrow as pa
 from pyarrow import csv
 from pyarrow import types as of
 
-from seqatt.data.files.column_types import reading_type
+from seqatt.data.files.encoding.column_types import reading_type
 from seqatt.data.files.formats.file_format import RowGroup, check_unique_names, split_ending
 from seqatt.data.files.remote import FilePath, RemoteFile
 from seqatt.data.tables.containers import Kind
 from seqatt.data.tables.whole_file import UnreadableFile
 
+DELIMITERS = (",", "\t", ";", "|")  # those that are tried where the usual one gives a single column
+SNIFFED_LINES = 20  # lines that must all have the same number of columns
 BLOCK_BYTES = 1 << 22  # bytes of text per block
 MAX_LINE_BYTES = 1 << 26  # bytes per line; a longer line means that a quote was not closed
 
 
 @dataclass(frozen=True)
 class DelimitedFormat:
-    """Text with a header line; the file stores neither types nor its number of rows."""
+    """Text with a header line; the file stores neither types nor its number of rows.
+
+    With ``sniff`` a file in which ``delimiter`` gives a single column may have another one.
+    """
 
     delimiter: str
+    sniff: bool = True
     compressible: ClassVar[bool] = True
 
     def describe(
         self, path: FilePath, stamp: tuple[int, int], known_types: dict[str, Any]
     ) -> tuple[dict[str, Any], list[RowGroup]]:
         """Column types, and the whole file as one row group."""
-        return self._infer_types(path, known_types), [RowGroup(path, None, None, stamp[0], stamp)]
-
-    def _infer_types(self, path: FilePath, known_types: dict[str, Any]) -> dict[str, Any]:
-        """The type of each column, inferred from the first block.
-
-        Types of earlier files are kept, except for columns that were empty so far.
-        """
         block = next(_blocks(path), (b"", 0.0))[0]
-        names = _header(block, self.delimiter)
-        check_unique_names(path, names)
-        if len(names) < 2:
+        delimiter = self._find_delimiter(path, block)
+        types = _infer_types(path, block, delimiter, known_types)
+        other = None if delimiter == self.delimiter else delimiter
+        return types, [RowGroup(path, None, None, stamp[0], stamp, other)]
+
+    def _find_delimiter(self, path: FilePath, block: bytes) -> str:
+        """The delimiter of the format, or else the one that divides the first lines into most columns."""
+        if len(_header(block, self.delimiter)) > 1:
+            return self.delimiter
+        columns = {other: _count_columns(block, other) for other in DELIMITERS if other != self.delimiter}
+        best = max(columns, key=lambda other: columns[other])
+        if not self.sniff or columns[best] < 2:
+            fitting = f"delimiter={best!r}" if columns[best] > 1 else "the right one as delimiter"
             raise UnreadableFile(
-                f"{path}: only one column was found; is the delimiter {self.delimiter!r} right for this file?"
+                f"{path}: only one column was found with the delimiter {self.delimiter!r}; pass {fitting}"
             )
-        types = {name: known_types.get(name, pa.null()) for name in names} if known_types else {}
-        if types and not any(of.is_null(type_) and name in known_types for name, type_ in types.items()):
-            return types
-        schema = _parse(block, self.delimiter, None, {}).schema
-        inferred = dict(zip(schema.names, schema.types, strict=True))
-        return {
-            name: type_ if of.is_null(type_) else reading_type(type_, None)
-            for name, type_ in (inferred | {n: t for n, t in types.items() if not of.is_null(t)}).items()
-        }
+        return best
 
     def read(
         self, row_group: RowGroup, types: dict[str, Any], kinds: dict[str, Kind], batch_rows: int
@@ -66,14 +68,38 @@ class DelimitedFormat:
         types = {name: reading_type(type_, kinds.get(name)) for name, type_ in types.items()}
         names: list[str] | None = None
         before = 0.0
+        delimiter = row_group.delimiter or self.delimiter
         for block, share in _blocks(row_group.path):
-            table = _parse(block, self.delimiter, names, types)
-            names = names or _header(block, self.delimiter)
+            table = _parse(block, delimiter, names, types)
+            names = names or _header(block, delimiter)
             done = 0
             for batch in table.to_batches(max_chunksize=batch_rows):
                 done += batch.num_rows
                 yield batch, before + (share - before) * done / table.num_rows
             before = share
+
+
+def _infer_types(path: FilePath, block: bytes, delimiter: str, known_types: dict[str, Any]) -> dict[str, Any]:
+    """The type of each column, inferred from the first block.
+
+    Types of earlier files are kept, except for columns that were empty so far.
+    """
+    names = _header(block, delimiter)
+    check_unique_names(path, names)
+    types = {name: known_types.get(name, pa.null()) for name in names} if known_types else {}
+    if types and not any(of.is_null(type_) and name in known_types for name, type_ in types.items()):
+        return types
+    schema = _parse(block, delimiter, None, {}).schema
+    inferred = dict(zip(schema.names, schema.types, strict=True))
+    return inferred | {name: type_ for name, type_ in types.items() if not of.is_null(type_)}
+
+
+def _count_columns(block: bytes, delimiter: str) -> int:
+    """The number of columns of the first lines; 0 if they do not all have the same number."""
+    lines = io.StringIO(block.decode("utf-8-sig"), newline="")
+    rows = islice(filter(None, plain_csv.reader(lines, delimiter=delimiter)), SNIFFED_LINES)
+    widths = {len(row) for row in rows}
+    return widths.pop() if len(widths) == 1 else 0
 
 
 def _header(block: bytes, delimiter: str) -> list[str]:

@@ -3,13 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Protocol
 
-from seqatt.data.files.column_types import compatible
+import numpy as np
+import pyarrow as pa
+
+from seqatt.data.files.encoding.column_types import compatible
 from seqatt.data.files.remote import FilePath
 from seqatt.data.tables.containers import Kind
 from seqatt.data.tables.whole_file import COMPRESSED, UnreadableFile
+
+
+class RowSubset(NamedTuple):
+    """Every ``step``-th row of a row group from row ``offset`` on, or, with ``others``, all other rows."""
+
+    step: int
+    offset: int
+    others: bool
+    stored_rows: int | None  # of the whole row group
+
+    def read(self, batches: Iterator[tuple[Any, float]]) -> Iterator[tuple[Any, float]]:
+        """These rows of the batches of the whole row group."""
+        first = 0
+        for batch, share in batches:
+            picked = np.arange(first, first + batch.num_rows) % self.step == self.offset
+            own = batch.filter(pa.array(~picked if self.others else picked))
+            first += batch.num_rows
+            if own.num_rows:
+                yield own, share
 
 
 @dataclass(frozen=True)
@@ -18,6 +40,8 @@ class RowGroup:
 
     ``rows`` is None if the file does not store it (text); ``size`` is in bytes. ``stamp`` is the size in bytes
     and the modification time in nanoseconds of the whole file; a file that has changed has another stamp.
+    ``delimiter`` is that of a text file, None for the one of its ending. ``partition`` are the columns that the
+    folders above the file give it, each with its value as text. ``subset`` are the rows that are used, if not all.
     """
 
     path: FilePath
@@ -25,6 +49,23 @@ class RowGroup:
     rows: int | None
     size: int
     stamp: tuple[int, int] = (0, 0)
+    delimiter: str | None = None
+    partition: tuple[tuple[str, str | None], ...] = ()
+    subset: RowSubset | None = None
+
+    @property
+    def stored_rows(self) -> int | None:
+        """The number of rows, also of those that are not in the subset."""
+        return self.rows if self.subset is None else self.subset.stored_rows
+
+    def take(self, step: int, offset: int, *, others: bool) -> RowGroup:
+        """Every ``step``-th row from row ``offset`` on, or all others."""
+        rows, share = None, (step - 1 if others else 1) / step
+        if self.rows is not None:
+            picked = len(range(offset, self.rows, step))
+            rows = self.rows - picked if others else picked
+        size = max(1, round(self.size * share))
+        return replace(self, rows=rows, size=size, subset=RowSubset(step, offset, others, self.rows))
 
 
 class FileFormat(Protocol):
@@ -62,8 +103,8 @@ def split_ending(path: FilePath) -> tuple[str, str | None]:
 
 
 def check_unique_names(path: FilePath, names: Sequence[str]) -> None:
-    repeated = [name for name in names if names.count(name) > 1]
-    if repeated:
+    if len(set(names)) < len(names):
+        repeated = [name for name in names if names.count(name) > 1]
         raise UnreadableFile(f"{path}: column {repeated[0]!r} appears twice; rename one")
 
 
@@ -75,6 +116,7 @@ def types_by_name(path: FilePath, schema: Any) -> dict[str, Any]:
 
 def check_types(path: FilePath, batch: Any, types: dict[str, Any]) -> None:
     """Check that the columns of a batch still have the types that the file was described with."""
-    for name in types:
-        if not compatible(batch.schema.field(name).type, types[name]):
+    found = dict(zip(batch.schema.names, batch.schema.types, strict=True))
+    for name, type_ in types.items():
+        if found[name] != type_ and not compatible(found[name], type_):
             raise UnreadableFile(f"{path}: column {name!r} is of another type than at the start")

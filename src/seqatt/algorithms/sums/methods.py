@@ -1,0 +1,68 @@
+"""The methods that need sums over the rows of files and no training: one pass, the same result for all seeds."""
+
+from __future__ import annotations
+
+from seqatt.algorithms.registry import Plan, SelectionRequest, register_files
+from seqatt.algorithms.sums.accumulate import accumulate
+from seqatt.algorithms.sums.least_squares import GramAccumulator
+from seqatt.algorithms.sums.pair_counts import PairCounts
+from seqatt.checkpoints.run_description import describe_run
+from seqatt.data.files.file_data import FileData
+from seqatt.data.files.shards import count_shards
+from seqatt.progress import Advance
+from seqatt.selection import Trace
+
+
+@register_files("cmim")
+def cmim_on_files(request: SelectionRequest, plan: Plan, advance: Advance) -> list[Trace]:
+    sums = PairCounts(_data(request), request.options, request.running.file_options)
+    return _accumulate(request, "cmim", sums, advance)
+
+
+@register_files("linear_omp")
+def omp_on_files(request: SelectionRequest, plan: Plan, advance: Advance) -> list[Trace]:
+    return _accumulate_gram(request, "linear_omp", advance)
+
+
+@register_files("linear_sequential_lasso")
+def lasso_on_files(request: SelectionRequest, plan: Plan, advance: Advance) -> list[Trace]:
+    return _accumulate_gram(request, "linear_sequential_lasso", advance)
+
+
+@register_files("linear_attention")
+def attention_on_files(request: SelectionRequest, plan: Plan, advance: Advance) -> list[Trace]:
+    softmax = request.options.parameterisation == "softmax"
+    return _accumulate_gram(request, "softmax" if softmax else "linear_attention", advance)
+
+
+def _accumulate_gram(request: SelectionRequest, rule: str, advance: Advance) -> list[Trace]:
+    gram = GramAccumulator(_data(request), rule, request.running.file_options.max_categories)
+    return _accumulate(request, "least squares", gram, advance)
+
+
+def _accumulate(
+    request: SelectionRequest, name: str, sums: PairCounts | GramAccumulator, advance: Advance
+) -> list[Trace]:
+    """Accumulate sums over all rows and select from them. Methods with the same sums can continue each other."""
+    data, running = _data(request), request.running
+    shards = count_shards(running.file_options.shards, running.ranks.size)
+    resolved = running.file_options.to_settings() | sums.settings | {"shards": shards}
+    run = describe_run(data, name, 0, [], resolved)
+    settings = accumulate(
+        data,
+        running.file_options,
+        shards,
+        sums,
+        run,
+        running.ranks,
+        running.checkpoint_options,
+        advance,
+    )
+    trace = sums.select(request.k)
+    trace.settings |= settings | sums.settings | {"shards": shards}
+    return [trace] * len(request.seeds)
+
+
+def _data(request: SelectionRequest) -> FileData:
+    assert isinstance(request.data, FileData)
+    return request.data

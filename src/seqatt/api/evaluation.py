@@ -1,0 +1,81 @@
+"""``Evaluation``: metrics on test rows, one value per seed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seqatt.data.tables.target import Target
+
+
+class Evaluation(Mapping[str, NDArray[np.float64]]):
+    """Metrics on test rows by name, one value per seed: ``evaluation["accuracy"]``.
+
+    Attributes
+    ----------
+    metric : str
+        The main metric: accuracy for classes, R² for numbers.
+    seeds : list of int
+        The seeds, in the order of the values.
+    mean, std : dict of str to float
+        Mean and standard deviation of every metric over the seeds. ``std`` divides by n (``compare`` by n - 1).
+    """
+
+    def __init__(self, values: dict[str, NDArray[np.float64]], seeds: Sequence[int]) -> None:
+        self._values = values
+        self.seeds = list(seeds)
+        self.metric = next(iter(values))
+
+    def __getitem__(self, name: str) -> NDArray[np.float64]:
+        return self._values[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    @property
+    def mean(self) -> dict[str, float]:
+        return {name: float(v.mean()) for name, v in self._values.items()}
+
+    @property
+    def std(self) -> dict[str, float]:
+        return {name: float(v.std()) for name, v in self._values.items()}
+
+    def to_dict(self) -> dict[str, Any]:
+        """The seeds and the values of every metric, as JSON can hold them."""
+        return {"seeds": self.seeds, **{name: v.tolist() for name, v in self._values.items()}}
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{n} {self.mean[n]:.4f} ± {self.std[n]:.4f}" for n in self)
+        return f"Evaluation({shown}; {len(self.seeds)} seed(s))"
+
+
+def compute_metrics(target: Target, outputs: NDArray[np.float64], targets: NDArray[Any]) -> dict[str, float]:
+    """Metrics of ``outputs`` (rows, outputs) by name; the first one is the main metric."""
+    from sklearn.metrics import log_loss, roc_auc_score
+
+    if target.task == "regression":
+        assert target.scale is not None
+        assert target.shift is not None
+        error = outputs * target.scale + target.shift - targets
+        total = ((targets - targets.mean(0)) ** 2).sum(0)
+        r2 = 1 - (error**2).sum(0) / np.where(total > 0, total, 1.0)
+        return {"r2": float(r2.mean()), "rmse": float(np.sqrt((error**2).mean()))}
+    if target.task == "multilabel":
+        return {"accuracy": float(((outputs > 0) == (targets > 0.5)).mean())}
+    if target.task == "multiclass":
+        return {"accuracy": float((outputs.argmax(1) == targets).mean())}
+    logit = outputs[:, 1] - outputs[:, 0] if outputs.shape[1] == 2 else outputs[:, 0]
+    label = targets[:, 0]
+    both_classes = len(np.unique(label)) == 2  # AUC is undefined for one
+    probability = 1 / (1 + np.exp(-np.clip(logit, -500, 500)))
+    return {
+        "accuracy": float(((logit > 0) == (label > 0.5)).mean()),
+        "auc": float(roc_auc_score(label, logit)) if both_classes else float("nan"),
+        "log_loss": float(log_loss(label, probability, labels=[0, 1])),
+    }

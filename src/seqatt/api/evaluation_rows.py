@@ -1,0 +1,147 @@
+"""Test rows of an evaluation: encoded in blocks, and predicted by trained networks."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import torch
+from numpy.typing import NDArray
+
+from seqatt.data.files.encoding.column_types import compatible, decide_kinds, describe_type
+from seqatt.data.files.errors import SkippedData
+from seqatt.data.files.file_data import FileData
+from seqatt.data.files.file_set import FileSet, read_row_group
+from seqatt.data.files.options import FileOptions
+from seqatt.data.files.prefetch import PREFETCHED_BLOCKS, prefetch
+from seqatt.data.tables.column_roles import read_columns
+from seqatt.data.tables.containers import InputTable
+from seqatt.data.tables.encoding import SparseColumns
+from seqatt.data.tables.options import TableOptions
+from seqatt.data.tables.table_data import TableData
+from seqatt.data.tables.whole_file import UnreadableFile
+from seqatt.training.trial_group import TrialGroup
+
+PREDICTED_ROWS = 8192  # test rows per forward pass, which bounds memory
+
+
+class RowBlock(NamedTuple):
+    """Some encoded test rows: columns (n, c), codes (n, m) and targets."""
+
+    columns: NDArray[np.float32]
+    codes: NDArray[np.int32]
+    targets: NDArray[Any]
+
+
+RowBlocks = Callable[[], Iterator[RowBlock]]
+
+
+@dataclass(frozen=True)
+class EvaluationTable:
+    """A table of test rows and its target, not yet encoded."""
+
+    table: InputTable
+    y: Any
+
+    def select(self, columns: Sequence[int], data: TableData) -> RowBlocks:
+        """The rows of these columns, encoded as those of ``data``."""
+        targets = data.target.encode(self.y, "y_test")
+        if len(targets) != self.table.rows:
+            raise ValueError(
+                f"X_test has {self.table.rows} rows and y_test has {len(targets)}: "
+                "they must have the same length"
+            )
+        table = self.table.select(columns)
+
+        def blocks() -> Iterator[RowBlock]:
+            columns, codes = data.encoder.encode(table, "X_test")
+            for start in range(0, table.rows, PREDICTED_ROWS):
+                rows = np.arange(start, min(start + PREDICTED_ROWS, table.rows))
+                dense = columns.to_dense(rows) if isinstance(columns, SparseColumns) else columns[rows]
+                yield RowBlock(dense, codes[rows], targets[rows])
+
+        return blocks
+
+
+def read_test_table(X: Any, y: Any, options: TableOptions) -> EvaluationTable:
+    """Test rows; a data frame may still have the target and the other columns that are no features."""
+    others = [*options.ignore, *([options.sample_weight] if isinstance(options.sample_weight, str) else [])]
+    present = [name for name in others if name in getattr(X, "column_names", getattr(X, "columns", ()))]
+    roles = read_columns(X, y, None, present, options.column_types, ("X_test", "y_test"))
+    return EvaluationTable(roles.table, roles.y)
+
+
+def read_test_files(
+    data: TableData | FileData, files: FileSet, target: str, train: FileSet, options: FileOptions
+) -> RowBlocks:
+    """Files of test rows, encoded as the training rows, block by block."""
+    skip = options.on_bad_file == "skip"
+    names = [*data.input_names, target]
+    types = {name: train.types[name] for name in names}
+    for name, kind in types.items():
+        if name not in files.types:
+            raise ValueError(f"X_test: column {name!r} is missing, which the training files have")
+        if not compatible(files.types[name], kind):
+            raise ValueError(
+                f"X_test: column {name!r} holds {describe_type(files.types[name])}, but {describe_type(kind)} in "
+                "the training files"
+            )
+    column_types = {n: kind for n, kind in options.column_types.items() if n in data.input_names}
+    kinds = decide_kinds(types, list(data.input_names), column_types)
+    if isinstance(data, FileData):
+        unweighted = replace(data, types=types, target_column=replace(data.target_column, weight=None))
+
+    def encode(batch: Any) -> RowBlock:
+        if isinstance(data, FileData):
+            rows = unweighted.encode(batch)
+            return RowBlock(rows.numbers, rows.codes, _original(data, rows.target))
+        table = pa.Table.from_batches([batch]).select(names)
+        roles = read_columns(table, target, None, (), column_types, ("X_test", "y_test"))
+        encoded = data.encoder.encode(roles.table, "X_test")
+        assert not isinstance(encoded.columns, SparseColumns)
+        return RowBlock(encoded.columns, encoded.codes, data.target.encode(roles.y, "y_test"))
+
+    def blocks() -> Iterator[RowBlock]:
+        for row_group in files.row_groups:
+            try:
+                for batch, _ in read_row_group(row_group, types, kinds):
+                    try:
+                        yield encode(batch)
+                    except ValueError as error:
+                        raise ValueError(f"{row_group.path}: {error}") from None
+            except ValueError as error:
+                if not skip:
+                    raise
+                warnings.warn(f"{error}; the rest of it was skipped", SkippedData, stacklevel=2)
+
+    return lambda: prefetch(blocks(), PREFETCHED_BLOCKS)
+
+
+def _original(data: FileData, targets: NDArray[Any]) -> NDArray[Any]:
+    """Targets as a table has them: numbers in their own units, one column unless they are class numbers."""
+    target = data.target
+    if target.task == "regression":
+        assert target.scale is not None
+        assert target.shift is not None
+        targets = targets * target.scale + target.shift
+    return targets if target.task == "multiclass" else targets[:, None]
+
+
+@torch.no_grad()
+def predict(
+    groups: Sequence[TrialGroup], test: RowBlocks, device: torch.device
+) -> tuple[NDArray[np.float64], NDArray[Any]]:
+    """Outputs (seeds, rows, outputs) and targets of all test rows; nothing else is kept of a row."""
+    outputs, targets = [], []
+    for block in test():
+        x, codes = torch.from_numpy(block.columns).to(device), torch.from_numpy(block.codes).to(device)
+        predicted = [group.trainers[0].predict(x, codes if codes.shape[1] else None) for group in groups]
+        outputs.append(torch.cat(predicted).double().cpu().numpy())
+        targets.append(block.targets)
+    if not targets:
+        raise UnreadableFile("X_test: no row of any file could be read")
+    return np.concatenate(outputs, axis=1), np.concatenate(targets)

@@ -1,0 +1,157 @@
+"""One call of ``select_trials``: its options, its checkpoints, and the selections made of its result."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import torch
+
+from seqatt.algorithms.registry import Method, Running, SelectionRequest, get_method
+from seqatt.api.read_data import Reading, make_source
+from seqatt.checkpoints.checkpointer import Checkpointer
+from seqatt.checkpoints.options import CheckpointOptions
+from seqatt.checkpoints.run_description import describe_run
+from seqatt.checkpoints.training import CheckpointHook
+from seqatt.data.files.file_data import FileData
+from seqatt.data.files.options import FileOptions
+from seqatt.data.files.shards import count_shards
+from seqatt.data.tables.options import Categories, TableOptions
+from seqatt.data.tables.table_data import TableData, resolve_k
+from seqatt.distributed.process_group import SINGLE_PROCESS, ProcessGroup
+from seqatt.options import Options, names_of
+from seqatt.progress import progress_bar
+from seqatt.selection import Selection, Trace, TrainingDiverged, describe_environment, make_selection
+from seqatt.training.loop import Diverged, TrainingHook
+from seqatt.validation import check_option_names
+
+
+class CheckedOptions(NamedTuple):
+    """The options of a method, of the data, and of checkpoints."""
+
+    method: Any
+    data: TableOptions
+    checkpoints: CheckpointOptions
+
+
+def make_options(method: str, options: dict[str, Any], *, files: bool = False) -> CheckedOptions:
+    """All options of a selection, checked; an unknown option is an error."""
+    options_class: type[Options] = get_method(method).options
+    data_class = FileOptions if files else TableOptions
+    classes: list[type[Options]] = [options_class, data_class, CheckpointOptions]
+    names = [names_of(each) for each in classes]
+    for name in options:
+        if not files and name in names_of(FileOptions) and name not in names[1]:
+            raise TypeError(f"{name}: is for files; pass their path as X, or leave it out")
+    check_option_names(method, options, names[0], [*names[1], *names[2]])
+    made = [
+        each(**{name: value for name, value in options.items() if name in own})
+        for each, own in zip(classes, names, strict=True)
+    ]
+    return CheckedOptions(*made)  # type: ignore[arg-type]
+
+
+def categories_for(method: Method, own_model: bool) -> Categories:
+    """How a method takes categories: the built-in network embeds those of many values."""
+    return "mixed" if method.trains and not own_model else "one_hot"
+
+
+def stream_categories_for(method: Method, own_model: bool) -> Categories | None:
+    """The same on files that are read batch by batch, where sums count all values; None if that is not possible."""
+    if method.trains:
+        return categories_for(method, own_model)
+    return None if method.select_files is None else "codes"
+
+
+class Run:
+    """One method on one set of data, once per seed."""
+
+    def __init__(
+        self, method: Method, seeds: list[int], options: CheckedOptions, device: torch.device, started: float
+    ) -> None:
+        self.method, self.seeds, self.options = method, seeds, options
+        self.device, self.started = device, started
+        self.ranks: ProcessGroup = SINGLE_PROCESS
+        self._settings: dict[str, Any] = {}
+        self._layout: TableData | FileData
+        self._hook = TrainingHook()
+
+    @property
+    def file_options(self) -> FileOptions:
+        data = self.options.data
+        return data if isinstance(data, FileOptions) else FileOptions()
+
+    @contextmanager
+    def open(
+        self, reading: Reading, k: Any, progress: bool
+    ) -> Iterator[tuple[Callable[..., list[Trace]], SelectionRequest, Any]]:
+        """The function of the method, its request and its plan, with progress and checkpoints while it runs."""
+        data, source, method = reading.data, None, self.method
+        checkpointer = Checkpointer(self.options.checkpoints, self.ranks.rank == 0)
+        if isinstance(data, FileData) and method.trains:
+            data, source = make_source(data, self.file_options, self.ranks, checkpointer.flags)
+            reading.facts["shards"] = count_shards(self.file_options.shards, self.ranks.size)
+        self._layout = data
+        running = Running(self.file_options, self.options.checkpoints, self.ranks)
+        count = resolve_k(k, data.features)
+        request = SelectionRequest(
+            data, count, self.seeds, self.options.method, self.device, source=source, running=running
+        )
+        plan = method.plan(request)
+        facts = {"k": count, "task": data.target.task, "rows": data.rows}
+        self._settings = facts | self.options.data.to_settings() | reading.facts | plan.settings
+        self._hook = self._make_hook(checkpointer, data, count)
+        request = replace(request, hook=self._hook)
+        select_features = method.select if isinstance(data, TableData) else method.select_files
+        assert select_features is not None
+        shown = progress and self.ranks.rank == 0
+        try:
+            with progress_bar(method.title, plan.steps, shown=shown) as self._hook.advance:
+                yield select_features, request, plan
+        except Diverged as error:
+            # Of a surplus that was not removed yet, only the first k features are part of the result.
+            traces = [replace(t, order=t.order[:count], rest=t.order[count:] + t.rest) for t in error.traces]
+            raise TrainingDiverged(str(error), self._make_selections(traces)) from None
+        finally:
+            if isinstance(self._hook, CheckpointHook):
+                self._hook.close()
+
+    def finish(self, traces: list[Trace]) -> list[Selection]:
+        """The selections, after the checkpoint was marked as that of a finished run."""
+        if isinstance(self._hook, CheckpointHook):
+            self._hook.complete()
+        return self._make_selections(traces)
+
+    def _make_hook(self, checkpointer: Checkpointer, data: TableData | FileData, k: int) -> TrainingHook:
+        """Checkpoints of the methods that the training loop trains; sums over files write their own."""
+        if checkpointer.active and isinstance(data, TableData) and not self.method.trains:
+            raise ValueError(
+                f"checkpoint: {self.method.name} writes none on a table; checkpoints are for methods that train a "
+                "network in phases"
+            )
+        if not self.method.trains or not (checkpointer.active or self.ranks.size > 1):
+            return TrainingHook()
+        hook = CheckpointHook(
+            checkpointer, self.ranks, describe_run(data, self.method.name, k, self.seeds, self._settings)
+        )
+        hook.open()
+        return hook
+
+    def _make_selections(self, traces: list[Trace]) -> list[Selection]:
+        seconds = time.perf_counter() - self.started
+        environment = describe_environment(str(self.device))
+        return [
+            make_selection(
+                self._layout,
+                trace,
+                method=self.method.name,
+                seed=seed,
+                settings=self._settings | trace.settings,
+                environment=environment,
+                seconds=seconds,
+            )
+            for seed, trace in zip(self.seeds, traces, strict=False)  # a run that diverged has fewer traces
+        ]

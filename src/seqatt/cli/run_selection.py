@@ -1,0 +1,166 @@
+"""What ``seqatt select`` does once its arguments are read: select, print, write, and evaluate on held-out rows."""
+
+from __future__ import annotations
+
+import json
+import os
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from seqatt.algorithms.registry import get_method
+from seqatt.api.read_data import TABLE_OPTIONS
+from seqatt.api.run import make_options
+from seqatt.api.select import select
+from seqatt.checkpoints.checkpoint import list_checkpoints, read_checkpoint
+from seqatt.cli.arguments import make_folder
+from seqatt.cli.display import show, show_scores
+from seqatt.cli.holdout import HeldOut, evaluate_holdout, hold_out, nan_to_none, open_for
+from seqatt.data.files.errors import SkippedData
+from seqatt.data.files.options import FileOptions
+from seqatt.distributed.process_group import join_process_group
+from seqatt.selection import Selection, TrainingDiverged
+
+
+class Request(NamedTuple):
+    """Files, the target and other options of ``seqatt select``, as the user gave them."""
+
+    paths: list[str]
+    target: str
+    k: int | float
+    method: str
+    options: dict[str, Any]
+    out: Path | None
+    holdout: float
+    as_json: bool
+    seed: int
+    device: str
+
+
+def check_settings(method: str, settings: dict[str, Any]) -> None:
+    """Check that the options given by --set are options of the method."""
+    about_table = sorted(set(settings) & set(TABLE_OPTIONS))
+    if about_table:
+        raise ValueError(f"--set: {about_table[0]!r} is about the table, not an option of a method")
+    make_options(method, settings, files=True)
+
+
+def run_selection(request: Request) -> None:
+    """Select features; only rank 0 prints and writes them."""
+    if request.out is not None:
+        make_folder(request.out)
+    with _as_rank(request.holdout) as rank:
+        data, options, held_out = _prepare(request)
+        selection = _select(request, data, options, rank)
+    if rank:
+        return
+    out, as_json = request.out, request.as_json
+    path = None if out is None else out / "selection.json"
+    failure = None
+    if held_out is not None:
+        selection.settings.update(held_out.facts)
+    try:
+        if not as_json:
+            show(selection, ", ".join(request.target.split(",")))
+    finally:  # a result that cannot be printed is still written
+        if path is not None:
+            failure = _save(selection, path)
+            if not (failure or as_json):
+                print(f"Wrote {path}\n")
+    scores = {}
+    try:
+        if held_out is not None:
+            scores = evaluate_holdout(*held_out.train, *held_out.test, selection, request.device, options)
+            if not as_json:
+                show_scores(scores, f"on {held_out.description}")
+    finally:  # a result that cannot be evaluated is still printed
+        if as_json:
+            print(json.dumps(selection.to_dict() | ({"holdout": nan_to_none(scores)} if scores else {})))
+    if failure:
+        remedy = _remedy(options.get("checkpoint"), as_json)
+        raise RuntimeError(f"--out: cannot write {path} ({failure}); {remedy}")
+
+
+def _prepare(request: Request) -> tuple[tuple[Any, Any], dict[str, Any], HeldOut | None]:
+    """X and y for ``select``, the options with the folder of checkpoints, and the rows that are held out."""
+    method, options, out = get_method(request.method), request.options, request.out
+    data: tuple[Any, Any] = (request.paths, request.target)
+    held_out, checkpoints = None, method.trains
+    sums = method.select_files is not None and not method.trains
+    if request.holdout or (out is not None and sums):
+        file_options = make_options(request.method, options, files=True).data
+        assert isinstance(file_options, FileOptions)
+        opened = open_for(request.method, request.paths, request.target, file_options)
+        checkpoints = method.trains or (sums and not opened.fit)
+        data = opened.columns.files, request.target
+        if request.holdout:
+            held_out = hold_out(opened, request.holdout, request.seed)
+            data = held_out.train
+            if opened.fit:
+                options = opened.table_options(options)
+    if out is not None and (checkpoints or options.get("resume")):
+        options = {"checkpoint": out / "checkpoint"} | options
+    return data, options, held_out
+
+
+def _select(request: Request, data: tuple[Any, Any], options: dict[str, Any], rank: int) -> Selection:
+    """The selection; if training diverges, the features selected so far are written."""
+    progress = not request.as_json
+    try:
+        return select(
+            *data,
+            request.k,
+            method=request.method,
+            seed=request.seed,
+            device=request.device,
+            progress=progress,
+            **options,  # type: ignore[arg-type]
+        )
+    except TrainingDiverged as error:
+        if request.out is None or rank:
+            raise
+        path = request.out / "selection.partial.json"
+        failure = _save(error.selections[0], path)
+        where = f"cannot be written to {path} ({failure})" if failure else f"are in {path}"
+        raise RuntimeError(f"{error}; the features selected so far {where}") from None
+
+
+def _save(selection: Selection, path: Path) -> str | None:
+    """Write the selection; returns what went wrong, if something did."""
+    try:
+        selection.save(path)
+    except OSError as error:
+        return error.strerror or str(error)
+    return None
+
+
+def _remedy(checkpoint: Path | None, as_json: bool) -> str:
+    """How to get a selection that could not be written: from the checkpoint of the finished run, or as printed."""
+    if checkpoint is not None:
+        try:
+            if read_checkpoint(list_checkpoints(checkpoint)[-1]).metadata.get("complete"):
+                return (
+                    f"the same command with --resume --checkpoint {checkpoint} and --json > FILE or another --out "
+                    "gives it again without training"
+                )
+        except (IndexError, ValueError, OSError):
+            pass
+    if as_json:
+        return "all of it is in the JSON that was printed"
+    return (
+        "the features are printed above; repeat the command with --json > FILE or another --out for the rest"
+    )
+
+
+@contextmanager
+def _as_rank(holdout: float) -> Iterator[int]:
+    """Join the process group where torchrun started several processes; yields the rank of this one."""
+    if holdout and int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        raise ValueError("--holdout: is for a single process; leave it out, or start without torchrun")
+    with join_process_group() as rank:
+        if rank:  # rank 0 gives the same warnings, except about data that only this rank skipped
+            warnings.simplefilter("ignore")
+            warnings.simplefilter("always", SkippedData)
+        yield rank

@@ -1,0 +1,172 @@
+"""The rows of a comparison on a table: checked, and split into training and test rows for every seed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seqatt.comparison.fingerprint import fingerprint
+from seqatt.comparison.splits import Rows, check_test_size, hold_out
+from seqatt.data.files.file_data import FileData
+from seqatt.data.tables.column_roles import read_columns
+from seqatt.data.tables.containers import InputTable, check_same_columns, feature_names, read_input_table
+from seqatt.data.tables.options import TableOptions
+from seqatt.data.tables.table_data import TableData, read_table_data
+from seqatt.data.tables.target import target_array
+
+
+class RunRows(NamedTuple):
+    """Rows as ``select`` and ``evaluate`` take them: a table and arrays, or files and names of columns."""
+
+    X: Any
+    y: Any
+    sample_weight: Any = None
+
+
+class ComparedRows(NamedTuple):
+    """The rows of a comparison: all of them, how they are split by seed, and what is recorded about them.
+
+    ``options`` are those about the data, for every ``select`` and ``evaluate``.
+    """
+
+    data: TableData | FileData
+    split: Callable[[int], tuple[RunRows, RunRows]]
+    options: dict[str, Any]
+    settings: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class SplitRequest:
+    """How the user wants rows to be split: the arguments of ``compare``, and the seeds."""
+
+    test: tuple[Any, Any]
+    test_size: Any
+    stratify: bool | None
+    split_groups: Any
+    seeds: Sequence[int]
+
+
+def read_table_rows(X: Any, y: Any, options: dict[str, Any], request: SplitRequest) -> ComparedRows:
+    """Check a table, its target and its test rows, and draw the splits."""
+    if isinstance(request.split_groups, str):
+        ignore = (*TableOptions(**options).ignore, request.split_groups)
+        request = replace(request, split_groups=_named_column(X, request.split_groups))
+        options = options | {"ignore": ignore}
+    checked = TableOptions(**options)
+    roles = read_columns(X, y, checked.sample_weight, checked.ignore, checked.column_types, ("X", "y"))
+    table, labels = roles.table, target_array(roles.y, "y")
+    of_columns = {"ignore": (), "column_types": {}, "sample_weight": roles.sample_weight}
+    full_data = read_table_data(table, labels, **options | of_columns)
+    weights = None if roles.sample_weight is None else np.asarray(roles.sample_weight, dtype=np.float64)
+    group_of = _check_groups(request.split_groups, table.rows)
+    used = np.arange(table.rows)
+    if weights is not None and not weights.all():  # as in select, rows of weight 0 are left out
+        used = np.flatnonzero(weights)
+    test = _check_test(request.test, y, checked, full_data, table, group_of)
+    rows = _take(RunRows(table, labels, weights), used)
+    task = full_data.target.task
+    splits: dict[int, tuple[Rows, Rows]] = {}
+    if test is None:
+        groups = None if group_of is None else group_of[used]
+        splits, test_settings = _draw_splits(rows, task, groups, request)
+    else:
+        test_settings = {"rows": test.X.rows}
+
+    def split(seed: int) -> tuple[RunRows, RunRows]:
+        if test is not None:
+            return rows, test
+        train_rows, test_rows = splits[seed]
+        return _take(rows, train_rows), _take(rows, test_rows)
+
+    settings = {
+        "rows": rows.X.rows,
+        "test": test_settings,
+        "split_rows": [[len(some) for some in both] for both in splits.values()],
+        "table": checked.to_settings(),
+        "data": fingerprint(table, labels, weights, group_of, *(() if test is None else test[:2])),
+    }
+    shared = {n: v for n, v in options.items() if n not in of_columns} | {"task": task}
+    return ComparedRows(full_data, split, shared, settings)
+
+
+def _named_column(X: Any, name: str) -> Any:
+    table = read_input_table(X, "X")
+    feature_names(table.names, (), name, None, "split_groups")  # an unknown one is an error
+    return table.column(name)
+
+
+def _take(rows: RunRows, numbers: Rows) -> RunRows:
+    """The rows with these numbers, in their original order."""
+    mask = np.zeros(rows.X.rows, dtype=bool)
+    mask[numbers] = True
+    weights = None if rows.sample_weight is None else rows.sample_weight[mask]
+    return RunRows(rows.X.select_rows(mask), rows.y[mask], weights)
+
+
+def _check_groups(split_groups: Any, rows: int) -> NDArray[np.intp] | None:
+    """The number of each row's group, (rows,)."""
+    if split_groups is None:
+        return None
+    values = target_array(split_groups, "split_groups")
+    if values.shape != (rows,):
+        raise ValueError(f"split_groups: must have one value for each of the {rows} rows")
+    return np.unique(values.astype(str), return_inverse=True)[1]
+
+
+def _check_test(
+    test: tuple[Any, Any],
+    y: Any,
+    options: TableOptions,
+    full_data: TableData,
+    table: InputTable,
+    group_of: Any,
+) -> RunRows | None:
+    """The user's test rows; raise unless they can be encoded like the training rows."""
+    X_test, y_test = test
+    if X_test is None and y_test is None:
+        return None
+    y_test = y if y_test is None and isinstance(y, str) else y_test
+    if X_test is None or y_test is None:
+        raise ValueError("X_test and y_test: pass both or neither")
+    if group_of is not None:
+        raise ValueError(
+            "split_groups: not used with X_test and y_test, because no rows are split; leave it out"
+        )
+    others = [*options.ignore, *([options.sample_weight] if isinstance(options.sample_weight, str) else [])]
+    present = [
+        name for name in others if name in getattr(X_test, "columns", getattr(X_test, "column_names", ()))
+    ]
+    roles = read_columns(X_test, y_test, None, present, options.column_types, ("X_test", "y_test"))
+    test_table, labels = roles.table, target_array(roles.y, "y_test")
+    check_same_columns(table, test_table, ("X", "X_test"))
+    if test_table.rows != len(labels):
+        raise ValueError(
+            f"X_test has {test_table.rows} rows and y_test has {len(labels)}: they must have the same length"
+        )
+    full_data.target.encode(labels, "y_test")
+    full_data.encode(test_table, "X_test")
+    return RunRows(test_table, labels)
+
+
+def _draw_splits(
+    rows: RunRows, task: str, group_of: Any, request: SplitRequest
+) -> tuple[dict[int, tuple[Rows, Rows]], dict[str, Any]]:
+    """Training and test rows per seed, and how they were drawn, for the settings."""
+    stratify, test_size = request.stratify, request.test_size
+    has_classes = task in ("binary", "multiclass")
+    if stratify and not has_classes:
+        raise ValueError(f"stratify: needs a binary or multiclass target, this one is {task}; leave it out")
+    if stratify and group_of is not None:
+        raise ValueError("stratify: cannot be combined with split_groups; leave one of them out")
+    check_test_size(test_size, rows.X.rows)
+    stratified = has_classes and group_of is None and stratify is not False
+    classes = np.unique(rows.y, return_inverse=True)[1] if has_classes else None
+    splits = {
+        seed: hold_out(rows.X.rows, test_size, seed, classes=classes, stratify=stratified, groups=group_of)
+        for seed in request.seeds
+    }
+    return splits, {"size": test_size, "stratified": stratified, "grouped": group_of is not None}

@@ -1,0 +1,1 @@
+"""Encodes the columns of files: numbers, categories and the target."""

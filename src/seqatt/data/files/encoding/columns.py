@@ -1,0 +1,275 @@
+"""Encodes columns of files: numbers are standardised, categories become integer codes.
+
+A code is a row of the category's embedding table. Everything is fitted on the schema sample, a bounded number
+of rows, and does not change with later rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+from pyarrow import types as of
+
+MAX_DEVIATION = 10.0  # standard deviations from the mean; values beyond are clipped
+FNV_BASIS, FNV_PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)  # of the hash FNV-1a
+BLOCK_CELLS = 1 << 17  # float64 cells that are encoded at a time, so that they fit into one core's cache
+TICKS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}  # ticks per second
+UNSEEN_PER_SINGLETON = 4  # codes reserved for unseen values, per value that occurs once in the schema sample
+
+
+@dataclass(frozen=True)
+class NumericColumn:
+    """One numeric feature: ``(x - shift) / scale``, after ``sign(x) log(1 + |x|)`` if ``log1p``.
+
+    A missing value becomes 0, the mean. With ``indicator`` a second column is 1 where the value is missing.
+    """
+
+    name: str
+    log1p: bool
+    shift: float
+    scale: float
+    indicator: bool
+    constant: bool
+
+    @property
+    def width(self) -> int:
+        return 1 + self.indicator
+
+
+@dataclass(frozen=True)
+class CategoricalColumn:
+    """One categorical feature, as integer codes below ``size``.
+
+    Code 0 is a missing value. ``known`` are the sorted hashes of values with a code of their own, 1 to
+    ``len(known)``; all other values share the last ``shared`` codes, chosen by their hash.
+    """
+
+    name: str
+    known: NDArray[np.uint64]
+    shared: int
+    counts: NDArray[np.int64]  # rows of the schema sample per code 0 to len(known)
+    constant: bool
+
+    @property
+    def size(self) -> int:
+        return 1 + len(self.known) + self.shared
+
+    def codes(self, column: Any) -> NDArray[np.int32]:
+        """The code of each value of a column."""
+        values, value_of = encode_dictionary(column)
+        hashes = hash_texts(values)
+        at = self._find(hashes)
+        is_known = self._padded[at] == hashes
+        is_known &= at < len(self.known)
+        shared = (hashes % np.uint64(self.shared)).astype(np.int32) + np.int32(1 + len(self.known))
+        codes = np.append(np.where(is_known, at + np.int32(1), shared), np.int32(0))  # the last is "missing"
+        return codes.take(value_of)
+
+    def _find(self, hashes: NDArray[np.uint64]) -> NDArray[np.int32]:
+        """``np.searchsorted(known, hashes)``, but faster: hashes are uniform, so their first bits come close."""
+        at: NDArray[np.int32] = self._first[hashes >> self._shift]
+        too_low = np.flatnonzero(self._padded[at] < hashes)
+        while len(too_low):
+            at[too_low] += 1
+            too_low = too_low[self._padded[at[too_low]] < hashes[too_low]]
+        return at
+
+    @cached_property
+    def _padded(self) -> NDArray[np.uint64]:
+        """``known`` followed by the largest possible hash."""
+        return np.append(self.known, np.uint64(0xFFFFFFFFFFFFFFFF))
+
+    @cached_property
+    def _shift(self) -> np.uint64:
+        return np.uint64(64 - max(1, len(self.known)).bit_length() - 1)
+
+    @cached_property
+    def _first(self) -> NDArray[np.int32]:
+        """For each value of a hash's first bits, the position of the first known hash with these bits or more."""
+        starts = np.arange(1 << (64 - int(self._shift)), dtype=np.uint64) << self._shift
+        return np.searchsorted(self.known, starts).astype(np.int32)
+
+    def frequency_ranks(self, max_categories: int) -> NDArray[np.int64]:
+        """The rank of each code among the most frequent ones (0 is the most frequent), -1 for all others.
+
+        Of two values only one is ranked: a single one-hot column distinguishes them.
+        """
+        ranks = np.full(self.size, -1)
+        seen = np.flatnonzero(self.counts)
+        ranked = seen[np.lexsort((seen, -self.counts[seen]))]
+        frequent = ranked[len(ranked) == 2 :][:max_categories]
+        ranks[frequent] = np.arange(len(frequent))
+        return ranks
+
+
+def fit_number(name: str, column: Any, *, log1p: bool, indicator: bool) -> NumericColumn:
+    """Fit the encoding of a numeric column of the schema sample."""
+    values = _log1p(read_numbers(column, name), log1p)
+    present = values[~np.isnan(values)]
+    missing = len(present) < len(values)
+    with np.errstate(over="ignore", invalid="ignore"):  # the result is checked below
+        spread = float(present.std()) if len(present) else 0.0
+    constant = not len(present) or bool((present == present[0]).all())
+    if not np.isfinite(spread):
+        raise ValueError(f"X: column {name!r} holds values too large to work with; rescale it")
+    return NumericColumn(
+        name,
+        log1p,
+        float(present.mean()) if len(present) else 0.0,
+        spread if spread > 0 and not constant else 1.0,
+        indicator and missing,
+        constant and not (indicator and missing and len(present)),
+    )
+
+
+def fit_category(name: str, column: Any, max_codes: int, min_rows: float = 0.0) -> CategoricalColumn:
+    """Fit the codes of a categorical column of the schema sample, at most ``max_codes``.
+
+    The most frequent values get a code of their own; values not seen in the sample share codes. The number of
+    unseen values is estimated from the values that occur once (Good-Turing), so that a feature of a few
+    values reserves a single shared code. A value with fewer than ``min_rows`` rows of the sample shares a code too,
+    and if that is more than one, so do all values not seen in it, which are rarer still: a single one.
+    """
+    values, value_of = encode_dictionary(column)
+    hashes = hash_texts(values)
+    seen, unique_of = np.unique(hashes, return_inverse=True)
+    present = value_of[value_of < len(hashes)]
+    counts = np.bincount(unique_of[present], minlength=len(seen))
+    missing = len(value_of) - len(present)
+    singletons = int((counts == 1).sum())
+    available = max_codes - 1
+    shared = 1 if not singletons else 1 << (UNSEEN_PER_SINGLETON * singletons - 1).bit_length()
+    shared = 1 if min_rows > 1 else max(1, min(shared, available // 2))
+    frequent = int((counts >= min_rows).sum())
+    known = np.sort(np.lexsort((seen, -counts))[: max(0, min(frequent, available - shared))])
+    return CategoricalColumn(
+        name,
+        seen[known],
+        shared,
+        np.concatenate([[missing], counts[known]]),
+        int((counts > 0).sum()) + (missing > 0) <= 1,
+    )
+
+
+def as_category_values(column: Any) -> Any:
+    """A column as categories: NaN counts as missing, and a time has the same text in every unit."""
+    if of.is_timestamp(column.type) or of.is_date(column.type):
+        return column.cast(pa.timestamp("us"), safe=False)
+    return pc.if_else(pc.is_nan(column), None, column) if of.is_floating(column.type) else column
+
+
+def write_numbers(numbers: Sequence[NumericColumn], batch: Any, out: NDArray[np.float32]) -> None:
+    """Encode the numeric features of a record batch of n rows into ``out`` (total width, n)."""
+    # Several columns at a time: a batch of thousands of columns would otherwise spend its time on calls.
+    size = max(1, BLOCK_CELLS // max(1, batch.num_rows))
+    row = 0
+    for start in range(0, len(numbers), size):
+        block = numbers[start : start + size]
+        values = np.empty((len(block), batch.num_rows))
+        for i, number in enumerate(block):
+            column = batch.column(number.name)
+            plain = not column.null_count and (of.is_integer(column.type) or of.is_floating(column.type))
+            values[i] = column.to_numpy() if plain else _as_floats(column)
+        is_missing = None if np.isfinite(values).all() else np.isnan(values)
+        if is_missing is not None and (infinite := np.isinf(values).any(axis=1)).any():
+            raise ValueError(infinity_message(block[int(infinite.argmax())].name))
+        log1p = [i for i, number in enumerate(block) if number.log1p]
+        if log1p:
+            which = slice(None) if len(log1p) == len(block) else log1p
+            values[which] = _log1p(values[which], True)
+        values -= np.array([number.shift for number in block])[:, None]
+        values /= np.array([number.scale for number in block])[:, None]
+        np.clip(values, -MAX_DEVIATION, MAX_DEVIATION, out=values)
+        if is_missing is not None:
+            values[is_missing] = 0.0
+        if not any(number.indicator for number in block):
+            out[row : row + len(block)] = values
+            row += len(block)
+            continue
+        for i, number in enumerate(block):
+            out[row] = values[i]
+            if number.indicator:
+                out[row + 1] = 0.0 if is_missing is None else is_missing[i]
+            row += number.width
+
+
+def read_numbers(column: Any, name: str) -> NDArray[np.float64]:
+    """A column as a new array; missing values are NaN, times are in seconds because units differ between files."""
+    values = _as_floats(column)
+    if np.isinf(values).any():
+        raise ValueError(infinity_message(name))
+    return values
+
+
+def _as_floats(column: Any) -> NDArray[np.float64]:
+    ticks = 1.0
+    if of.is_date(column.type):
+        column = column.cast(pa.timestamp("ms"))
+    if of.is_timestamp(column.type) or of.is_duration(column.type) or of.is_time(column.type):
+        ticks = TICKS[column.type.unit]
+        column = column.cast(pa.int32() if of.is_time32(column.type) else pa.int64())
+    elif of.is_boolean(column.type):
+        column = column.cast(pa.int8())
+    # Not safe: a whole number beyond 2^53 is rounded, not refused, as for tables in memory.
+    values = np.array(column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), dtype=np.float64)
+    values /= ticks
+    return values
+
+
+def infinity_message(name: str) -> str:
+    return (
+        f"X: column {name!r} contains infinity; replace infinite values, for example by NaN, "
+        "which is read as missing"
+    )
+
+
+def _log1p(values: NDArray[np.float64], log1p: bool) -> NDArray[np.float64]:
+    return np.sign(values) * np.log1p(np.abs(values)) if log1p else values
+
+
+def encode_dictionary(column: Any) -> tuple[Any, NDArray[np.int32]]:
+    """Distinct values, and the index of the value of each row; ``len(values)`` means missing."""
+    coded = column if of.is_dictionary(column.type) else as_category_values(column).dictionary_encode()
+    values = coded.dictionary
+    value_of = coded.indices.cast(pa.int32()).fill_null(len(values)).to_numpy(zero_copy_only=False)
+    if values.null_count:
+        is_null = np.append(values.is_null().to_numpy(zero_copy_only=False), True)
+        value_of = np.where(is_null[value_of], np.int32(len(values)), value_of)
+    return values, value_of
+
+
+def hash_texts(texts: Any) -> NDArray[np.uint64]:
+    """FNV-1a hashes of a pyarrow array that can be cast to text; missing values hash like an empty text."""
+    array = texts.cast(pa.large_string())
+    if not len(array):
+        return np.empty(0, dtype=np.uint64)
+    _, offset_buffer, byte_buffer = array.buffers()
+    offsets = np.frombuffer(offset_buffer, dtype=np.int64)[array.offset : array.offset + len(array) + 1]
+    data = np.frombuffer(byte_buffer, dtype=np.uint8) if byte_buffer else np.empty(0, dtype=np.uint8)
+    starts, lengths = offsets[:-1], np.diff(offsets)
+    state = np.full(len(array), FNV_BASIS)
+    position = int(lengths.min())
+    for i in range(position):  # up to the shortest length every text has a byte: no selection is needed
+        state ^= data[starts + i]
+        state *= FNV_PRIME
+    longer = np.flatnonzero(lengths > position)
+    while len(longer):
+        state[longer] = (state[longer] ^ data[starts[longer] + position]) * FNV_PRIME
+        position += 1
+        longer = longer[lengths[longer] > position]
+    return _finalize(state)
+
+
+def _finalize(state: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """MurmurHash3's 64-bit finalizer: spreads the hashes evenly over all 64 bits."""
+    half = np.uint64(33)
+    state = (state ^ (state >> half)) * np.uint64(0xFF51AFD7ED558CCD)
+    state = (state ^ (state >> half)) * np.uint64(0xC4CEB9FE1A85EC53)
+    return np.asarray(state ^ (state >> half))

@@ -1,0 +1,130 @@
+"""Encodes the target and weight columns of files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pyarrow import types as of
+
+from seqatt.data.files.options import FileOptions
+from seqatt.data.tables.target import Target, read_target
+from seqatt.data.tables.weights import compute_class_weights
+
+Floats = NDArray[np.float64]
+MIN_SHARE = 1e-6  # share of a class, at least: its logarithm must be finite
+
+
+@dataclass(frozen=True)
+class TargetColumn:
+    """The columns of target and weight, and how they are encoded.
+
+    ``class_weights`` has one weight per class; weights are divided by ``mean_weight`` so that their mean in the
+    schema sample is 1. ``initial_output`` is the initial bias of a network's output layer: the log odds of the classes.
+    """
+
+    column: str
+    weight: str | None
+    target: Target
+    class_weights: Floats
+    mean_weight: float
+    initial_output: Floats
+
+    @property
+    def unweighted(self) -> bool:
+        """Whether every row has weight 1."""
+        return self.weight is None and bool((self.class_weights == 1).all())
+
+    def encode(self, batch: Any) -> tuple[NDArray[Any], NDArray[np.float32]]:
+        """Target (class numbers, 0 and 1, or standardised numbers) and weights of a batch, (n,) each."""
+        column = batch.column(self.column)
+        check_target_values(column, self.column)
+        weights = (
+            np.ones(len(column))
+            if self.weight is None
+            else read_weights(batch.column(self.weight), self.weight)
+        )
+        if self.target.task == "regression":
+            assert self.target.shift is not None
+            assert self.target.scale is not None
+            values = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+            return (
+                ((values - self.target.shift) / self.target.scale).astype(np.float32),
+                (weights / self.mean_weight).astype(np.float32),
+            )
+        codes = self._codes(column)
+        weights = weights * self.class_weights[codes] / self.mean_weight
+        target = codes if self.target.task == "multiclass" else codes.astype(np.float32)
+        return target, weights.astype(np.float32)
+
+    def _codes(self, column: Any) -> NDArray[np.int64]:
+        labels = column.cast(pa.string()) if of.is_dictionary(column.type) else column
+        coded = labels.dictionary_encode()
+        try:
+            codes = self.target.encode(pa.chunked_array([coded.dictionary]), "target")
+        except ValueError as error:
+            raise ValueError(
+                f"{error}: it is not in the schema sample; raise schema_rows to sample more rows"
+            ) from None
+        return np.asarray(codes.reshape(-1).astype(np.int64)[coded.indices.to_numpy()])
+
+
+def fit_target(name: str, column: Any, weights: Floats | None, options: FileOptions) -> TargetColumn:
+    """Infer task, classes and class weights from the schema sample."""
+    try:
+        target = read_target(pa.chunked_array([column]), weights, options.task, "target")
+    except ValueError as error:
+        raise ValueError(f"{error} (column {name!r}, in a schema sample of {len(column):,} rows)") from None
+    base = np.ones(len(column)) if weights is None else weights
+    if not base.any():
+        raise ValueError(
+            "sample_weight: every weight in the schema sample is zero; raise schema_rows to sample more rows"
+        )
+    if target.classes is None:
+        if options.class_weight is not None or options.negatives_kept != 1:
+            raise ValueError(
+                "class_weight, negatives_kept: need a target of classes, but the task is regression"
+            )
+        return TargetColumn(name, options.sample_weight, target, np.ones(1), float(base.mean()), np.zeros(1))
+    codes = target.values.reshape(-1).astype(np.int64)
+    class_weights = np.ones(len(target.classes))
+    if options.negatives_kept != 1:
+        if target.task != "binary":
+            raise ValueError(f"negatives_kept: needs two classes, the target has {len(target.classes)}")
+        class_weights[0] /= (
+            options.negatives_kept
+        )  # each negative also counts for those that were not sampled
+    if options.class_weight is not None:
+        class_weights *= compute_class_weights(
+            options.class_weight, target.classes, codes, base * class_weights[codes]
+        )
+    row_weights = base * class_weights[codes]
+    if not row_weights.any():
+        raise ValueError("class_weight: every row of the schema sample has weight zero")
+    shares = np.maximum(np.bincount(codes, row_weights, len(class_weights)) / row_weights.sum(), MIN_SHARE)
+    log_odds = np.log(shares[1:] / shares[:1]) if target.task == "binary" else np.log(shares)
+    return TargetColumn(
+        name, options.sample_weight, target, class_weights, float(row_weights.mean()), log_odds
+    )
+
+
+def check_target_values(column: Any, name: str) -> None:
+    """Check that no target is missing or infinite."""
+    if column.null_count:
+        raise ValueError(f"target: column {name!r} has missing values; drop those rows")
+    if of.is_floating(column.type) and not np.isfinite(column.to_numpy(zero_copy_only=False)).all():
+        raise ValueError(f"target: column {name!r} holds NaN or infinity; drop those rows")
+
+
+def read_weights(column: Any, name: str) -> Floats:
+    """A weight column as an array, checked to be finite and not negative."""
+    try:
+        weights = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    except pa.ArrowException:
+        raise ValueError(f"sample_weight: column {name!r} must hold numbers") from None
+    if not np.isfinite(weights).all() or (weights < 0).any():
+        raise ValueError(f"sample_weight: column {name!r} must be finite and not negative")
+    return np.asarray(weights, dtype=np.float64)

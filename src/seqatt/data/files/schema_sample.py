@@ -1,0 +1,95 @@
+"""The schema sample: the rows of files from which the encoding is fitted before the rest is read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import types as of
+
+from seqatt.data.files.encoding.column_types import column_kind
+from seqatt.data.files.encoding.columns import as_category_values, read_numbers
+from seqatt.data.files.encoding.target_column import check_target_values, read_weights
+from seqatt.data.files.file_set import FileSet, read_row_group
+from seqatt.data.files.whole_files import concatenate_batches
+from seqatt.data.tables.containers import Kind
+from seqatt.data.tables.whole_file import UnreadableFile
+
+SAMPLE_BYTES = 128 << 20  # of the schema sample, at most, with 4 bytes or more per value
+TEXT_BYTES = 16  # per text, as far as the size of the sample is concerned
+SAMPLED_GROUPS = 8  # row groups of the schema sample, spread over all of them: files are often sorted by time
+
+
+def read_sample(
+    files: FileSet,
+    types: dict[str, Any],
+    kinds: dict[str, Kind],
+    others: list[str],
+    rows: int,
+    skip: bool = False,
+) -> tuple[dict[str, Any], float]:
+    """The columns of the schema sample, the first rows of some row groups, and the number of rows of all files.
+
+    The sample has at most ``rows`` rows, and fewer if these take more than ``SAMPLE_BYTES``.
+
+    ``others`` are the columns of the target and, if any, the weight. An error about a value names the file;
+    with ``skip`` it is not raised here but when that row group is read in a pass.
+    """
+    groups = files.row_groups
+    rows = max(2, min(rows, SAMPLE_BYTES // sum(map(_sample_bytes, types.values()))))
+    spread = dict.fromkeys(groups[i * len(groups) // SAMPLED_GROUPS] for i in range(SAMPLED_GROUPS))
+    rows_per_group = -(-rows // len(spread))
+    batches, sampled, seen, size = [], 0, 0, 0.0
+    errors: list[ValueError] = []
+    for group in dict.fromkeys([*spread, *groups]):
+        wanted, share = min(rows_per_group, rows - sampled), 1.0
+        if wanted <= 0:
+            break
+        try:
+            for batch, share in read_row_group(group, types, kinds):  # noqa: B007
+                head = batch.slice(0, wanted)
+                batches.append(_plain_columns(head, kinds, *others))
+                wanted -= head.num_rows
+                sampled += head.num_rows
+                seen += batch.num_rows
+                if wanted <= 0:
+                    break
+        except ValueError as error:
+            names_file = isinstance(error, UnreadableFile)
+            errors.append(error if names_file else ValueError(f"{group.path}: {error}"))
+            if not skip:
+                raise errors[0] from None
+        size += share * group.size
+    if not seen:
+        if errors:
+            raise errors[0]
+        raise UnreadableFile(f"{groups[0].path}: there are no rows")
+    table = concatenate_batches(batches, list(types))
+    sample = {name: table[name].combine_chunks() for name in table.column_names}
+    return sample, float(files.rows or seen * files.size / max(size, 1.0))
+
+
+def _sample_bytes(type_: Any) -> int:
+    """Bytes per value of the schema sample; a number takes 4 once it is encoded."""
+    if column_kind(type_) == "categorical" or not hasattr(type_, "bit_width"):
+        return TEXT_BYTES
+    return int(max(4, type_.bit_width // 8))
+
+
+def _plain_columns(batch: Any, kinds: dict[str, Kind], target: str, weight: str | None = None) -> Any:
+    """A batch with categories as text, checked for values that cannot be used."""
+    check_target_values(batch.column(target), target)
+    if weight is not None:
+        read_weights(batch.column(weight), weight)
+    columns = {}
+    for name in batch.schema.names:
+        column = batch.column(name)
+        if kinds.get(name, "categorical") != "categorical":
+            if of.is_floating(column.type):
+                read_numbers(column, name)  # an error here is about this file
+            columns[name] = column
+        elif name in kinds or column_kind(column.type) == "categorical":
+            columns[name] = as_category_values(column).cast(pa.string())
+        else:
+            columns[name] = as_category_values(column)
+    return pa.RecordBatch.from_pydict(columns)

@@ -1,0 +1,166 @@
+"""Columns of data frames as Arrow arrays.
+
+Numbers and times keep their type and, where possible, their memory. Text, categories and objects become a
+dictionary: each distinct text once, without missing values, and an int32 index per row, null where missing. Python
+looks at distinct values only, never at every row.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import narwhals.stable.v1 as nw
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+from pyarrow import types as of
+
+from seqatt.data.tables.objects import find_distinct, find_missing, value_types
+
+MICROSECONDS = {"s": 1_000_000, "ms": 1_000, "us": 1}  # per tick
+TEMPORAL = (nw.Date, nw.Datetime, nw.Duration, nw.Time)
+
+
+class CategoricalValues(NamedTuple):
+    """A categorical column: distinct texts (an Arrow array), and the position (rows,) of each row's, -1 if missing."""
+
+    texts: Any
+    positions: NDArray[np.int32]
+
+
+def read_column(series: nw.Series[Any], argument: str) -> Any:
+    """A column of a data frame as an Arrow array or chunked array."""
+    dtype, native = series.dtype, series.to_native()
+    native_type = getattr(native, "dtype", None)
+    if dtype == nw.Object or (isinstance(native_type, np.dtype) and native_type.kind == "O"):
+        return _read_objects(series.to_numpy(), series.name, argument)
+    if isinstance(native_type, np.dtype) and native_type.kind in "iuf":
+        return pa.array(series.to_numpy())  # shares memory; NaN stays NaN
+    if dtype in (nw.Categorical, nw.Enum) and series.implementation.is_pandas_like():
+        codes = native.cat.codes.to_numpy().astype(np.int32)
+        texts = pa.array(list(map(str, native.cat.categories.tolist())), pa.string())
+        return as_dictionary(pa.DictionaryArray.from_arrays(pa.array(codes, mask=codes < 0), texts))
+    known = dtype.is_numeric() or dtype in (nw.Boolean, nw.String, nw.Categorical, nw.Enum, *TEMPORAL)
+    if not known and series.null_count() < len(series):
+        raise ValueError(
+            f"{argument}: column {series.name!r} has type {dtype}, which cannot be a feature; "
+            "convert it to numbers or text, or leave it out"
+        )
+    column = series.to_arrow()
+    return as_dictionary(column) if dtype in (nw.String, nw.Categorical, nw.Enum) else column
+
+
+def as_dictionary(column: Any) -> Any:
+    """Any column as a dictionary of distinct texts; NaN counts as missing, and times have the text of microseconds."""
+    if of.is_dictionary(column.type):
+        column = column.unify_dictionaries() if isinstance(column, pa.ChunkedArray) else column
+    else:
+        if of.is_timestamp(column.type) or of.is_date(column.type):
+            column = column.cast(pa.timestamp("us"), safe=False)
+        elif of.is_floating(column.type):
+            column = pc.if_else(pc.is_nan(column), None, column)
+        numbers = not (of.is_string(column.type) or of.is_large_string(column.type))
+        column = column.dictionary_encode()
+        if numbers:  # a whole number has the same text in a column of integers and in one of floats
+            column = column.cast(pa.dictionary(pa.int32(), pa.string()))
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+        if isinstance(column, pa.ChunkedArray):  # in older releases of Arrow, or without chunks
+            chunks = column.chunks or [pa.array([], column.type)]
+            column = chunks[0] if len(chunks) == 1 else pa.concat_arrays(chunks)
+    texts, indices = column.dictionary, column.indices
+    if not (of.is_string(texts.type) or of.is_large_string(texts.type)):
+        texts = pa.array([None if v is None else str(v) for v in texts.to_pylist()], pa.string())
+    distinct = texts.dictionary_encode()
+    if distinct.null_count or len(distinct.dictionary) < len(texts):  # a missing text, or one text twice
+        texts, indices = distinct.dictionary, distinct.indices.take(indices)
+    return pa.DictionaryArray.from_arrays(indices.cast(pa.int32()), texts)
+
+
+def categorical_values(column: Any) -> CategoricalValues:
+    """Texts and positions of a column of any kind."""
+    if isinstance(column, pa.ChunkedArray) and column.num_chunks == 1:
+        column = column.chunk(0)
+    coded = column if isinstance(column, pa.DictionaryArray) else as_dictionary(column)
+    return CategoricalValues(coded.dictionary, coded.indices.fill_null(-1).to_numpy(zero_copy_only=False))
+
+
+class NumberColumn:
+    """A chunked array whose rows are read as numbers; missing values are NaN, times are in microseconds."""
+
+    def __init__(self, column: Any, name: str, argument: str) -> None:
+        self._column, self._name, self._argument = column, name, argument
+        type_ = column.type
+        plain = of.is_integer(type_) or of.is_floating(type_)
+        shared = plain and column.num_chunks == 1 and not column.null_count
+        self._values = (
+            column.chunk(0).to_numpy() if shared else None
+        )  # the same memory, without Arrow's overhead
+
+    def write(self, start: int, out: NDArray[np.float64]) -> None:
+        """Write ``len(out)`` rows from row ``start`` on into ``out``."""
+        if self._values is not None:
+            out[:] = self._values[start : start + len(out)]
+            return
+        filled = 0
+        for chunk in self._column.slice(start, len(out)).chunks:
+            out[filled : filled + len(chunk)] = self._to_numbers(chunk)
+            filled += len(chunk)
+
+    def _to_numbers(self, chunk: Any) -> NDArray[Any] | float:
+        type_ = chunk.type
+        if chunk.null_count == len(chunk):
+            return np.nan
+        if of.is_dictionary(type_):
+            raise ValueError(
+                f"{self._argument}: column {self._name!r} holds text where numbers are needed; convert it"
+            )
+        if of.is_date(type_):
+            chunk = chunk.cast(pa.timestamp("us"))
+        elif of.is_boolean(type_):
+            chunk = chunk.cast(pa.int8())
+        if of.is_temporal(type_):
+            ticks = chunk.cast(pa.int32() if of.is_time32(type_) else pa.int64()).fill_null(0).to_numpy()
+            unit = chunk.type.unit
+            ticks = ticks // 1_000 if unit == "ns" else ticks.astype(np.int64) * MICROSECONDS[unit]
+            missing = chunk.is_null().to_numpy(zero_copy_only=False)
+            return np.where(missing, np.nan, ticks) if chunk.null_count else ticks
+        if of.is_decimal(type_) or chunk.null_count:
+            # Not safe: a whole number beyond 2^53 is rounded, not refused.
+            chunk = chunk.cast(pa.float64(), safe=False)
+        return np.asarray(chunk.to_numpy(zero_copy_only=False))
+
+
+def _read_objects(values: NDArray[np.object_], name: str, argument: str) -> Any:
+    """Objects as booleans, numbers or texts: whichever all of them are; text and numbers together are texts."""
+    try:
+        column = pa.array(values, from_pandas=True)
+    except (pa.ArrowException, OverflowError, UnicodeEncodeError):
+        column = None  # several types, or values that Arrow does not hold
+    if column is not None:
+        if of.is_string(column.type) or of.is_large_string(column.type):
+            return as_dictionary(column)
+        if any(test(column.type) for test in (of.is_boolean, of.is_integer, of.is_floating, of.is_null)):
+            return column
+    missing = find_missing(values)
+    present = values[~missing]
+    types = value_types(present)
+    if all(issubclass(each, bool | np.bool_) for each in types):
+        return pa.array(values.astype(bool), mask=missing)
+    if all(issubclass(each, int | float | np.number) for each in types):
+        numbers = np.full(len(values), np.nan)
+        numbers[~missing] = present.astype(np.float64)
+        return pa.array(numbers)
+    for each in types:
+        if not issubclass(each, str | int | float | bool | np.generic):
+            raise TypeError(
+                f"{argument}: column {name!r} holds a {each.__name__}; "
+                "convert it to numbers or text, or leave it out"
+            )
+    distinct, positions = find_distinct(present)
+    # Text that is not valid Unicode, such as half of a surrogate pair, is escaped.
+    texts = [str(value).encode("utf-8", "backslashreplace").decode() for value in distinct]
+    indices = np.zeros(len(values), dtype=np.int32)
+    indices[~missing] = positions
+    return as_dictionary(pa.DictionaryArray.from_arrays(pa.array(indices, mask=missing), pa.array(texts)))

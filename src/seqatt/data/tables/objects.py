@@ -1,0 +1,58 @@
+"""Arrays of Python objects, such as columns of pandas that mix types: missing values and distinct values.
+
+``map`` calls a built-in function for every row; other Python code runs once per distinct value or type.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+MISSING_TYPES = (
+    "NoneType",
+    "NAType",
+    "NaTType",
+)  # by name: pandas is optional, and its NA has no truth value
+
+
+def find_missing(values: NDArray[np.object_]) -> NDArray[np.bool_]:
+    """Where an array of objects is None, NaN, NaT or pandas' NA."""
+    flat = values.ravel()
+    types, type_of = _find_types(flat)
+    missing = np.isin(type_of, [i for i, each in enumerate(types) if each.__name__ in MISSING_TYPES])
+    present = flat[~missing]
+    missing[~missing] = np.asarray(present != present, dtype=bool)  # NaN differs from itself
+    return missing.reshape(values.shape)
+
+
+def find_distinct(values: NDArray[np.object_]) -> tuple[list[Any], NDArray[np.int64]]:
+    """The distinct values, and the position of each row's value among them.
+
+    Values of two types, such as True and 1, are distinct even if they are equal.
+    """
+    types, type_of = _find_types(values)
+    distinct: list[Any] = []
+    positions = np.empty(len(values), dtype=np.int64)
+    for each in range(len(types)):
+        rows = np.flatnonzero(type_of == each)
+        members = values[rows].tolist()
+        position = {value: i for i, value in enumerate(dict.fromkeys(members), len(distinct))}
+        positions[rows] = np.fromiter(map(position.__getitem__, members), np.int64, len(members))
+        distinct += position
+    return distinct, positions
+
+
+def value_types(values: NDArray[np.object_]) -> set[type]:
+    """The types that occur in an array of objects."""
+    return set(map(type, values.ravel()))
+
+
+def _find_types(values: NDArray[np.object_]) -> tuple[list[type], NDArray[np.int64]]:
+    """The types that occur, and the position of each value's type among them."""
+    types = list(value_types(values))
+    if len(types) == 1:
+        return types, np.zeros(len(values), dtype=np.int64)
+    position = {each: i for i, each in enumerate(types)}
+    return types, np.fromiter(map(position.__getitem__, map(type, values)), np.int64, len(values))

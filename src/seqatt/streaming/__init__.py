@@ -1,1 +1,0 @@
-"""Selection from files, one batch at a time: training, and sums over rows."""

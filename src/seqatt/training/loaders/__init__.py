@@ -1,0 +1,1 @@
+"""Loaders: batches of tables and of files for training."""

@@ -1,0 +1,186 @@
+"""Trial groups: trials that select at the same time.
+
+On a GPU the built-in network trains all trials of a table in one group. Otherwise there is one group per seed; on a CPU
+a trial then gives the same result, bit for bit, alone and beside others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from seqatt.selection import PhaseRecord, Trace
+from seqatt.training.backend.threads import WorkerPool
+from seqatt.training.ensemble import pool_scores
+from seqatt.training.loaders.stream import FileStream
+from seqatt.training.schedule import Phase, Schedule
+from seqatt.training.screening.score_penalty import ScorePenalty
+from seqatt.training.selection_state import SelectionState
+from seqatt.training.state import Arrays
+from seqatt.training.trainer import Trainer
+
+
+class TrialGroup:
+    """Trials that select at the same time, the trainers of their models, and how far they are in the schedule.
+
+    The models of the trainers, in order, are the members of the first trial, then those of the second. A group that
+    trains on files has a ``stream``: all its models see the same batches.
+    """
+
+    def __init__(
+        self,
+        trainers: Sequence[Trainer],
+        state: SelectionState,
+        score_penalty: ScorePenalty | None = None,
+        stream: FileStream | None = None,
+    ) -> None:
+        self.trainers = list(trainers)
+        self.state = state
+        self.score_penalty = score_penalty
+        self.stream = stream
+        self.chunk_steps = min(trainer.chunk_steps for trainer in trainers)
+        trials, features = len(state.order), state.selected.shape[1]
+        self._last_scores = np.zeros((trials, features))
+        self.finite = np.ones(trials, dtype=bool)  # trials whose losses and scores were finite so far
+        self.records: list[list[PhaseRecord]] = [[] for _ in range(trials)]
+        self.phase, self.done, self.seconds = 0, 0, 0.0  # the current phase, its steps and its seconds so far
+
+    def is_thread_invariant(self) -> bool:
+        return all(trainer.is_thread_invariant() for trainer in self.trainers)
+
+    def next_steps(self, schedule: Schedule, most: int) -> int:
+        """The steps of the next chunk, whose batches are ready to be loaded; 0 if the phase is over.
+
+        On files, a phase ends when its share of the rows was read, and the last one with the rows.
+        """
+        phase = schedule[self.phase]
+        if self.stream is None:
+            return min(most, self.chunk_steps, phase.steps - self.done)
+        end = sum(each.steps for each in schedule[: self.phase + 1])
+        is_last = all(each.steps == 0 for each in schedule[self.phase + 1 :])
+        if phase.steps == 0 or (self.done and self.stream.position() >= end and not is_last):
+            return 0
+        return int(self.stream.advance())
+
+    def start_phase(self, phase: Phase) -> None:
+        self.done, self.seconds = 0, 0.0
+        for trainer in self.trainers:
+            trainer.start_phase(phase)
+
+    def end_phase(self, phase: Phase, pool: WorkerPool) -> None:
+        """Select or drop features at the END of a phase, from logits that were trained in it."""
+        if phase.steps and not self.done:
+            raise ValueError(
+                f"k: the rows ended after {len(self.state.order[0])} features were selected; use a smaller "
+                "batch_size, more epochs or a smaller k"
+            )
+        losses = self._by_trial([trainer.mean_losses() for trainer in self.trainers]).mean(1)
+        records = [PhaseRecord(self.done, phase.sees, loss, self.seconds) for loss in losses.tolist()]
+        if phase.take:
+            scores = self._scores()
+            for trial, taken in enumerate(self.state.take(scores, phase.take)):
+                records[trial].taken, records[trial].scores = taken, scores[trial]
+            self._last_scores = scores
+        if phase.drop:
+            for trial, dropped in enumerate(self.state.drop(self._usefulness(pool), phase.drop)):
+                records[trial].dropped = dropped
+        for history, record in zip(self.records, records, strict=True):
+            history.append(record)
+        self.phase += 1
+
+    def check_finite(self) -> None:
+        self.finite &= self._by_trial([trainer.finite() for trainer in self.trainers]).all(1)
+
+    def traces(self) -> list[Trace]:
+        settings = {} if self.stream is None else self.stream.facts()
+        return [
+            Trace(
+                list(order),
+                self.state.rank_unselected(t, self._last_scores[t]),
+                self.records[t],
+                dict(settings),
+            )
+            for t, order in enumerate(self.state.order)
+        ]
+
+    def _scores(self) -> NDArray[np.float64]:
+        """The scores (trials, d): pooled over the members, plus the score penalties, which are 0 or less."""
+        scores = self._by_trial([trainer.scores() for trainer in self.trainers])
+        candidates = self.state.candidates()
+        if self.score_penalty is None:
+            return scores[:, 0] if scores.shape[1] == 1 else pool_scores(scores, candidates)
+        penalties = [self.score_penalty.penalties(order) for order in self.state.order]
+        return pool_scores(scores, candidates) + np.stack(penalties)
+
+    def _usefulness(self, pool: WorkerPool) -> NDArray[np.float64]:
+        """How useful each selected feature is (trials, m): the loss without it, plus its score penalty (0 or less).
+
+        The members have different validation rows, so the spread of their losses measures chance. Where there is a
+        score penalty, the mean loss is divided by its standard error, to be on the scale of the penalty.
+        """
+        losses = self._losses_without_each(pool)
+        if self.score_penalty is None or losses.shape[1] == 1:
+            return np.asarray(losses.mean(1))
+        losses -= losses.mean(2, keepdims=True)  # the validation rows of some members are harder than others'
+        standard_error = np.sqrt(losses.var(1, ddof=1).mean(1, keepdims=True) / losses.shape[1])
+        t_statistic = losses.mean(1) / np.where(standard_error > 0, standard_error, 1.0)
+        penalties = [self.score_penalty.penalties(order)[order] for order in self.state.order]
+        return np.asarray(t_statistic + np.stack(penalties))
+
+    def _losses_without_each(self, pool: WorkerPool) -> NDArray[np.float64]:
+        """The loss without each selected feature (trials, members, m), in the order of selection."""
+        trials, models = len(self.state.order), len(self.state.selected)
+        selected = torch.tensor(self.state.order, device=self.state.selected.device)
+        selected = selected.repeat_interleave(models // trials, 0)
+        per_trainer = torch.split(selected, [trainer.models for trainer in self.trainers])
+        losses = pool.run(
+            [
+                partial(trainer.losses_without_each, own)
+                for trainer, own in zip(self.trainers, per_trainer, strict=True)
+            ]
+        )
+        return self._by_trial(losses)
+
+    def _by_trial(self, values: list[torch.Tensor]) -> NDArray[np.float64]:
+        """One tensor per trainer, one row per model, as an array (trials, members, ...)."""
+        rows = torch.cat(values).double().cpu().numpy()
+        return rows.reshape(len(self.state.order), -1, *rows.shape[1:])
+
+    def state_arrays(self) -> Arrays:
+        """Copies of all tensors that later steps depend on, for a checkpoint."""
+        arrays: Arrays = {"last_scores": self._last_scores.copy()}
+        for number, trainer in enumerate(self.trainers):
+            arrays |= {f"{number}.{name}": array for name, array in trainer.state_arrays().items()}
+        return arrays
+
+    def state_dict(self) -> dict[str, Any]:
+        """A copy of everything else, for JSON: it may be written while training continues."""
+        return {
+            "phase": self.phase,
+            "done": self.done,
+            "seconds": self.seconds,
+            "finite": self.finite.tolist(),
+            "selection": self.state.to_dict(),
+            "records": [[record.to_dict() for record in records] for records in self.records],
+            "stream": None if self.stream is None else self.stream.state(),
+        }
+
+    def load(self, state: dict[str, Any], arrays: Arrays, schedule: Schedule) -> None:
+        """Restore what ``state_dict`` and ``state_arrays`` returned."""
+        self.phase, self.done, self.seconds = state["phase"], state["done"], state["seconds"]
+        self.finite = np.array(state["finite"])
+        self.state.load_dict(state["selection"])
+        self.records = [[PhaseRecord.from_dict(record) for record in records] for records in state["records"]]
+        self._last_scores = np.array(arrays["last_scores"])
+        if self.stream is not None:
+            self.stream.load_state(state["stream"])
+        for number, trainer in enumerate(self.trainers):
+            prefix = f"{number}."
+            own = {name[len(prefix) :]: a for name, a in arrays.items() if name.startswith(prefix)}
+            trainer.load_arrays(own)
+            trainer.resume_phase(schedule[self.phase])

@@ -12,8 +12,8 @@ from torch.profiler import ProfilerActivity, profile
 
 from seqatt.data.tables.table_data import TableData
 from seqatt.training.backend.threads import training_threads
-from seqatt.training.model_factory import largest_product
 from seqatt.training.loaders.in_memory import CHUNK_STEPS
+from seqatt.training.model_factory import largest_product
 
 CHUNKS = 20  # chunks of CHUNK_STEPS steps per measurement
 

@@ -20,12 +20,12 @@ from seqatt.algorithms.neural.sequential_attention import make_attention_gate
 from seqatt.data.tables.table_data import TableData, read_table_data
 from seqatt.training.backend.threads import training_threads
 from seqatt.training.build import make_trial_groups
-from seqatt.training.model_factory import largest_product
 from seqatt.training.ensemble import Member
 from seqatt.training.gates.attention import AttentionGate
+from seqatt.training.gates.masks import SoftmaxMask
 from seqatt.training.loaders.in_memory import CHUNK_STEPS
 from seqatt.training.loop import TrialGroup
-from seqatt.training.gates.masks import SoftmaxMask
+from seqatt.training.model_factory import largest_product
 from seqatt.training.models.model import Model
 from seqatt.training.schedule import Phase
 

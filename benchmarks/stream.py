@@ -2,6 +2,7 @@
 
     python benchmarks/stream.py --rows 20000000 --folder /tmp/log    # a table, a record; the log is not deleted
     python benchmarks/stream.py --rows 500000                        # smaller, for a quick look
+    python benchmarks/stream.py --hidden 768,256,128                 # the network of the paper
 
 The log is synthetic (39 features). Peak memory is measured for all of it and for its first tenth, each in its
 own process. "From memory" trains on batches of a quarter of the log that were read and decoded before the clock
@@ -17,52 +18,40 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import torch
 from record_file import print_table, write_record
-from stream_stages import bottleneck, costs_per_row, profile_step, stage_rates
+from stream_stages import Prepared, bottleneck, costs_per_row, prepare, profile_step, stage_rates
 from timing import in_turns, median_ratio
 
-from seqatt.data.files.file_data import FileData, read_file_data
-from seqatt.data.files.loader import FileBatch, make_loader
 from seqatt.datasets.synthetic import PLANTED, click_log
-from seqatt.streaming.options import StreamAttentionOptions
-from seqatt.streaming.trained_methods import STREAMED_METHODS
-from seqatt.streaming.trial import batch_size_for, train_trial
 from seqatt.training.backend.device import resolve_device
 
 K = len(PLANTED)
-METHOD = STREAMED_METHODS["sequential_attention"]
 PAPER_ROWS = 3_000_000_000  # of the paper's Criteo log
 
 
-def prepare(files: list[str], batch: int | None) -> tuple[FileData, StreamAttentionOptions, int]:
-    options = StreamAttentionOptions(log1p=True, batch_size=batch)
-    data = read_file_data(files, "click", options, options.hash_buckets)
-    return data, options, batch_size_for(data, METHOD.schedule(K, options), options)
-
-
-def train(data: FileData, options: StreamAttentionOptions, batches: Iterable[FileBatch]) -> list[str]:
-    """The names of the selected features, in order."""
-    schedule = METHOD.schedule(K, options)
+def prepare_run(files: list[str], run: dict[str, Any]) -> tuple[Prepared, torch.device]:
     device = resolve_device("auto")
-    trace = train_trial(data, 0, options, device, schedule, METHOD.make_gate, batches, lambda rows: None)
-    return [data.names[f] for f in trace.order]
+    return prepare(
+        files, K, device, **{name: value for name, value in run.items() if value is not None}
+    ), device
 
 
-def measure_peak(files: list[str], batch: int | None, rounds: int) -> dict[str, Any]:
+def measure_peak(files: list[str], run: dict[str, Any], rounds: int) -> dict[str, Any]:
     """Seconds and peak memory of one selection from files."""
-    data, options, size = prepare(files, batch)
+    prepared, _ = prepare_run(files, run)
     before = _peak_mib()
     started = time.perf_counter()
-    features = train(data, options, make_loader(data, options, size, 0))
+    features = prepared.train()
     return {
-        "rows": int(data.expected_rows),
-        "batch_size": size,
+        "rows": int(prepared.data.expected_rows),
+        "batch_size": prepared.batch_size,
+        "ensemble": prepared.plan.settings["ensemble"],
+        "hidden": prepared.plan.settings["hidden"],
         "seconds": time.perf_counter() - started,
         "before_mib": before,
         "peak_mib": _peak_mib(),
@@ -72,41 +61,41 @@ def measure_peak(files: list[str], batch: int | None, rounds: int) -> dict[str, 
     }
 
 
-def measure_rates(files: list[str], batch: int | None, rounds: int) -> dict[str, Any]:
+def measure_rates(files: list[str], run: dict[str, Any], rounds: int) -> dict[str, Any]:
     """Seconds from files and from memory, in turns; rates of the stages; the profile of a step."""
-    data, options, size = prepare(files, batch)
-    device = resolve_device("auto")
-    batches = list(make_loader(data, options, size, 0))
-    works = [
-        lambda: train(data, options, make_loader(data, options, size, 0)),
-        lambda: train(data, options, batches),
-    ]
-    from_files, from_memory = in_turns(works, rounds, 1)
+    prepared, device = prepare_run(files, run)
+    batches = list(prepared.load())
+    from_files, from_memory = in_turns([prepared.train, lambda: prepared.train(batches)], rounds, 1)
+    rows = prepared.data.expected_rows
     return {
-        "rows": int(data.expected_rows),
-        "batch_size": size,
+        "rows": int(rows),
+        "batch_size": prepared.batch_size,
         "device": str(device),
         "threads": torch.get_num_threads(),
         "files_s": from_files,
         "memory_s": from_memory,
         "share_of_memory_rate": median_ratio(from_memory, from_files),
-        "memory_rows_a_second": data.expected_rows / min(from_memory),
-        "a_row": costs_per_row(data, options, device),
-        "stages_rows_a_second": stage_rates(data, options, size, device),
-        "parts_of_a_step": profile_step(data, options, batches, device),
+        "memory_rows_a_second": rows / min(from_memory),
+        "a_row": costs_per_row(prepared),
+        "stages_rows_a_second": stage_rates(prepared, device),
+        "parts_of_a_step": profile_step(prepared, batches, device),
     }
 
 
 MEASURES = {"peak": measure_peak, "rates": measure_rates}
 
 
+def _widths(text: str) -> list[int]:
+    return [int(width) for width in text.split(",")]
+
+
 def _peak_mib() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-def measure_in_process(measure: str, files: list[Path], batch: int | None, rounds: int) -> dict[str, Any]:
+def measure_in_process(measure: str, files: list[Path], run: dict[str, Any], rounds: int) -> dict[str, Any]:
     """One of ``MEASURES`` in a new process."""
-    arguments = {"measure": measure, "files": [str(path) for path in files], "batch": batch, "rounds": rounds}
+    arguments = {"measure": measure, "files": [str(path) for path in files], "run": run, "rounds": rounds}
     command = [sys.executable, __file__, "--measure", json.dumps(arguments)]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
     return dict(json.loads(done.stdout.splitlines()[-1]))
@@ -125,19 +114,23 @@ def make_log(folder: Path, rows: int) -> tuple[list[Path], float | None]:
 def measure(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
     files, write_rate = make_log(folder, options.rows)
     tenth = files[: max(1, len(files) // 10)]
-    peaks = [measure_in_process("peak", paths, options.batch, 1) for paths in (tenth, files)]
+    run = {"hidden": options.hidden, "batch_size": options.batch, "ensemble": options.ensemble}
+    peaks = [measure_in_process("peak", paths, run, 1) for paths in (tenth, files)]
+    if options.peak_only:
+        return {"peaks": peaks, "written_rows_a_second": write_rate}
     quarter = files[: max(1, len(files) // 4)]  # fits in memory, and takes a fast machine some seconds
-    rates = measure_in_process("rates", quarter, peaks[-1]["batch_size"], options.rounds)
+    same = {"batch_size": peaks[-1]["batch_size"], "ensemble": peaks[-1]["ensemble"]}
+    rates = measure_in_process("rates", quarter, run | same, options.rounds)
     return {"peaks": peaks, "rates": rates, "written_rows_a_second": write_rate}
 
 
 def print_results(results: dict[str, Any]) -> None:
-    rates = results["rates"]
     print_table(
-        ["rows", "batch", "seconds", "rows per second", "peak MiB", "planted among the first 1..8"],
+        ["rows", "models", "batch", "seconds", "rows per second", "peak MiB", "planted among the first 1..8"],
         [
             [
                 p["rows"],
+                p["ensemble"],
                 p["batch_size"],
                 p["seconds"],
                 round(p["rows"] / p["seconds"]),
@@ -147,6 +140,9 @@ def print_results(results: dict[str, Any]) -> None:
             for p in results["peaks"]
         ],
     )
+    if "rates" not in results:
+        return
+    rates = results["rates"]
     print()
     memory_rate = rates["memory_rows_a_second"]
     stages = rates["stages_rows_a_second"] | {"training, from memory": memory_rate}
@@ -170,6 +166,9 @@ def main() -> None:
         "--folder", help="folder of the log, which is written if missing; default: a temporary one"
     )
     parser.add_argument("--batch", type=int, help="rows per batch; default: seqatt's own choice")
+    parser.add_argument("--ensemble", type=int, help="models per trial; default: seqatt's own choice")
+    parser.add_argument("--hidden", type=_widths, help="widths such as 768,256,128; default: seqatt's own")
+    parser.add_argument("--peak-only", action="store_true", help="only rows per second and peak memory")
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--name", default="stream", help="name of the record")
     parser.add_argument("--measure", help=argparse.SUPPRESS)

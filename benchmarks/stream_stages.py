@@ -4,34 +4,98 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import torch
 from timing import in_turns, synchronize
 from torch.profiler import ProfilerActivity, profile
 
+from seqatt.algorithms.registry import SelectionRequest, get_method
+from seqatt.api.read_data import EMBEDDED, make_source, read_files
+from seqatt.data.files.agreement import FileBatch
+from seqatt.data.files.encoding.rows import concatenate
 from seqatt.data.files.file_data import FileData
 from seqatt.data.files.file_set import read_row_group
-from seqatt.data.files.loader import FileBatch, make_loader
+from seqatt.data.files.loader import FileLoader, make_loader
+from seqatt.data.files.options import FileOptions
 from seqatt.data.files.prefetch import reader_threads
-from seqatt.data.files.encoding.rows import concatenate
 from seqatt.distributed.process_group import SINGLE_PROCESS
-from seqatt.streaming.device_transfer import DeviceTransfer
-from seqatt.streaming.network import EmbeddingMLP
-from seqatt.streaming.options import StreamAttentionOptions
-from seqatt.streaming.trained_methods import STREAMED_METHODS
-from seqatt.streaming.trial import StreamTrial
+from seqatt.training.loaders.device_transfer import DeviceTransfer
+from seqatt.training.model_factory import count_model_columns, embedding_width
+from seqatt.training.models.architecture import MLPShape
 
 TIMED_ROWS = 1 << 18  # rows on which the stages are timed, at least
-PROFILED_STEPS = 30  # at most
+PROFILED_STEPS = 40  # at most
+METHOD = get_method("sequential_attention")
 
 
-def stage_rates(
-    data: FileData, options: StreamAttentionOptions, size: int, device: torch.device
-) -> dict[str, float]:
+class Prepared(NamedTuple):
+    """A selection from files that is ready to train."""
+
+    request: SelectionRequest
+    plan: Any
+    options: FileOptions
+
+    @property
+    def data(self) -> FileData:
+        assert isinstance(self.request.data, FileData)
+        return self.request.data
+
+    @property
+    def batch_size(self) -> int:
+        return int(self.plan.setup.batch_size)
+
+    @property
+    def shape(self) -> MLPShape:
+        training = self.request.options
+        columns = count_model_columns(self.data, training)
+        return MLPShape(columns, training.hidden, self.data.target.outputs, training.activation)
+
+    def load(self) -> FileLoader:
+        """The batches of one pass."""
+        assert self.request.source is not None
+        return self.request.source.make_loader(0, self.batch_size, 1)
+
+    def train(self, batches: Sequence[FileBatch] | None = None) -> list[str]:
+        """The names of the selected features, trained from the files or on batches in memory."""
+        request = self.request
+        if batches is not None:
+            assert request.source is not None
+            in_memory = LoadedBatches(batches)
+            request = replace(request, source=replace(request.source, make_loader=lambda *_: in_memory))
+        [trace] = METHOD.select(request, self.plan, lambda steps: None)
+        return [self.data.names[feature] for feature in trace.order]
+
+
+class LoadedBatches:
+    """Batches in memory in the place of a ``FileLoader``: one pass over exactly these."""
+
+    skips_bad_files = False
+
+    def __init__(self, batches: Sequence[FileBatch]) -> None:
+        rows = float(sum(batch.total for batch in batches))
+        self._batches = [batch._replace(expected_rows=rows) for batch in batches]
+
+    def __iter__(self) -> Iterator[FileBatch]:
+        return iter(self._batches)
+
+
+def prepare(files: list[str], k: int, device: torch.device, **options: Any) -> Prepared:
+    """One pass over the files; ``options`` are those of Sequential Attention."""
+    file_options = FileOptions(log1p=True, memory=0)
+    reading = read_files(files, "click", file_options, "mixed", encoding=EMBEDDED, ranks=SINGLE_PROCESS)
+    assert isinstance(reading.data, FileData)
+    data, source = make_source(reading.data, file_options, SINGLE_PROCESS)
+    request = SelectionRequest(data, k, [0], METHOD.options(epochs=1, **options), device, source=source)
+    return Prepared(request, METHOD.plan(request), file_options)
+
+
+def stage_rates(prepared: Prepared, device: torch.device) -> dict[str, float]:
     """Rows per second of every stage: the first three on one thread, reading on all its threads."""
+    data, size = prepared.data, prepared.batch_size
     count = 0
     row_groups = []
     for row_group in data.files.row_groups:
@@ -53,9 +117,9 @@ def stage_rates(
     transfer.transfer(batches[0])
     _, seconds = _timed(lambda: deque((transfer.transfer(rows) for rows in batches), maxlen=0))
     rates["copy"] = len(batches) * size / seconds
-    _, seconds = _timed(lambda: deque(make_loader(data, options, size, 0), maxlen=0))
+    _, seconds = _timed(lambda: deque(make_loader(data, prepared.options, size, 0), maxlen=0))
     rates["reading, all threads"] = data.expected_rows / seconds
-    rates["bare products"] = 1 / _product_seconds(data, options, size, device)
+    rates["bare products"] = 1 / _product_seconds(prepared.shape, size, device)
     return rates
 
 
@@ -67,28 +131,20 @@ def _timed(work: Any) -> tuple[Any, float]:
     return result, time.perf_counter() - started
 
 
-def _network(data: FileData, options: StreamAttentionOptions, device: torch.device) -> EmbeddingMLP:
-    shape = options.hidden, options.activation, options.learning_rate, options.embedding_dim
-    return EmbeddingMLP(data, *shape, 0, device)
-
-
-def _product_seconds(
-    data: FileData, options: StreamAttentionOptions, size: int, device: torch.device
-) -> float:
+def _product_seconds(shape: MLPShape, size: int, device: torch.device) -> float:
     """Seconds per row of the matrix products of a step alone: a lower bound of the step.
 
     On a CPU they are measured on one thread and divided by the number of threads.
     """
-    network = _network(data, options, device)
     pairs = []
-    for matrix, _ in network.layers:
-        outs, ins = matrix.shape
-        x, delta = torch.randn(size, ins, device=device), torch.randn(size, outs, device=device)
-        pairs += [(x, matrix.t()), (delta.t(), x), (delta, matrix)]
-    outs = [torch.empty(a.shape[0], b.shape[1], device=device) for a, b in pairs]
+    for outs, ins in shape.sizes:
+        matrix = torch.randn(outs, ins, device=device)
+        x, delta = torch.randn(ins, size, device=device), torch.randn(outs, size, device=device)
+        pairs += [(matrix, x), (delta, x.t()), (matrix.t(), delta)]
+    products = [torch.empty(a.shape[0], b.shape[1], device=device) for a, b in pairs]
 
     def work() -> None:
-        for (a, b), out in zip(pairs, outs, strict=True):
+        for (a, b), out in zip(pairs, products, strict=True):
             torch.mm(a, b, out=out)
 
     with _one_thread() as threads:
@@ -107,16 +163,15 @@ def _one_thread() -> Iterator[int]:
         torch.set_num_threads(before)
 
 
-def costs_per_row(data: FileData, options: StreamAttentionOptions, device: torch.device) -> dict[str, float]:
+def costs_per_row(prepared: Prepared) -> dict[str, float]:
     """Bytes, lookups and Mflop per row, the size of the embedding tables, and the number of reader threads."""
-    network = _network(data, options, device)
-    weights = sum(matrix.numel() for matrix, _ in network.layers)
-    tables = sum(table.values.numel() + table.squares.numel() for table in network.tables)
-    numbers = sum(n.width for n in data.numbers)
+    data = prepared.data
+    weights = sum(outs * ins for outs, ins in prepared.shape.sizes)
+    tables = sum(data.code_counts) * (1 + embedding_width(data, prepared.request.options))
     return {
         "bytes_on_disk": sum({p.path: p.path.stat().st_size for p in data.files.row_groups}.values())
         / data.expected_rows,
-        "bytes_decoded": 4.0 * (numbers + len(data.categories) + 2),
+        "bytes_decoded": float(data.row_bytes),
         "rows_of_tables": len(data.categories),
         "megaflop": 6 * weights / 1e6,
         "mib_of_tables": 4 * tables / 2**20,
@@ -124,24 +179,14 @@ def costs_per_row(data: FileData, options: StreamAttentionOptions, device: torch
     }
 
 
-def profile_step(
-    data: FileData, options: StreamAttentionOptions, batches: list[FileBatch], device: torch.device
-) -> list[dict[str, Any]]:
+def profile_step(prepared: Prepared, batches: list[FileBatch], device: torch.device) -> list[dict[str, Any]]:
     """Microseconds per step of each kernel (on a CPU: each operation, on one thread), the longest first."""
-    method = STREAMED_METHODS["sequential_attention"]
-    trial = StreamTrial(data, 0, options, device, method.make_gate, SINGLE_PROCESS, batches[0].rows.count)
-    phase = method.schedule(2, options)[-1]
-    trial.start_phase()
     on_gpu = device.type == "cuda"
     steps = batches[: min(PROFILED_STEPS, len(batches) - 1)]
-    with _one_thread():  # the profiler does not see other threads
-        for batch in steps[:4]:
-            trial.step(phase, batch)
+    activity = ProfilerActivity.CUDA if on_gpu else ProfilerActivity.CPU
+    with _one_thread(), profile(activities=[activity]) as profiled:  # the profiler does not see other threads
+        prepared.train(steps)
         synchronize()
-        with profile(activities=[ProfilerActivity.CUDA if on_gpu else ProfilerActivity.CPU]) as profiled:
-            for batch in steps:
-                trial.step(phase, batch)
-            synchronize()
     spent = []
     for event in profiled.key_averages():
         microseconds = event.self_device_time_total if on_gpu else event.self_cpu_time_total

@@ -162,6 +162,7 @@ class SequentialAttentionSelector(BaseSelector):
         input_dropout: float | None = None,
         label_smoothing: float = 0.0,
         batch_norm: bool = False,
+        embedding_dim: int | None = None,
         mask: str = "softmax",
         temperature: float = 1.0,
         features_per_phase: int | None = None,
@@ -180,6 +181,8 @@ class SequentialAttentionSelector(BaseSelector):
         class_weight: Mapping[Any, float] | str | None = None,
         groups: Groups | None = None,
         task: str | None = None,
+        log1p: bool | tuple[str, ...] = False,
+        negatives_kept: float = 1.0,
         missing_indicator: bool = False,
         max_categories: int = 64,
         device: str = "auto",
@@ -191,7 +194,7 @@ class SequentialAttentionSelector(BaseSelector):
 
 SequentialAttentionSelector.__doc__ = fill_in_options(
     SequentialAttentionSelector.__doc__,
-    describe(AttentionOptions) + describe(TableOptions, skip={"sample_weight"}),
+    describe(AttentionOptions) + describe(TableOptions, skip={"sample_weight", "ignore", "column_types"}),
 )
 
 

@@ -18,6 +18,7 @@ OTHER_PARAMETERS = {
     "method": "a parameter of its own",
     "device": "a parameter of its own",
     "progress": "a parameter of its own",
+    "ignore": "not for a selector, whose mask has all columns; leave them out of X instead",
 }
 
 

@@ -30,9 +30,7 @@ def trial_groups(X, y, seeds: list[int], **options) -> list[TrialGroup]:
     """The trial groups of a selection, without gates."""
     selection_request = make_request(X, y, 1, **options)
     plan = make_plan(selection_request)
-    groups = make_trial_groups(
-        selection_request.data, seeds, selection_request.options, CPU, plan.setup
-    )
+    groups = make_trial_groups(selection_request.data, seeds, selection_request.options, CPU, plan.setup)
     assert isinstance(groups, list)
     return groups
 

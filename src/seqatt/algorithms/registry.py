@@ -14,12 +14,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from seqatt.checkpoints.options import CheckpointOptions
-from seqatt.data.files.file_data import FileData
 from seqatt.data.files.options import FileOptions
 from seqatt.data.tables.table_data import TableData
 from seqatt.distributed.process_group import SINGLE_PROCESS, ProcessGroup
@@ -29,7 +28,11 @@ from seqatt.selection import Trace
 from seqatt.training.build import StreamSource
 from seqatt.training.loop import TrainingHook
 
+if TYPE_CHECKING:  # files need pyarrow, tables do not
+    from seqatt.data.files.file_data import FileData
+
 DEFAULT = "sequential_attention"
+SUMS = "seqatt.algorithms.sums"  # imported when files are read: it needs pyarrow
 
 
 @dataclass(frozen=True)
@@ -101,7 +104,10 @@ class Method:
     @property
     def select_files(self) -> Callable[[SelectionRequest, Any, Advance], list[Trace]] | None:
         """The same for files that are read batch by batch; None if the method needs a table."""
-        return self.select if self.trains else _ON_FILES.get(self.name)
+        if self.trains:
+            return self.select
+        import_module(f"{SUMS}.methods")
+        return _ON_FILES.get(self.name)
 
 
 SelectFunction = Callable[..., list[Trace]]
@@ -154,7 +160,8 @@ def _import_methods() -> None:
     """Import every module of this package, so that each registers its methods."""
     package = import_module("seqatt.algorithms")
     for module in pkgutil.walk_packages(package.__path__, "seqatt.algorithms."):
-        import_module(module.name)
+        if not module.name.startswith(SUMS):
+            import_module(module.name)
 
 
 def get_method(name: str) -> Method:

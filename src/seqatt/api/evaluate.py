@@ -13,7 +13,8 @@ from torch import nn
 from seqatt.api.evaluation import Evaluation, compute_metrics
 from seqatt.api.evaluation_rows import RowBlocks, predict, read_test_files, read_test_table
 from seqatt.api.lookup import find_positions
-from seqatt.api.read_data import are_files, make_source, read_files, read_table
+from seqatt.api.read_data import EMBEDDED, ONE_HOT, are_files, read_table
+from seqatt.api.read_files import make_source, read_files
 from seqatt.api.selected_columns import ignore_unselected, only_columns
 from seqatt.data.files.file_data import FileData
 from seqatt.data.files.file_set import open_files
@@ -58,7 +59,7 @@ class EvaluateOptions(TypedDict, total=False):
     input_dropout: float | None
     label_smoothing: float
     batch_norm: bool
-    embedding_dim: int | Mapping[str, int] | None
+    embedding_dim: int | None
     model: nn.Module | Callable[[int, int], nn.Module] | None
     loss: Callable[[torch.Tensor, torch.Tensor], torch.Tensor] | None
     optimizer: Callable[[Any], torch.optim.Optimizer] | None
@@ -270,8 +271,9 @@ def _read_files(
     skip = options.on_bad_file == "skip"
     files = open_files(X_train, "X_train", skip=skip, delimiter=options.delimiter)
     options = ignore_unselected(files, target, indices, options)
+    encoding = ONE_HOT if categories == "one_hot" else EMBEDDED
     reading = read_files(
-        files, target, options, categories, stream_categories=categories, ranks=SINGLE_PROCESS, by_name=False
+        files, target, options, categories, encoding=encoding, ranks=SINGLE_PROCESS, by_name=False
     )
     test_files = open_files(X_test, "X_test", skip=skip, delimiter=options.delimiter)
     data, source = reading.data, None

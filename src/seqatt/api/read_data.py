@@ -1,211 +1,58 @@
-"""Reads what ``select`` and ``evaluate`` are given: a table, or files that are read into one or batch by batch."""
+"""What ``select`` and ``evaluate`` are given: a table or files, and how these are encoded."""
 
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from seqatt.data.files.batches import read_batches
-from seqatt.data.files.encoding.column_types import decide_kinds
-from seqatt.data.files.file_data import FileData, read_file_data
-from seqatt.data.files.file_set import FileSet, open_files
-from seqatt.data.files.formats.iterable import BatchSource
-from seqatt.data.files.loader import BatchAgreement, FileLoader, make_loader
-from seqatt.data.files.options import FileOptions
-from seqatt.data.files.shards import count_shards, shards_of_rank
-from seqatt.data.files.validation_rows import hold_out_rows
-from seqatt.data.files.whole_files import count_rows, estimate_table_bytes, read_whole_table, sample_rows
-from seqatt.data.memory import available_memory, parse_size
-from seqatt.data.tables.containers import Kind, feature_names
 from seqatt.data.tables.options import Categories, TableOptions
 from seqatt.data.tables.table_data import TableData, read_table_data
-from seqatt.distributed.process_group import ProcessGroup
-from seqatt.distributed.reducer import RankReducer
 from seqatt.options import names_of
-from seqatt.training.build import StreamSource
-from seqatt.training.reducer import Reducer
-from seqatt.training.trainer import VALIDATION_ROWS
+
+if TYPE_CHECKING:  # files need pyarrow, tables do not
+    from seqatt.data.files.file_data import FileData
 
 TABLE_OPTIONS = names_of(TableOptions)
-MEMORY_SHARE = 4  # one in this many bytes of the available memory may hold a table read from files
 MAX_COUNTED = 1 << 12  # values per category that sums distinguish before they keep the most frequent
+
+
+class StreamEncoding(NamedTuple):
+    """How categories are encoded that are read batch by batch; ``max_codes`` None is the option ``hash_buckets``."""
+
+    categories: Categories
+    max_codes: int | None = None
+    share_rare: bool = True
+
+
+EMBEDDED = StreamEncoding("codes")  # for the built-in network
+ONE_HOT = StreamEncoding("one_hot")  # for a user's own model
+COUNTED = StreamEncoding("codes", MAX_COUNTED, share_rare=False)  # for sums
 
 
 @dataclass(frozen=True)
 class Reading:
-    """Data, and how it was read: facts for ``Selection.settings``. ``source`` reads files batch by batch."""
+    """Data, and how it was read: facts for ``Selection.settings``."""
 
     data: TableData | FileData
     facts: dict[str, Any] = field(default_factory=dict)
-    source: StreamSource | None = None
 
 
 def are_files(X: Any) -> bool:
-    """Whether ``X`` names files: a path, a pattern, a folder, a URL, or a list of these."""
-    if isinstance(X, str | os.PathLike | FileSet):
+    """Whether ``X`` names files (a path, a pattern, a folder, a URL, or a list of these), or is a ``FileSet``."""
+    if isinstance(X, str | os.PathLike) or type(X).__name__ == "FileSet":
         return True
     return isinstance(X, list | tuple) and bool(X) and all(isinstance(x, str | os.PathLike) for x in X)
+
+
+def are_batches(X: Any) -> bool:
+    """Whether ``X`` is an iterable of batches with a length, and no table, array or list of them."""
+    if isinstance(X, str | bytes | dict | list | tuple) or hasattr(X, "shape") or hasattr(X, "columns"):
+        return False
+    return hasattr(X, "__iter__") and hasattr(X, "__len__") and not are_files(X)
 
 
 def read_table(X: Any, y: Any, options: TableOptions, categories: Categories, **others: Any) -> TableData:
     """A table in memory; ``others`` are further arguments of ``read_table_data``."""
     given = {name: getattr(options, name) for name in TABLE_OPTIONS}
     return read_table_data(X, y, categories=categories, **given, **others)
-
-
-class FileColumns(NamedTuple):
-    """Files before their rows are read: features, targets, kinds of the features, types of all columns to read."""
-
-    files: FileSet
-    inputs: list[str]
-    targets: list[str]
-    kinds: dict[str, Kind]
-    types: dict[str, Any]
-
-
-def open_columns(where: Any, target: Any, options: FileOptions) -> FileColumns:
-    """Open files and check what their columns are."""
-    files = open_files(where, skip=options.on_bad_file == "skip", delimiter=options.delimiter)
-    targets = split_target(files, target)
-    weight = options.sample_weight
-    if weight is not None and not isinstance(weight, str):
-        raise TypeError(f"sample_weight: must name a column of the files, got {type(weight).__name__}")
-    others = [*options.ignore, *targets[1:]]
-    inputs = feature_names(list(files.types), others, targets[0], weight, "target")
-    kinds = decide_kinds(files.types, inputs, options.column_types)
-    columns = [*inputs, *targets, *([weight] if weight else [])]
-    return FileColumns(files, inputs, targets, kinds, {name: files.types[name] for name in columns})
-
-
-def read_files(
-    where: Any,
-    target: Any,
-    options: FileOptions,
-    categories: Categories,
-    *,
-    stream_categories: Categories | None,
-    ranks: ProcessGroup,
-    by_name: bool = True,
-    seed: int = 0,
-) -> Reading:
-    """Files as a table if that fits into memory, else to be read batch by batch.
-
-    A method that cannot read batch by batch (``stream_categories`` is None) gets a table of as many rows as fit, spread
-    over the files. Several ranks share the work on files that are read batch by batch, so they read a table only if
-    ``memory`` is given.
-    """
-    files, inputs, targets, kinds, types = open_columns(where, target, options)
-    needed = estimate_table_bytes(files, inputs, kinds, types, categories, options.max_categories)
-    budget = memory_budget(options, ranks)
-    facts: dict[str, Any] = {
-        "files": len({row_group.path for row_group in files.row_groups}),
-        "table_bytes": needed,
-    }
-    column_types = {name: kind for name, kind in options.column_types.items() if name in inputs}
-    as_table = partial(
-        _table_of_files,
-        targets=targets,
-        options=replace(options, column_types=column_types),
-        categories=categories,
-        by_name=by_name,
-    )
-    source = files.row_groups[0].path
-    if needed <= budget and isinstance(source, BatchSource):
-        X, y, weights = read_batches(source.batches)
-        table_data = read_table(X, y, replace(options, sample_weight=weights), categories, by_name=by_name)
-        return Reading(table_data, facts | {"reading": "memory"})
-    if needed <= budget:
-        skips: list[dict[str, Any]] | None = [] if options.on_bad_file == "skip" else None
-        table = read_whole_table(files, list(types), kinds, skips)
-        facts |= {"reading": "memory"} | ({} if skips is None else {"skipped": _skipped(files, skips)})
-        return Reading(as_table(table), facts)
-    if stream_categories is not None and len(targets) == 1:
-        max_codes = MAX_COUNTED if stream_categories == "codes" else options.hash_buckets
-        data = read_file_data(files, targets[0], options, max_codes, stream_categories)
-        return Reading(data, facts | {"reading": "batches", "columns": dict(data.kinds)})
-    if not budget:
-        budget = available_memory() // MEMORY_SHARE
-    rows = max(2, int(count_rows(files, types, kinds) * budget / needed))
-    table = sample_rows(files, list(types), kinds, types, rows, seed)
-    return Reading(as_table(table), facts | {"reading": "sample"})
-
-
-def memory_budget(options: FileOptions, ranks: ProcessGroup) -> int:
-    """The bytes that a table read from files may take."""
-    if options.memory is not None:
-        return parse_size("memory", options.memory)
-    return 0 if ranks.size > 1 else available_memory() // MEMORY_SHARE
-
-
-def make_source(
-    data: FileData,
-    options: FileOptions,
-    ranks: ProcessGroup,
-    agree: Any = None,
-    *,
-    hold_out: bool = True,
-) -> tuple[FileData, StreamSource]:
-    """The data with rows held out for validation, and how its batches are read by all ranks.
-
-    ``agree`` returns whether this rank wants a checkpoint and whether it has to stop.
-    """
-    shards = count_shards(options.shards, ranks.size)
-    validation = None
-    if hold_out:
-        data, validation = hold_out_rows(data, VALIDATION_ROWS, skip=options.on_bad_file == "skip")
-    reducer = RankReducer(ranks) if ranks.size > 1 else Reducer()
-
-    def synchronize(rows: int, expected: float, failed: bool) -> BatchAgreement:
-        save, stop = (False, False) if agree is None else agree()
-        return ranks.synchronize(rows, expected, save, stop, failed)
-
-    def open_loader(seed: int, batch_size: int, passes: int) -> FileLoader:
-        if batch_size < shards:
-            raise ValueError(
-                f"batch_size: {batch_size} is less than one row for each of {shards} shards; use at least {shards}"
-            )
-        if isinstance(reducer, RankReducer):
-            reducer.max_rows = -(-batch_size // ranks.size)
-        return make_loader(
-            data,
-            options,
-            batch_size,
-            seed,
-            passes=passes,
-            shards=shards,
-            own_shards=shards_of_rank(shards, ranks.rank, ranks.size),
-            synchronize=synchronize,
-        )
-
-    return data, StreamSource(open_loader, validation, reducer, ranks.allgather_texts)
-
-
-def split_target(files: FileSet, target: Any) -> list[str]:
-    """The columns to predict: one, or several with commas."""
-    if not isinstance(target, str):
-        raise TypeError(f"target: must name the column of the files to predict, got {target!r}")
-    if target in files.types or "," not in target:
-        return [target]
-    targets = target.split(",")
-    for name in targets:
-        feature_names(list(files.types), (), name, None, "target")  # an unknown one is an error
-    return targets
-
-
-def _table_of_files(
-    table: Any, *, targets: list[str], options: FileOptions, categories: Categories, by_name: bool
-) -> TableData:
-    """The table that the columns of files make, encoded as any other."""
-    y: Any = targets[0]
-    if len(targets) > 1:
-        y, table = table.select(targets), table.drop_columns(targets)
-    given = {name: getattr(options, name) for name in TABLE_OPTIONS if name != "ignore"}
-    return read_table_data(
-        table, y, categories=categories, by_name=by_name, arguments=("X", "target"), **given
-    )
-
-
-def _skipped(files: FileSet, skips: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [{"file": path, "reason": reason, "rows": None} for path, reason in files.skipped] + skips

@@ -6,17 +6,16 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
 from seqatt.algorithms.registry import Method, Running, SelectionRequest, get_method
-from seqatt.api.read_data import Reading, make_source
+from seqatt.api.read_data import COUNTED, EMBEDDED, ONE_HOT, Reading, StreamEncoding
 from seqatt.checkpoints.checkpointer import Checkpointer
 from seqatt.checkpoints.options import CheckpointOptions
 from seqatt.checkpoints.run_description import describe_run
 from seqatt.checkpoints.training import CheckpointHook
-from seqatt.data.files.file_data import FileData
 from seqatt.data.files.options import FileOptions
 from seqatt.data.files.shards import count_shards
 from seqatt.data.tables.options import Categories, TableOptions
@@ -27,6 +26,9 @@ from seqatt.progress import progress_bar
 from seqatt.selection import Selection, Trace, TrainingDiverged, describe_environment, make_selection
 from seqatt.training.loop import Diverged, TrainingHook
 from seqatt.validation import check_option_names
+
+if TYPE_CHECKING:  # files need pyarrow, tables do not
+    from seqatt.data.files.file_data import FileData
 
 
 class CheckedOptions(NamedTuple):
@@ -59,11 +61,11 @@ def categories_for(method: Method, own_model: bool) -> Categories:
     return "mixed" if method.trains and not own_model else "one_hot"
 
 
-def stream_categories_for(method: Method, own_model: bool) -> Categories | None:
-    """The same on files that are read batch by batch, where sums count all values; None if that is not possible."""
+def stream_encoding_for(method: Method, own_model: bool) -> StreamEncoding | None:
+    """The same on files that are read batch by batch; None if the method cannot read them so."""
     if method.trains:
-        return categories_for(method, own_model)
-    return None if method.select_files is None else "codes"
+        return ONE_HOT if own_model else EMBEDDED
+    return None if method.select_files is None else COUNTED
 
 
 class Run:
@@ -91,7 +93,9 @@ class Run:
         """The function of the method, its request and its plan, with progress and checkpoints while it runs."""
         data, source, method = reading.data, None, self.method
         checkpointer = Checkpointer(self.options.checkpoints, self.ranks.rank == 0)
-        if isinstance(data, FileData) and method.trains:
+        if not isinstance(data, TableData) and method.trains:
+            from seqatt.api.read_files import make_source  # here, because only files need pyarrow
+
             data, source = make_source(data, self.file_options, self.ranks, checkpointer.flags)
             reading.facts["shards"] = count_shards(self.file_options.shards, self.ranks.size)
         self._layout = data

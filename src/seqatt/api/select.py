@@ -8,12 +8,9 @@ from contextlib import ExitStack, closing
 from typing import Any, Unpack
 
 from seqatt.algorithms.registry import get_method
-from seqatt.api.read_data import Reading, are_files, read_files, read_table
-from seqatt.api.run import Run, categories_for, make_options, stream_categories_for
+from seqatt.api.read_data import Reading, are_batches, are_files, read_table
+from seqatt.api.run import Run, categories_for, make_options, stream_encoding_for
 from seqatt.api.select_options import SelectOptions, describe_options
-from seqatt.data.files.batches import are_batches, open_batches
-from seqatt.data.files.formats.iterable import TARGET as BATCH_TARGET
-from seqatt.data.files.formats.iterable import WEIGHTS as BATCH_WEIGHTS
 from seqatt.distributed.process_group import ProcessGroup, device_of_rank
 from seqatt.options import fill_in_options
 from seqatt.selection import Selection, TrainingDiverged
@@ -114,8 +111,10 @@ def select_trials(
     registered = get_method(method)
     given: dict[str, Any] = dict(options)
     if y is None and target is None and are_batches(X):
-        X, target = open_batches(X), BATCH_TARGET
-        given |= {"sample_weight": BATCH_WEIGHTS} if BATCH_WEIGHTS in X.types else {}
+        from seqatt.data.files.batches import TARGET, WEIGHTS, open_batches
+
+        X, target = open_batches(X), TARGET
+        given |= {"sample_weight": WEIGHTS} if WEIGHTS in X.types else {}
     files = are_files(X)
     checked = make_options(method, given, files=files)
     resolved_device = resolve_device(device)
@@ -131,6 +130,8 @@ def select_trials(
     )
     with ExitStack() as stack:
         if files:
+            from seqatt.api.read_files import read_files  # here, because only files need pyarrow
+
             run.ranks = stack.enter_context(
                 closing(ProcessGroup(run.device, checked.checkpoints.rank_timeout))
             )
@@ -139,7 +140,7 @@ def select_trials(
                 y,
                 run.file_options,
                 categories,
-                stream_categories=stream_categories_for(registered, own_model),
+                encoding=stream_encoding_for(registered, own_model),
                 ranks=run.ranks,
                 by_name=not own_model,
                 seed=seeds[0],

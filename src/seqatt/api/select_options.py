@@ -31,6 +31,9 @@ class SelectOptions(TypedDict, total=False):
     missing_indicator: bool
     max_categories: int
     ignore: tuple[str, ...]
+    column_types: Mapping[str, str]
+    log1p: bool | tuple[str, ...]
+    negatives_kept: float
     # Training
     epochs: float | None
     batch_size: int | None
@@ -51,6 +54,7 @@ class SelectOptions(TypedDict, total=False):
     dropout: float
     label_smoothing: float
     batch_norm: bool
+    embedding_dim: int | None
     temperature: float
     weight_decay: float | None
     univariate_test: float | None
@@ -75,14 +79,11 @@ class SelectOptions(TypedDict, total=False):
     n_repeats: int
     n_jobs: int | None
     # Files
-    passes: int
-    column_types: Mapping[str, str]
-    log1p: bool | tuple[str, ...]
-    negatives_kept: float
+    memory: int | str | None
+    delimiter: str | None
     schema_rows: int
     shuffle_rows: int
     hash_buckets: int
-    embedding_dim: int | Mapping[str, int] | None
     # Running
     shards: int | None
     on_bad_file: str

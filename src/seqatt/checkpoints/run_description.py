@@ -6,12 +6,14 @@ import hashlib
 import json
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from seqatt.data.files.file_data import FileData
 from seqatt.data.tables.table_data import SparseColumns, TableData
+
+if TYPE_CHECKING:  # files need pyarrow, tables do not
+    from seqatt.data.files.file_data import FileData
 
 
 def describe_run(
@@ -23,7 +25,7 @@ def describe_run(
     """
     arguments: dict[str, Any] = {"method": method, "k": k, "seeds": seeds}
     resolved = {name: value for name, value in resolved.items() if name != "memory"}
-    if isinstance(data, FileData):
+    if not isinstance(data, TableData):
         arguments["target"] = data.target_column.column
         inputs: dict[str, Any] = {"files": _digest_files(data), "schema_sample": _digest_schema(data)}
     else:

@@ -98,11 +98,18 @@ class CheckpointHook(TrainingHook):
         """Save a finished group at once: it is small."""
         self._finished[number] = traces
         self._metadata = {}
-        self._checkpointer.save(self._with_finished({}), {}, wait=True)
+        self._save_result({})
 
     def complete(self) -> None:
         """Mark the run as finished."""
-        self._checkpointer.save(self._with_finished({"complete": True}), {}, wait=True)
+        self._save_result({"complete": True})
+
+    def _save_result(self, state: dict[str, Any]) -> None:
+        """A result is never lost because its checkpoint cannot be written."""
+        try:
+            self._checkpointer.save(self._with_finished(state), {}, wait=True)
+        except RuntimeError as error:
+            warnings.warn(str(error), stacklevel=2)
 
     def _agree(self, flags: list[bool]) -> tuple[bool, bool]:
         """Whether any rank wants to save, and whether any has to stop."""

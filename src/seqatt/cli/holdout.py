@@ -12,7 +12,8 @@ from sklearn.model_selection import train_test_split
 
 from seqatt.algorithms.registry import get_method
 from seqatt.api.evaluate import evaluate
-from seqatt.api.read_data import TABLE_OPTIONS, FileColumns, are_files, memory_budget, open_columns
+from seqatt.api.read_data import TABLE_OPTIONS, are_files
+from seqatt.api.read_files import FileColumns, memory_budget, open_columns
 from seqatt.api.run import categories_for
 from seqatt.api.select import select_trials
 from seqatt.data.files.options import FileOptions

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from seqatt.api.read_data import MAX_COUNTED, TABLE_OPTIONS, FileColumns, memory_budget, open_columns
+from seqatt.api.read_data import MAX_COUNTED, TABLE_OPTIONS
+from seqatt.api.read_files import FileColumns, memory_budget, open_columns
 from seqatt.comparison.fingerprint import fingerprint
 from seqatt.comparison.splits import check_test_size
 from seqatt.comparison.table_rows import ComparedRows, RunRows, SplitRequest, read_table_rows

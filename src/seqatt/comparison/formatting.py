@@ -165,9 +165,13 @@ def _describe_splits(settings: dict[str, Any], seeds: int) -> str:
     if seeds == 1:
         return "one run"
     if "rows" in test:
-        return f"{seeds} seeds, on your {test['rows']:,} test rows"
-    share = sum(n_test / (n_train + n_test) for n_train, n_test in splits) / len(splits)
-    rows = round(sum(n_test for _, n_test in splits) / len(splits))
-    size = f"{share:.0%}" if isinstance(test["size"], float) else f"{rows:,}"
+        count = "" if test["rows"] is None else f"{test['rows']:,} "
+        return f"{seeds} seeds, on your {count}test rows"
+    if any(None in rows for rows in splits):  # text files do not store their number of rows
+        size = f"{test['size']:.0%}"
+    else:
+        share = sum(n_test / (n_train + n_test) for n_train, n_test in splits) / len(splits)
+        rows = round(sum(n_test for _, n_test in splits) / len(splits))
+        size = f"{share:.0%}" if isinstance(test["size"], float) else f"{rows:,}"
     kind = ", whole groups" if test["grouped"] else ", stratified" if test["stratified"] else ""
     return f"{seeds} splits (tested on {size} of the rows{kind})"

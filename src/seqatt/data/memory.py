@@ -7,7 +7,17 @@ import re
 from pathlib import Path
 from typing import Any
 
-UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}
+UNITS = {
+    "": 1,
+    "K": 10**3,
+    "M": 10**6,
+    "G": 10**9,
+    "T": 10**12,
+    "KI": 2**10,
+    "MI": 2**20,
+    "GI": 2**30,
+    "TI": 2**40,
+}
 UNKNOWN_MEMORY = 4 * 2**30  # bytes assumed where the system does not say
 
 
@@ -22,7 +32,9 @@ def parse_size(name: str, value: Any) -> int:
     """The number of bytes of a size such as 2_000_000_000 or "2GB"."""
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?I?)B?\s*", str(value).upper())
     if match is None or isinstance(value, bool) or match.group(2) not in UNITS:
-        raise ValueError(f'{name}: must be a number of bytes or a size such as "2GB" or "500MiB", got {value!r}')
+        raise ValueError(
+            f'{name}: must be a number of bytes or a size such as "2GB" or "500MiB", got {value!r}'
+        )
     return int(float(match.group(1)) * UNITS[match.group(2)])
 
 

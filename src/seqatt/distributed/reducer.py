@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from seqatt.distributed.process_group import ProcessGroup
-from seqatt.training.models.embeddings import Embeddings, EmbeddingTable
+from seqatt.training.models.embeddings import Embeddings
 from seqatt.training.reducer import Reducer
 
 
@@ -38,26 +38,9 @@ class RankReducer(Reducer):
 
     def merge_embedding_gradients(self, embeddings: Embeddings, rows: int) -> None:
         # The gradients of a rank are of a mean over its rows, times their number: their sum over ranks is right.
-        capacities = [_capacity(table, self.max_rows) for table in embeddings.tables]
-        flat = torch.cat(
-            [
-                _pack(numbers, sums, capacity)
-                for (numbers, sums), capacity in zip(embeddings.grads, capacities, strict=True)
-            ]
-        )
-        pairs = list(zip(embeddings.tables, capacities, strict=True))
-        messages = torch.split(
-            self._ranks.allgather(flat), [capacity * (1 + table.width) for table, capacity in pairs], 1
-        )
-        embeddings.grads = [
-            table.merge(*_unpack(message, table.width, capacity))
-            for (table, capacity), message in zip(pairs, messages, strict=True)
-        ]
-
-
-def _capacity(table: EmbeddingTable, max_rows: int) -> int:
-    """The largest number of different table rows that one rank can look up in a step."""
-    return table.models * sum(min(max_rows, size) for size in table.sizes)
+        capacity = embeddings.models * sum(min(self.max_rows, size) for size in embeddings.sizes)
+        message = self._ranks.allgather(_pack(*embeddings.grads, capacity))
+        embeddings.grads = embeddings.merge(*_unpack(message, embeddings.width, capacity))
 
 
 def _pack(rows: Tensor, sums: Tensor, capacity: int) -> Tensor:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import torch
 
 from seqatt.data.files.encoding.rows import EncodedRows
-from seqatt.data.files.file_data import FileData
-from seqatt.data.files.loader import FileLoader
 from seqatt.data.tables.table_data import TableData
 from seqatt.training.defaults import default_ensemble_size
 from seqatt.training.ensemble import NOISE, ORDER, Member, split_rows
@@ -28,6 +27,10 @@ from seqatt.training.screening.score_penalty import ScorePenalty
 from seqatt.training.selection_state import SelectionState
 from seqatt.training.trainer import Trainer
 from seqatt.training.trial_group import TrialGroup
+
+if TYPE_CHECKING:  # files need pyarrow, tables do not
+    from seqatt.data.files.file_data import FileData
+    from seqatt.data.files.loader import FileLoader
 
 MakeGate = Callable[[Model, Sequence[Member]], Gate]
 
@@ -86,7 +89,7 @@ def make_trial_groups(
     ``score_penalty`` gives the penalties (0 or less) that are added to the scores.
     """
     builder = _GroupBuilder(data, options, device, setup, make_gate, score_penalty, source)
-    if isinstance(data, FileData):
+    if not isinstance(data, TableData):
         return (builder.on_files(seed) for seed in seeds)
     together = options.built_in and device.type != "cpu"
     return [builder.on_table(some) for some in ([list(seeds)] if together else [[seed] for seed in seeds])]
@@ -135,7 +138,7 @@ class _GroupBuilder:
     def on_files(self, seed: int) -> TrialGroup:
         """The trials of one seed, which read the files in the order of that seed."""
         data, setup, source = self._data, self._setup, self._source
-        assert isinstance(data, FileData) and source is not None  # noqa: PT018
+        assert not isinstance(data, TableData) and source is not None  # noqa: PT018
         plain = not self._options.built_in and data.target_column.unweighted
         stream = FileStream(
             source.make_loader(seed, setup.batch_size, setup.passes),

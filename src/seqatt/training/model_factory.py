@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from seqatt.data.files.file_data import FileData
 from seqatt.data.tables.table_data import SparseColumns, TableData
 from seqatt.training.ensemble import WEIGHTS, Member
 from seqatt.training.feature_columns import FeatureColumns
@@ -25,6 +25,9 @@ from seqatt.training.models.torch_module import TorchModule
 from seqatt.training.options import TrainingOptions
 from seqatt.training.reducer import Reducer
 
+if TYPE_CHECKING:  # files need pyarrow, tables do not
+    from seqatt.data.files.file_data import FileData
+
 OWN_MODEL_WIDTH = 256  # hidden units assumed of a user's own model, to choose the number of threads
 
 
@@ -32,29 +35,19 @@ def make_feature_columns(
     data: TableData | FileData, options: TrainingOptions, device: torch.device
 ) -> FeatureColumns:
     """The features of a model's columns: those of the data, then those of the embeddings."""
-    embedded = Embeddings(data.code_counts, embedding_widths(data, options), 0, device).category_of
-    features = np.concatenate([data.feature_of, data.coded_features[embedded]])
+    embedded = np.repeat(data.coded_features, embedding_width(data, options))
+    features = np.concatenate([data.feature_of, embedded])
     return FeatureColumns(torch.from_numpy(features).to(device), data.features)
 
 
-def embedding_widths(data: TableData | FileData, options: TrainingOptions) -> list[int]:
-    """The width of the embedding of each column of codes: the option or the default."""
-    requested = options.embedding_dim
-    names = [data.names[feature] for feature in data.coded_features]
-    by_name = requested if isinstance(requested, Mapping) else dict.fromkeys(names, requested)
-    unknown = [name for name in by_name if name not in names]
-    if unknown:
-        raise ValueError(
-            f"embedding_dim: {unknown[0]!r} is not a categorical feature with an embedding; those are "
-            f"{', '.join(names[:8]) or 'none'}"
-        )
-    default = default_embedding_width(data.code_counts)
-    return [by_name.get(name) or default for name in names]
+def embedding_width(data: TableData | FileData, options: TrainingOptions) -> int:
+    """The width of all embeddings: the option or the default."""
+    return options.embedding_dim or default_embedding_width(data.code_counts)
 
 
 def count_model_columns(data: TableData | FileData, options: TrainingOptions) -> int:
     """The inputs of a model: columns and embeddings."""
-    return len(data.feature_of) + sum(embedding_widths(data, options))
+    return len(data.feature_of) + len(data.code_counts) * embedding_width(data, options)
 
 
 def largest_product(data: TableData | FileData, options: TrainingOptions, batch_size: int) -> int:
@@ -80,16 +73,15 @@ def make_model(
     smoothing = options.label_smoothing
     if smoothing and target.task == "regression":
         raise ValueError("label_smoothing: is for classes, and the target is numeric; leave it at 0")
-    widths = embedding_widths(data, options)
-    columns = len(data.feature_of) + sum(widths)
+    columns, width = count_model_columns(data, options), embedding_width(data, options)
     shape = MLPShape(columns, options.hidden, outputs, options.activation, options.dropout, smoothing)
     if options.built_in:
         generators = [member.generator(WEIGHTS) for member in members]
-        embeddings = Embeddings(data.code_counts, widths, len(members), device) if data.code_counts else None
-        initial = data.target_column.initial_output if isinstance(data, FileData) else None
+        embeddings = Embeddings(data.code_counts, width, len(members), device) if data.code_counts else None
+        initial = data.target_column.initial_output if not isinstance(data, TableData) else None
         alone = reducer is None or reducer.ranks == 1
         # Kernels gather rows of a dense table.
-        dense = isinstance(data, FileData) or not isinstance(data.columns, SparseColumns)
+        dense = not isinstance(data, TableData) or not isinstance(data.columns, SparseColumns)
         kernels = start_device(device).result() if dense and alone and embeddings is None else None
         supported = kernels and kernels.supports_mlp(shape) and kernels.mlp_works(shape, target.task, device)
         make_mlp = kernels.FusedMLP if kernels and supported else MLP

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,14 +14,6 @@ if TYPE_CHECKING:  # the command line reads options without importing torch
     from torch import nn
 
 ACTIVATION_NAMES = ("relu", "tanh", "gelu", "silu")
-
-
-def embedding_widths(name: str, value: Any) -> int | Mapping[str, int] | None:
-    """Check: a width, or a dict from features to widths, or None."""
-    widths = [] if value is None else list(value.values()) if isinstance(value, Mapping) else [value]
-    if any(isinstance(width, bool) or not hasattr(width, "__index__") or width < 1 for width in widths):
-        raise ValueError(f"{name}: must be a width of at least 1, or one by name, got {value!r}")
-    return value  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True)
@@ -62,11 +54,10 @@ class TrainingOptions(NetworkOptions):
     batch_norm: bool = option(
         False, boolean(), "Add batch normalisation after each hidden layer.", group=RARE
     )
-    embedding_dim: int | Mapping[str, int] | None = option(
+    embedding_dim: int | None = option(
         None,
-        embedding_widths,
-        "Width of the embeddings of categories with many values, for all of them or by name; by default 4, and 8 where "
-        "a category has more than 100 codes.",
+        integer(1, optional=True),
+        "Width of the embeddings of categories with many values; by default 4, or 8 if one has more than 100 codes.",
         group=RARE,
     )
     model: nn.Module | Callable[[int, int], nn.Module] | None = option(

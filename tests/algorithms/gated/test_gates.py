@@ -15,10 +15,10 @@ from seqatt.algorithms.gated.first_layer import FirstLayerGate
 from seqatt.algorithms.gated.group_lasso import GroupLassoGate
 from seqatt.algorithms.gated.omp import OMPGate
 from seqatt.algorithms.gated.stochastic_gates import StochasticGate
-from seqatt.training.loaders.batch import Batch
+from seqatt.training.backend.adam import Adam
 from seqatt.training.feature_columns import FeatureColumns
 from seqatt.training.gates.gate import Gate
-from seqatt.training.backend.adam import Adam
+from seqatt.training.loaders.batch import Batch
 from seqatt.training.models.architecture import MLPShape
 from seqatt.training.models.mlp import ACTIVATIONS, MLP
 from seqatt.training.models.module_mlp import build_mlp
@@ -295,3 +295,29 @@ def test_first_layer_scores_are_shares_of_each_hidden_units_input():
     contributions = batch.x[0].abs().mean(0) * model.weights[0][0].abs()
     expected = (contributions[:, 0] / contributions.sum(1)).sum().item()
     assert gate.scores()[0, 0].item() == pytest.approx(expected, rel=1e-5)
+
+
+def test_large_embeddings_do_not_evade_the_penalty_of_a_group_lasso():
+    """Weights of inputs ten times as large shrink ten times as fast and score ten times as high."""
+
+    class FirstLayer:
+        def __init__(self) -> None:
+            self.weights = torch.ones(1, 8, 2)
+
+        def first_layer(self) -> torch.Tensor:
+            return self.weights
+
+        def scale_first_layer(self, factors: torch.Tensor) -> None:
+            self.weights *= factors.unsqueeze(1)
+
+    columns = FeatureColumns(torch.arange(2), 2)
+    gate = GroupLassoGate(FirstLayer(), columns, torch.ones(1), torch.ones(2), 1e-3, embedded=True)
+    state = SelectionState(1, np.zeros(2, dtype=bool), torch.device("cpu"))
+    x = torch.tensor([1.0, 10.0]) * torch.ones(1, 16, 2)
+    for _ in range(400):
+        gate.observe(Batch(x, torch.zeros(16), None), state)
+    before = gate.norms()[0]
+    gate.update(torch.zeros(1, 2), state)
+    shrinkage = before - gate.norms()[0]
+    assert (shrinkage[1] / shrinkage[0]).item() == pytest.approx(10, rel=1e-3)
+    assert (gate.scores()[0, 1] / gate.scores()[0, 0]).item() == pytest.approx(10, rel=0.05)

@@ -36,7 +36,9 @@ def test_k_features_are_assigned_if_all_nodes_prefer_the_same():
 def test_k_distinct_features_are_selected_if_all_nodes_end_alike():
     X, y = linear_problem("binary", rows=60)
     data = read_table_data(X, y)
-    autoencoder = ConcreteAutoencoder(data, DeviceTable.of_data(data, CPU), 3, 10, [0], AutoencoderOptions(), CPU)
+    autoencoder = ConcreteAutoencoder(
+        data, DeviceTable.of_data(data, CPU), 3, 10, [0], AutoencoderOptions(), CPU
+    )
     autoencoder.logits[:, :, 5] += 100.0
     trace = autoencoder.traces()[0]
     assert trace.order[0] == 5

@@ -7,7 +7,8 @@ import pytest
 import torch
 from torch.utils.data import DataLoader, TensorDataset
 
-from seqatt.data.files.batches import are_batches, open_batches, read_batches
+from seqatt.api.read_data import are_batches
+from seqatt.data.files.batches import open_batches, read_batches
 from seqatt.data.files.file_data import read_file_data
 from seqatt.data.files.loader import make_loader
 from seqatt.data.files.options import FileOptions

@@ -16,14 +16,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from seqatt.data.files import file_data, file_set, loader, shuffle
+from seqatt.data.files import file_data, file_set, loader, schema_sample, shuffle
+from seqatt.data.files.agreement import FileBatch
+from seqatt.data.files.encoding.rows import EncodedRows
 from seqatt.data.files.errors import SkippedData
 from seqatt.data.files.file_data import FileData
 from seqatt.data.files.formats.file_format import RowGroup
-from seqatt.data.files.loader import FileBatch, FileLoader, RowReader, ShuffleSettings
+from seqatt.data.files.loader import FileLoader, RowReader, ShuffleSettings
 from seqatt.data.files.options import FileOptions
 from seqatt.data.files.prefetch import PREFETCHED_BLOCKS, prefetch, prefetch_parallel, reader_threads
-from seqatt.data.files.encoding.rows import EncodedRows
 from seqatt.data.files.shards import ShardSlice
 
 
@@ -115,12 +116,12 @@ def test_the_rows_of_a_window_and_of_the_schema_sample_are_bounded_in_bytes(tmp_
     wide = {f"x{j}": np.arange(4_000, dtype=np.int8) for j in range(200)}
     pq.write_table(pa.table(wide | {"y": np.arange(4_000) % 2}), tmp_path / "a.parquet")
     monkeypatch.setattr(loader, "WINDOW_BYTES", 1_000 * 4 * 203)
-    monkeypatch.setattr(file_data, "SAMPLE_BYTES", 500 * (4 * 200 + 8))
+    monkeypatch.setattr(schema_sample, "SAMPLE_BYTES", 500 * (4 * 200 + 8))
     monkeypatch.setattr(file_set, "BATCH_BYTES", 300 * 4 * 203)
     sampled = []
-    plain_columns = file_data._plain_columns
+    plain_columns = schema_sample._plain_columns
     monkeypatch.setattr(
-        file_data,
+        schema_sample,
         "_plain_columns",
         lambda batch, *others: sampled.append(batch.num_rows) or plain_columns(batch, *others),
     )

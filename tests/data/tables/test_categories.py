@@ -89,16 +89,16 @@ def test_every_container_has_the_same_codes(categories):
         assert data.code_counts == expected.code_counts
 
 
-def test_mixed_categories_are_codes_beyond_sixteen_values():
-    frame, y = text_frame(), np.arange(600) % 2
+def test_mixed_categories_are_codes_beyond_sixteen_frequent_values():
+    frame, y = text_frame(6000), np.arange(6000) % 2
     hot, mixed = read_table_data(frame, y), read_table_data(frame, y, categories="mixed")
     assert [mixed.names[f] for f in mixed.coded_features] == ["many", "seventeen"]
     kept = ~np.isin(hot.feature_of, mixed.coded_features)
     np.testing.assert_array_equal(mixed.columns, hot.columns[:, kept])
     np.testing.assert_array_equal(mixed.feature_of, hot.feature_of[kept])
     assert mixed.codes.dtype == np.int32
-    assert mixed.codes.shape == (600, 2)
-    assert hot.codes.shape == (600, 0)
+    assert mixed.codes.shape == (6000, 2)
+    assert hot.codes.shape == (6000, 0)
     assert hot.code_counts == ()
 
 
@@ -106,8 +106,16 @@ def test_a_missing_value_counts_as_one_of_the_sixteen():
     values = [f"v{i % 16}" for i in range(400)]
     y = np.arange(400) % 2
     assert len(read_table_data(pd.DataFrame({"c": values}), y, categories="mixed").coded_features) == 0
-    values[0] = None
+    values[:10] = [None] * 10
     assert len(read_table_data(pd.DataFrame({"c": values}), y, categories="mixed").coded_features) == 1
+
+
+def test_a_category_of_rare_values_stays_one_hot_however_many_there_are():
+    values = [f"v{i % 30}" for i in range(240)]  # eight rows each
+    y = np.arange(240) % 2
+    mixed = read_table_data(pd.DataFrame({"c": values}), y, categories="mixed")
+    assert mixed.codes.shape == (240, 0)
+    np.testing.assert_array_equal(mixed.columns, read_table_data(pd.DataFrame({"c": values}), y).columns)
 
 
 def test_codes_follow_frequency_then_text_and_rare_values_share_code_zero():
@@ -132,24 +140,14 @@ def test_values_not_seen_in_training_rows_get_code_zero_or_a_row_of_zeros():
 
 
 def test_a_group_may_hold_numbers_one_hot_columns_and_codes():
-    frame = text_frame()
+    frame = text_frame(6000)
     data = read_table_data(
-        frame, np.arange(600) % 2, categories="mixed", groups={"group": ["number", "many", "three"]}
+        frame, np.arange(6000) % 2, categories="mixed", groups={"group": ["number", "many", "three"]}
     )
     group = data.names.index("group")
     assert (data.feature_of == group).sum() == 1 + 4
     assert data.coded_features.tolist() == [group, data.names.index("seventeen")]
     assert not data.constant.any()
-
-
-def test_a_feature_with_a_single_code_is_constant():
-    frame = pd.DataFrame({"id": [f"row {i}" for i in range(100)], "same": "x", "n": range(100)})
-    data = read_table_data(frame, np.arange(100) % 2, categories="codes")
-    assert dict(zip(data.names, data.constant.tolist(), strict=True)) == {
-        "id": True,
-        "n": False,
-        "same": True,
-    }
 
 
 def test_mixed_objects_are_categories_by_their_text():

@@ -20,12 +20,12 @@ pytest.importorskip("triton", reason="Triton is not installed")
 
 import seqatt  # noqa: E402
 from seqatt.algorithms.neural import sequential_attention  # noqa: E402
-from seqatt.training import build  # noqa: E402
-from seqatt.training.loaders.batch import IndexedBatch  # noqa: E402
+from seqatt.training import model_factory  # noqa: E402
 from seqatt.training.gates.attention import AttentionGate  # noqa: E402
-from seqatt.training.loaders.input_dropout import InputDropout  # noqa: E402
-from seqatt.training.kernels import start_device  # noqa: E402
 from seqatt.training.gates.masks import MASKS, SoftmaxMask  # noqa: E402
+from seqatt.training.kernels import start_device  # noqa: E402
+from seqatt.training.loaders.batch import IndexedBatch  # noqa: E402
+from seqatt.training.loaders.input_dropout import InputDropout  # noqa: E402
 from seqatt.training.models.architecture import MLPShape  # noqa: E402
 from seqatt.training.models.mlp import MLP  # noqa: E402
 from seqatt.training.selection_state import SelectionState  # noqa: E402
@@ -158,7 +158,7 @@ class TestOnAGPU:
     def test_the_selections_are_those_of_the_plain_operations(self, monkeypatch):
         X, y = problem()
         fast = seqatt.select_trials(X, y, 6, seeds=range(3), device="cuda")
-        for module in (build, sequential_attention):  # which then get the kernels of a CPU: none
+        for module in (model_factory, sequential_attention):  # which then get the kernels of a CPU: none
             monkeypatch.setattr(module, "start_device", lambda device: start_device(torch.device("cpu")))
         plain = seqatt.select_trials(X, y, 6, seeds=range(3), device="cuda")
         assert [s.indices.tolist() for s in fast] == [s.indices.tolist() for s in plain]

@@ -11,12 +11,12 @@ from torch import Tensor
 
 from seqatt.algorithms.gated.gated_method import GateContext, register_gated
 from seqatt.options import option
+from seqatt.training.backend.adam import Adam
 from seqatt.training.backend.matmul import PARALLEL_SIZE, matmul
 from seqatt.training.feature_columns import FeatureColumns
 from seqatt.training.gates.gate import Gate
 from seqatt.training.gates.masks import SoftmaxMask
 from seqatt.training.loaders.batch import Batch
-from seqatt.training.backend.adam import Adam
 from seqatt.training.options import TrainingOptions
 from seqatt.training.reducer import Reducer
 from seqatt.training.selection_state import FeatureState

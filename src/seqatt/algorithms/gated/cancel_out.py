@@ -6,9 +6,9 @@ import torch
 from torch import Tensor
 
 from seqatt.algorithms.gated.gated_method import GateContext, PenaltyOptions, register_gated
+from seqatt.training.backend.adam import Adam
 from seqatt.training.backend.matmul import PARALLEL_SIZE
 from seqatt.training.gates.gate import Gate
-from seqatt.training.backend.adam import Adam
 from seqatt.training.selection_state import FeatureState
 
 INITIAL_LOGIT = 4.0  # of every gate: nearly open

@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 
 from seqatt.algorithms.registry import Plan, SelectionRequest, register
-from seqatt.data.files.file_data import FileData
+from seqatt.data.tables.table_data import TableData
 from seqatt.options import option
 from seqatt.progress import Advance
 from seqatt.selection import Trace
@@ -139,7 +139,7 @@ def make_plan(
     parts = default_ensemble_size(rows) if compared else 1
     batch_size, passes = resolve_batch_size(rows, options.batch_size, parts), 1
     steps = resolve_steps(rows, batch_size, options.epochs, k) // variants
-    if isinstance(data, FileData):
+    if not isinstance(data, TableData):
         shared = resolve_steps(rows, batch_size, options.epochs, k)
         batch_size, passes, steps = resolve_stream_budget(rows, shared, variants, options.batch_size, k + 3)
     validation = max(3, round(VALIDATION_SHARE * steps)) if compared else 0

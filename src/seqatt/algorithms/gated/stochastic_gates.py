@@ -12,10 +12,10 @@ from torch import Tensor
 
 from seqatt.algorithms.gated.gated_method import GateContext, PenaltyOptions, register_gated
 from seqatt.options import option
+from seqatt.training.backend.adam import Adam
 from seqatt.training.backend.matmul import PARALLEL_SIZE
 from seqatt.training.gates.gate import Gate
 from seqatt.training.loaders.batch import Batch
-from seqatt.training.backend.adam import Adam
 from seqatt.training.selection_state import FeatureState
 from seqatt.training.state import Arrays
 from seqatt.validation import number

@@ -22,11 +22,11 @@ from seqatt.algorithms.neural.custom_trainer import CustomTrainer, make_loader, 
 from seqatt.data.tables.table_data import TableData
 from seqatt.options import option
 from seqatt.selection import PhaseRecord, Trace
+from seqatt.training.backend.adam import Adam
 from seqatt.training.backend.cuda_graphs import GraphRecorder
 from seqatt.training.ensemble import NOISE, WEIGHTS, Member
 from seqatt.training.loaders.batch import Batch, DeviceTable
 from seqatt.training.loop import NonFiniteLoss
-from seqatt.training.backend.adam import Adam
 from seqatt.training.models.architecture import MLPShape
 from seqatt.training.models.layers import MLPLayers, init_linear
 from seqatt.training.options import NetworkOptions

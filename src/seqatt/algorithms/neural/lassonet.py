@@ -23,11 +23,11 @@ from seqatt.data.tables.table_data import TableData
 from seqatt.options import option
 from seqatt.selection import PhaseRecord, Trace
 from seqatt.training.backend import torch_private
+from seqatt.training.backend.adam import Adam
 from seqatt.training.backend.cuda_graphs import GraphRecorder
 from seqatt.training.ensemble import WEIGHTS, Member
 from seqatt.training.loaders.batch import Batch, DeviceTable
 from seqatt.training.loop import NonFiniteLoss
-from seqatt.training.backend.adam import Adam
 from seqatt.training.models.architecture import MLPShape
 from seqatt.training.models.layers import MLPLayers, init_linear
 from seqatt.training.options import NetworkOptions

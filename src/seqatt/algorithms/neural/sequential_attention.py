@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 
 from seqatt.algorithms.neural.attention_options import AttentionOptions
 from seqatt.algorithms.registry import Plan, SelectionRequest, register
-from seqatt.data.files.file_data import FileData
-from seqatt.data.files.validation_rows import sample_table
 from seqatt.data.tables.table_data import TableData
 from seqatt.progress import Advance
 from seqatt.selection import Trace
@@ -44,6 +43,9 @@ from seqatt.training.screening.row_sample import draw_sample
 from seqatt.training.screening.score_penalty import ScorePenalty
 from seqatt.training.screening.univariate_test import univariate_test
 
+if TYPE_CHECKING:  # files need pyarrow, tables do not
+    from seqatt.data.files.file_data import FileData
+
 # Phases in which k features and a surplus are selected, at most: with more, a phase would have too few steps.
 MAX_PHASES = 50
 
@@ -61,7 +63,7 @@ class AttentionPlan(Plan):
 def make_plan(request: SelectionRequest) -> AttentionPlan:
     data, k, options = request.data, request.k, request.options
     rows, columns, one_pass = data.rows, data.encoded_columns, options.one_pass
-    own_model, streamed = options.model is not None, isinstance(data, FileData)
+    own_model, streamed = options.model is not None, not isinstance(data, TableData)
 
     def resolve(requested: float | None, default: float, *, applies: bool = True) -> float:
         return requested if requested is not None else default * applies
@@ -126,7 +128,7 @@ def _resolve_asinh(data: TableData | FileData, options: AttentionOptions) -> boo
 
     A user's own model gets the numbers as they are, and so does a model that is to be linear in them.
     """
-    if isinstance(data, FileData):
+    if not isinstance(data, TableData):
         if options.asinh_inputs:
             raise ValueError(
                 "asinh_inputs: is for tables; raise memory so that the files are read into one, or use log1p"
@@ -191,11 +193,11 @@ def sequential_attention(request: SelectionRequest, plan: AttentionPlan, advance
     if plan.asinh_inputs:
         data = asinh_columns(request.table)
     mask = make_mask(options.mask, options.temperature)
-    screened = (
-        sample_table(data, request.running.file_options)
-        if isinstance(data, FileData) and plan.univariate_test
-        else data
-    )
+    screened = data
+    if not isinstance(data, TableData) and plan.univariate_test:
+        from seqatt.data.files.validation_rows import sample_table  # here, because only files need pyarrow
+
+        screened = sample_table(data, request.running.file_options)
 
     def make_gate(model: Model, members: Sequence[Member]) -> AttentionGate:
         return make_attention_gate(len(members), data.features, mask, options.learning_rate, device)

@@ -8,18 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqatt.data.files.file_set import FileSet
-from seqatt.data.files.formats.iterable import BatchSource, IterableFormat
+from seqatt.data.files.formats.iterable import TARGET, WEIGHTS, BatchSource, IterableFormat
 
-
-def are_batches(data: Any) -> bool:
-    """Whether ``data`` is an iterable of batches with a length, and no table, array or list of them."""
-    if (
-        isinstance(data, str | bytes | dict | list | tuple)
-        or hasattr(data, "shape")
-        or hasattr(data, "columns")
-    ):
-        return False
-    return hasattr(data, "__iter__") and hasattr(data, "__len__")
+__all__ = ["TARGET", "WEIGHTS", "open_batches", "read_batches"]
 
 
 def open_batches(batches: Any) -> FileSet:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import pyarrow as pa
 
 from seqatt.data.files.remote import FilePath
 from seqatt.data.tables.whole_file import UnreadableFile
+
+LISTED = 8  # names in a warning
 
 
 class SkippedData(UserWarning):
@@ -44,3 +47,39 @@ def _remedy(reason: str) -> str:
     if "conversion error" not in reason:
         return ""
     return "; if that column is text, pass column_types={name: 'categorical'}"
+
+
+def report_ignored(
+    row_groups: Sequence[Any],
+    ignored: list[str],
+    extra: dict[str, FilePath],
+    argument: str,
+    *,
+    sniffed: bool,
+) -> None:
+    """Warn, once each, about files that are no tables, ignored columns, and a delimiter that was guessed."""
+    if ignored:
+        warnings.warn(
+            f"{argument}: files that are no tables were left out: {_some(ignored)}",
+            IgnoredFiles,
+            stacklevel=3,
+        )
+    if extra:
+        path = next(iter(extra.values()))
+        warnings.warn(
+            f"{path}: columns that {row_groups[0].path} does not have are ignored: {_some(list(extra))}",
+            IgnoredFiles,
+            stacklevel=3,
+        )
+    other = next((group for group in row_groups if group.delimiter), None)
+    if sniffed and other is not None:
+        warnings.warn(
+            f"{other.path}: the columns are separated by {other.delimiter!r}, not as usual for this ending; "
+            f"pass delimiter={other.delimiter!r} if that is right",
+            stacklevel=3,
+        )
+
+
+def _some(names: list[str]) -> str:
+    more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
+    return ", ".join(names[:LISTED]) + more

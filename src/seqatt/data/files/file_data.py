@@ -161,13 +161,20 @@ class FileData:
 
 
 def read_file_data(
-    where: Any, target: Any, options: FileOptions, max_codes: int, categories: Categories = "codes"
+    where: Any,
+    target: Any,
+    options: FileOptions,
+    max_codes: int,
+    categories: Categories = "codes",
+    *,
+    share_rare: bool = False,
 ) -> FileData:
     """Check names, types and values as far as the schema sample shows them, and fit the encoding on it.
 
     ``max_codes`` bounds the codes per categorical feature. ``categories`` says which categorical features become
     one-hot columns instead of codes: none ("codes"), those with at most ``ONE_HOT_VALUES`` values in the sample
-    ("mixed"), or all ("one_hot").
+    ("mixed"), or all ("one_hot"). With ``share_rare``, values of fewer
+    than ``MIN_CATEGORY_ROWS`` rows in all files share a code, so that a network cannot memorise them.
     """
     skip = options.on_bad_file == "skip"
     files = open_files(where, skip=skip, delimiter=options.delimiter)
@@ -199,7 +206,7 @@ def read_file_data(
     one_hot = tuple(fit_one_hot(name, sample[name], max_categories) for name in categorical if name in hot)
     # In the sample, a value has this share of the rows that it has in all files.
     share = len(sample[target]) / max(expected_rows, 1.0)
-    min_rows = 0.0 if categories == "codes" else MIN_CATEGORY_ROWS * min(1.0, share)
+    min_rows = MIN_CATEGORY_ROWS * min(1.0, share) if share_rare else 0.0
     coded = tuple(
         fit_category(name, sample[name], max_codes, min_rows) for name in categorical if name not in hot
     )

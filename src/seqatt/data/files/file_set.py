@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from pyarrow import types as of
 
 from seqatt.data.files.encoding.column_types import compatible, describe_type
-from seqatt.data.files.errors import IgnoredFiles, SkippedData, read_errors
+from seqatt.data.files.errors import SkippedData, read_errors, report_ignored
 from seqatt.data.files.formats.delimited import DelimitedFormat
 from seqatt.data.files.formats.file_format import FileFormat, RowGroup, split_ending
 from seqatt.data.files.formats.hive import Partition, add_partition, parse_partition, partition_type
@@ -23,7 +23,6 @@ from seqatt.data.files.remote import FilePath, RemoteFile, find_urls, is_url, lo
 from seqatt.data.tables.containers import Kind
 from seqatt.data.tables.whole_file import UnreadableFile
 
-LISTED = 8  # names in a warning
 BATCH_BYTES = 24 << 20  # of a batch that is read, once it is encoded, within these limits:
 MIN_READ_ROWS, MAX_READ_ROWS = 1 << 8, 1 << 16  # rows per batch
 
@@ -47,7 +46,7 @@ class FileSet:
         return sum(group.size for group in self.row_groups)
 
     def split(self, step: int, offset: int) -> tuple[FileSet, FileSet]:
-        """All rows but every ``step``-th of each row group from row ``offset`` on, for training, and these, for testing."""
+        """Rows to train on and rows to test on: every ``step``-th of each row group, from row ``offset`` on."""
         if not (step > 1 and 0 <= offset < step):
             raise ValueError(f"split: needs a step above 1 and an offset below it, got {step} and {offset}")
         if any(group.subset is not None for group in self.row_groups):
@@ -186,7 +185,7 @@ def open_files(
         raise failures[0]
     if not row_groups or all(group.rows == 0 for group in row_groups):
         raise UnreadableFile(f"{found[0].path if found else argument}: there are no rows")
-    _report(row_groups, ignored, extra, argument, sniffed=delimiter is None)
+    report_ignored(row_groups, ignored, extra, argument, sniffed=delimiter is None)
     keys = {key: None for partition in partitions for key in partition if key not in first}
     first |= {key: partition_type([partition.get(key) for partition in partitions]) for key in keys}
     row_groups = [
@@ -194,42 +193,6 @@ def open_files(
         for group, partition in zip(row_groups, partitions, strict=True)
     ]
     return FileSet(first, tuple(group for group in row_groups if group.rows != 0), tuple(skipped))
-
-
-def _report(
-    row_groups: list[RowGroup],
-    ignored: list[str],
-    extra: dict[str, FilePath],
-    argument: str,
-    *,
-    sniffed: bool,
-) -> None:
-    """Warn, once each, about files that are no tables, ignored columns, and a delimiter that was guessed."""
-    if ignored:
-        warnings.warn(
-            f"{argument}: files that are no tables were left out: {_some(ignored)}",
-            IgnoredFiles,
-            stacklevel=3,
-        )
-    if extra:
-        path = next(iter(extra.values()))
-        warnings.warn(
-            f"{path}: columns that {row_groups[0].path} does not have are ignored: {_some(list(extra))}",
-            IgnoredFiles,
-            stacklevel=3,
-        )
-    other = next((group for group in row_groups if group.delimiter), None)
-    if sniffed and other is not None:
-        warnings.warn(
-            f"{other.path}: the columns are separated by {other.delimiter!r}, not as usual for this ending; "
-            f"pass delimiter={other.delimiter!r} if that is right",
-            stacklevel=3,
-        )
-
-
-def _some(names: list[str]) -> str:
-    more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
-    return ", ".join(names[:LISTED]) + more
 
 
 def _describe(

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from seqatt.data.files.agreement import BatchAgreement, FileBatch
 from seqatt.data.files.encoding.rows import EncodedRows, concatenate
 from seqatt.data.files.errors import warn_skipped
 from seqatt.data.files.file_data import FileData
@@ -23,35 +24,6 @@ from seqatt.data.files.shuffle import Read, ShuffleWindow, SkippedSlice, WindowS
 WINDOW_BYTES = 64 << 20  # of the rows that are shuffled at a time, over all shards
 
 Cursor = dict[str, Any]  # the state of a loader, as JSON
-
-
-class FileBatch(NamedTuple):
-    """The rows of this rank in a batch, and what all ranks agreed on.
-
-    ``expected_rows`` is the number of rows of the whole pass, as far as it is known by now. ``total`` is the
-    number of rows of the batch over all ranks, of which ``first_row`` are on lower ranks than this. After the batch all
-    ranks ``save`` a checkpoint or ``stop``.
-    """
-
-    rows: EncodedRows
-    expected_rows: float
-    total: int
-    save: bool = False
-    stop: bool = False
-    first_row: int = 0
-
-
-class BatchAgreement(NamedTuple):
-    """What all ranks agreed on about the next batch: sums over ranks, and whether any rank saves or stops.
-
-    ``first_row`` is the number of rows on lower ranks.
-    """
-
-    total: int
-    expected_rows: float
-    save: bool = False
-    stop: bool = False
-    first_row: int = 0
 
 
 # Arguments: rows of this rank's next batch, rows it expects in the pass, and whether reading them failed.

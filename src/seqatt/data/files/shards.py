@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from seqatt.data.files.formats.file_format import RowGroup
+if TYPE_CHECKING:  # readers of formats need pyarrow
+    from seqatt.data.files.formats.file_format import RowGroup
 
 
 @dataclass(frozen=True)

@@ -57,10 +57,6 @@ def _position(names: Sequence[str], column: Any, group: str) -> int:
     """The position of a column that is given by name or, where no column has that name, by position."""
     if str(column) in names:
         return names.index(str(column))
-    if (
-        isinstance(column, int | np.integer)
-        and not isinstance(column, bool)
-        and 0 <= column < len(names)
-    ):
+    if isinstance(column, int | np.integer) and not isinstance(column, bool) and 0 <= column < len(names):
         return int(column)
     raise ValueError(f"groups: {group!r} names {column!r}, which is not a column of X")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from seqatt.training.backend.adam import Adam
 from seqatt.training.backend.matmul import PARALLEL_SIZE
 from seqatt.training.gates.gate import Gate
 from seqatt.training.gates.masks import Mask, SoftmaxMask
-from seqatt.training.backend.adam import Adam
 from seqatt.training.selection_state import FeatureState
 
 

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from seqatt.data.files.agreement import FileBatch
 from seqatt.data.files.encoding.rows import EncodedRows
-from seqatt.data.files.loader import Cursor, FileBatch, FileLoader
 from seqatt.training.loaders.batch import Batch, DeviceTable, IndexedBatch
 from seqatt.training.loaders.device_transfer import DeviceTransfer
 from seqatt.training.loaders.in_memory import validation_batches
 from seqatt.training.loaders.input_dropout import InputDropout
 from seqatt.training.reducer import Reducer
 from seqatt.training.state import Arrays, copy_state, load_state
+
+if TYPE_CHECKING:  # files need pyarrow, tables do not
+    from seqatt.data.files.loader import Cursor, FileLoader
 
 Gather = Callable[[str], list[str]]  # from this rank's text to those of all ranks
 

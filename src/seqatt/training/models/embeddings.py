@@ -1,4 +1,4 @@
-"""Embedding tables of categories, one per embedding width; a step updates only the rows it looked up.
+"""Embeddings of categories; a step updates only the rows of the table that it looked up.
 
 The optimizer is row-wise Adagrad (one accumulator per row, as in recommender systems), so that the cost of a
 step depends on the batch and not on the size of the tables. The gradients of a row are summed in the order of
@@ -26,126 +26,64 @@ def default_embedding_width(code_counts: Sequence[int]) -> int:
     return NARROW if max(code_counts, default=0) <= NARROW_CODES else WIDE
 
 
-class EmbeddingTable:
-    """The embeddings of all categories of one width, for T models, stacked: ``values`` (T * rows, width).
+class Embeddings:
+    """The embeddings of m categories for T models, stacked in one table: ``values`` (T * codes, width).
 
-    ``positions`` are the categories' columns in the codes (T, B, m), ``sizes`` their numbers of codes.
+    ``sizes`` are the numbers of codes of the categories.
     """
 
-    def __init__(
-        self,
-        positions: list[int],
-        sizes: list[int],
-        width: int,
-        models: int,
-        device: torch.device,
-        *,
-        all_positions: bool,
-    ) -> None:
-        """``all_positions`` says that there is no other category."""
-        self.positions = torch.tensor(positions, device=device)
-        self._all_positions = all_positions
-        self.width, self.sizes, self.models = width, sizes, models
-        self.columns = len(positions) * width
-        self._rows_per_model = sum(sizes)
-        starts = np.cumsum([0, *sizes[:-1]]) + self._rows_per_model * np.arange(models)[:, None, None]
-        self._starts = torch.tensor(starts, dtype=torch.int32, device=device)  # (T, 1, positions)
-        self.values = torch.zeros(models * self._rows_per_model, width, device=device)
+    def __init__(self, sizes: Sequence[int], width: int, models: int, device: torch.device) -> None:
+        self.sizes, self.width, self.models = list(sizes), width, models
+        self.columns = len(sizes) * width
+        self._codes = sum(sizes)
+        starts = np.cumsum([0, *sizes[:-1]]) + self._codes * np.arange(models)[:, None, None]
+        self._starts = torch.tensor(starts, dtype=torch.int32, device=device)  # (T, 1, m)
+        self.values = torch.zeros(models * self._codes, width, device=device)
         self.squares = torch.full((len(self.values),), INITIAL_SQUARE, device=device)
         self.lr = torch.tensor(EMBEDDING_LR, device=device)
         self._looked_up = torch.empty(0, dtype=torch.int32)
+        self.grads = self.values.new_empty(0).long(), self.values[:0]  # rows of the table and their gradients
 
     def reset_parameters(self, generators: Sequence[torch.Generator]) -> None:
-        for values, generator in zip(torch.split(self.values, self._rows_per_model), generators, strict=True):
-            drawn = torch.randn(self._rows_per_model, self.width, generator=generator)
+        for values, generator in zip(torch.split(self.values, self._codes), generators, strict=True):
+            drawn = torch.randn(self._codes, self.width, generator=generator)
             values.copy_(drawn * (INITIAL_SCALE / self.width**0.5))
         self.squares.fill_(INITIAL_SQUARE)
 
     def lookup(self, codes: Tensor) -> Tensor:
         """The embeddings (T, B, columns) of codes (T, B, m); their rows are remembered for ``collect``."""
-        own = codes if self._all_positions else codes.index_select(2, self.positions)
-        self._looked_up = (own + self._starts).flatten()
+        self._looked_up = (codes + self._starts).flatten()
         embeddings: Tensor = self.values.index_select(0, self._looked_up)
         return embeddings.view(*codes.shape[:2], self.columns)
 
-    def collect(self, grad: Tensor) -> tuple[Tensor, Tensor]:
-        """The distinct rows looked up last, and the sum of the gradients (T, B, columns) of each."""
+    def collect(self, grad: Tensor) -> None:
+        """Keep the distinct rows looked up last, and the sum of the gradients (T, B, columns) of each."""
         rows, sums = self.merge(self._looked_up, grad.reshape(-1, self.width))
         # The loss is a mean over the batch; times B, a gradient does not depend on the number of other rows.
-        return rows, sums.mul_(grad.shape[1])
+        self.grads = rows, sums.mul_(grad.shape[1])
 
-    def nothing(self) -> tuple[Tensor, Tensor]:
-        """What ``collect`` would return for a batch without rows."""
-        return self._starts.flatten()[:0].long(), self.values[:0]
+    def collect_nothing(self) -> None:
+        """The same for a batch without rows."""
+        self.grads = self._starts.flatten()[:0].long(), self.values[:0]
 
     def merge(self, rows: Tensor, grads: Tensor) -> tuple[Tensor, Tensor]:
         """The distinct among rows (n,), and the sum of the gradients (n, width) of each."""
         distinct, order, starts = _sort_distinct(rows) if grads.device.type == "cpu" else _sort_padded(rows)
         return distinct, F.embedding_bag(order, grads, starts, mode="sum")
 
-    def apply_gradients(self, rows: Tensor, sums: Tensor) -> None:
-        """One step of Adagrad on these rows; only rows with zero gradients may occur twice."""
+    def step(self) -> None:
+        """One step of Adagrad on the rows in ``grads``; only rows with zero gradients may occur twice."""
+        rows, sums = self.grads
         self.squares.index_add_(0, rows, sums.square().mean(1))
         step_size = self.lr / self.squares.index_select(0, rows).sqrt()
         self.values.index_add_(0, rows, sums * -step_size.unsqueeze(1))
 
-
-class Embeddings:
-    """The embeddings of m categories for T models: one table per width, narrowest first.
-
-    ``category_of`` gives the category, a position among the m, of each column of the embeddings.
-    """
-
-    def __init__(
-        self, code_counts: Sequence[int], widths: Sequence[int], models: int, device: torch.device
-    ) -> None:
-        by_width = {width: [p for p, w in enumerate(widths) if w == width] for width in sorted(set(widths))}
-        self.tables = [
-            EmbeddingTable(
-                positions,
-                [code_counts[p] for p in positions],
-                width,
-                models,
-                device,
-                all_positions=len(by_width) == 1,
-            )
-            for width, positions in by_width.items()
-        ]
-        self.category_of = [
-            p for width, positions in by_width.items() for p in positions for _ in range(width)
-        ]
-        self.columns = len(self.category_of)
-        self.grads: list[tuple[Tensor, Tensor]] = []  # rows of each table and their gradients
-
-    def reset_parameters(self, generators: Sequence[torch.Generator]) -> None:
-        for table in self.tables:
-            table.reset_parameters(generators)
-
-    def lookup(self, codes: Tensor) -> list[Tensor]:
-        """The embeddings of codes (T, B, m), one tensor (T, B, columns) per table."""
-        return [table.lookup(codes) for table in self.tables]
-
-    def collect(self, grad: Tensor) -> None:
-        """Keep the gradients of the rows looked up last, from those (T, B, columns) of their embeddings."""
-        parts = torch.split(grad, [table.columns for table in self.tables], 2)
-        self.grads = [table.collect(part) for table, part in zip(self.tables, parts, strict=True)]
-
-    def collect_nothing(self) -> None:
-        """The same for a batch without rows."""
-        self.grads = [table.nothing() for table in self.tables]
-
-    def step(self) -> None:
-        for table, (rows, sums) in zip(self.tables, self.grads, strict=True):
-            table.apply_gradients(rows, sums)
-
     def scale_learning_rate(self, factor: float) -> None:
-        for table in self.tables:
-            table.lr.fill_(EMBEDDING_LR * factor)
+        self.lr.fill_(EMBEDDING_LR * factor)
 
     def named_state(self) -> Iterator[tuple[str, Tensor]]:
-        for number, table in enumerate(self.tables):
-            yield f"table{number}.values", table.values
-            yield f"table{number}.squares", table.squares
+        yield "embeddings.values", self.values
+        yield "embeddings.squares", self.squares
 
 
 def _sort_distinct(looked_up: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -12,11 +12,11 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor
 
+from seqatt.training.backend.adam import Adam
 from seqatt.training.backend.matmul import matmul
 from seqatt.training.backend.threads import WorkerPool
 from seqatt.training.loaders.batch import Batch
 from seqatt.training.models.activations import ACTIVATIONS
-from seqatt.training.backend.adam import Adam
 from seqatt.training.models.architecture import MLPShape
 from seqatt.training.models.embeddings import Embeddings
 from seqatt.training.models.layers import MLPLayers, init_linear
@@ -101,7 +101,7 @@ class MLP(Model):
         codes = batch.codes
         assert codes is not None
         inputs, _ = self._input_buffers(*codes.shape[:2])
-        torch.cat([batch.x, *self._embeddings.lookup(codes)], 2, out=inputs)
+        torch.cat([batch.x, self._embeddings.lookup(codes)], 2, out=inputs)
         return Batch(inputs, batch.y, batch.w)
 
     def train_step(self, batch: Batch, weights: Tensor) -> Tensor:

@@ -14,7 +14,8 @@ from timing import in_turns, synchronize
 from torch.profiler import ProfilerActivity, profile
 
 from seqatt.algorithms.registry import SelectionRequest, get_method
-from seqatt.api.read_data import EMBEDDED, make_source, read_files
+from seqatt.api.read_data import EMBEDDED
+from seqatt.api.read_files import make_source, read_files
 from seqatt.data.files.agreement import FileBatch
 from seqatt.data.files.encoding.rows import concatenate
 from seqatt.data.files.file_data import FileData

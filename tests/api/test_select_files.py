@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import seqatt
-from seqatt.api import read_data
+from seqatt.api import read_files
 from seqatt.data.files.file_data import read_file_data
 from seqatt.data.files.options import FileOptions
 from seqatt.data.tables.whole_file import UnreadableFile
@@ -265,13 +265,13 @@ def test_bad_values_during_a_pass_are_reported_with_their_file(frame, tmp_path):
 
 
 def test_a_file_removed_during_the_run_ends_it_with_its_name(parquet, monkeypatch):
-    real = read_data.make_loader
+    real = read_files.make_loader
 
     def make_loader(*arguments, **options):
         (parquet.parent / "2.parquet").unlink()
         return real(*arguments, **options)
 
-    monkeypatch.setattr(read_data, "make_loader", make_loader)
+    monkeypatch.setattr(read_files, "make_loader", make_loader)
     with pytest.raises(UnreadableFile, match=r"2\.parquet: the file is no longer there"):
         seqatt.select(parquet, target="click", k=2, **QUICK)
 

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import seqatt
-from seqatt.api import read_data
+from seqatt.api import read_files
 from seqatt.checkpoints import checkpoint
 from seqatt.data.files import loader
 from seqatt.data.files.errors import SkippedData
@@ -81,7 +81,7 @@ def cause_fault(monkeypatch, folder, fault) -> None:
         fault(folder)
         return real(*arguments, **options)
 
-    for module in (loader, read_data):  # sums over files, training
+    for module in (loader, read_files):  # sums over files, training
         monkeypatch.setattr(module, "make_loader", make_loader)
 
 

@@ -53,6 +53,7 @@ def sample_table(data: FileData, options: FileOptions) -> TableData:
         task=data.target.task,
         missing_indicator=options.missing_indicator,
         max_categories=options.max_categories,
+        categories="mixed",
         log1p=options.log1p,
         negatives_kept=options.negatives_kept,
     )

@@ -20,10 +20,20 @@ UNIVARIATE = ("mutual_information", "f_test")  # a copy of a feature has the sco
 PENALISED = [name for name in METHODS if "penalty" in names_of(all_methods()[name].options)]
 TASKS = ["binary", "multiclass", "multilabel", "regression", "multi-output"]
 SEVERAL_TARGETS = ("multilabel", "multi-output")
-# A table, files that are read into memory, and files that are read batch by batch.
-READINGS = ["table", "files", "batches"]
+STREAMING = [name for name in METHODS if all_methods()[name].select_files is not None]
+# On a table, and on files that are read batch by batch, which a method that cannot do that gets as a sample, a table.
+# Files that are read into memory give the selection of the table bit for bit, so what holds for it holds for them.
+CASES = [(name, "table") for name in METHODS] + [(name, "batches") for name in STREAMING]
+INFORMED_CASES = [case for case in CASES if case[0] in INFORMED]
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*steps.*:UserWarning")  # there are few rows
+
+
+def with_tasks(cases: list[tuple[str, str]]) -> list[tuple[str, str, str]]:
+    """Every case with every task that it has: several targets are for tables."""
+    return [
+        (*case, task) for case in cases for task in TASKS if case[1] == "table" or task not in SEVERAL_TARGETS
+    ]
 
 
 def quick(method: str, **more) -> dict:
@@ -94,24 +104,20 @@ def test_files_are_read_batch_by_batch_if_the_method_can_and_else_as_a_sample(me
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("reading", READINGS)
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize(("method", "reading", "task"), with_tasks(CASES))
 @pytest.mark.parametrize("k", [1, 8])
 def test_exactly_k_distinct_features_are_selected(method, task, k, reading, tmp_path):
     data = as_read(reading, *linear_problem(task, rows=60), tmp_path)
     assert_valid(seqatt.select(**data, k=k, method=method, **quick(method)), k, 8)
 
 
-@pytest.mark.parametrize("reading", READINGS)
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(("method", "reading"), CASES)
 def test_a_batch_can_be_a_single_row(method, reading, tmp_path):
     data = as_read(reading, *linear_problem("binary", rows=30), tmp_path)
     assert_valid(seqatt.select(**data, k=3, method=method, **quick(method, batch_size=1)), 3, 8)
 
 
-@pytest.mark.parametrize("reading", READINGS)
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(("method", "reading"), CASES)
 def test_constant_features_come_last(method, reading, tmp_path):
     X, y = linear_problem("binary", rows=60)
     X[:, [0, 5]] = 3.25
@@ -121,9 +127,7 @@ def test_constant_features_come_last(method, reading, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("reading", READINGS)
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize(("method", "reading", "task"), with_tasks(CASES))
 def test_the_same_seed_gives_the_same_selection(method, task, reading, tmp_path):
     data = as_read(reading, *linear_problem(task, rows=60), tmp_path)
     once, again = (seqatt.select(**data, k=4, method=method, seed=3, **quick(method)) for _ in range(2))
@@ -131,8 +135,7 @@ def test_the_same_seed_gives_the_same_selection(method, task, reading, tmp_path)
     assert once.scores.tolist() == again.scores.tolist()
 
 
-@pytest.mark.parametrize("reading", READINGS)
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(("method", "reading"), CASES)
 def test_the_order_of_columns_does_not_change_the_selected_names(method, reading, tmp_path):
     X, y = linear_problem("multiclass", rows=100)
     frame = pd.DataFrame(X, columns=list("hgfedcba"))
@@ -146,8 +149,7 @@ def test_the_order_of_columns_does_not_change_the_selected_names(method, reading
     assert [frame.columns[i] for i in a.indices] == [shuffled.columns[i] for i in b.indices]
 
 
-@pytest.mark.parametrize("reading", READINGS)
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(("method", "reading"), CASES)
 def test_a_trial_gives_the_same_selection_alone_and_beside_others(method, reading, tmp_path):
     data = as_read(reading, *linear_problem("multiclass", rows=500), tmp_path)
     options = quick(method, batch_size=16)
@@ -158,9 +160,7 @@ def test_a_trial_gives_the_same_selection_alone_and_beside_others(method, readin
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("reading", READINGS)
-@pytest.mark.parametrize("method", INFORMED)
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize(("method", "reading", "task"), with_tasks(INFORMED_CASES))
 def test_the_relevant_features_are_found(method, task, reading, tmp_path):
     data = as_read(reading, *linear_problem(task), tmp_path)
     options = {"epochs": 150} if method in PENALISED else {}  # instead of their default of about 850
@@ -168,8 +168,9 @@ def test_the_relevant_features_are_found(method, task, reading, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("reading", READINGS)
-@pytest.mark.parametrize("method", [name for name in INFORMED if name not in UNIVARIATE])
+@pytest.mark.parametrize(
+    ("method", "reading"), [case for case in INFORMED_CASES if case[0] not in UNIVARIATE]
+)
 def test_a_duplicated_column_is_not_selected_before_another_relevant_one(method, reading, tmp_path):
     X, y = linear_problem("regression")
     X[:, 0] = X[:, 1]
@@ -186,8 +187,7 @@ def test_the_summary_is_one_line(method):
     assert "\n" not in summary
 
 
-@pytest.mark.parametrize("reading", READINGS)
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(("method", "reading"), CASES)
 def test_an_unknown_option_is_an_error(method, problem, reading, tmp_path):
     with pytest.raises(TypeError, match="no option 'epoch'"):
         seqatt.select(**as_read(reading, *problem, tmp_path), k=2, method=method, epoch=3)

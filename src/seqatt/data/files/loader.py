@@ -230,6 +230,30 @@ def count_window_rows(data: FileData, options: FileOptions) -> int:
     return max(1, min(options.shuffle_rows, WINDOW_BYTES // data.row_bytes))
 
 
+class RememberedSlices:
+    """Reads each slice once and keeps its encoded rows, for several passes over files of one shuffle window or less."""
+
+    def __init__(self, read: Read) -> None:
+        self._read = read
+        self._blocks: dict[ShardSlice, list[tuple[EncodedRows, float]]] = {}
+
+    def __call__(self, shard_slice: ShardSlice, skip: int) -> Iterator[tuple[EncodedRows, float]]:
+        blocks = self._blocks.get(shard_slice)
+        if blocks is None:
+            blocks = []
+            for block in self._read(shard_slice, skip):
+                blocks.append(block)
+                yield block
+            if not skip:
+                self._blocks[shard_slice] = blocks
+            return
+        for rows, share in blocks:
+            skipped = min(skip, rows.count)
+            skip -= skipped
+            if rows.count > skipped:
+                yield rows.take(slice(skipped, None)), share
+
+
 def make_loader(
     data: FileData,
     options: FileOptions,
@@ -242,7 +266,10 @@ def make_loader(
     **others: Any,
 ) -> FileLoader:
     """A loader of the batches of all passes; ``others`` are ``synchronize`` and ``cursor``."""
-    reader = RowReader(data.files.row_groups, data.read_slice, data.empty_rows())
+    read: Read = data.read_slice
+    if passes > 1 and data.rows * data.row_bytes <= WINDOW_BYTES:
+        read = RememberedSlices(read)
+    reader = RowReader(data.files.row_groups, read, data.empty_rows())
     skip = options.on_bad_file == "skip"
     settings = ShuffleSettings(
         batch_size, count_window_rows(data, options), seed, passes, shards, tuple(own_shards), skip

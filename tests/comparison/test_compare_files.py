@@ -113,3 +113,14 @@ def test_a_column_missing_from_the_test_files_is_named(frame, files, tmp_path):
     frame.drop(columns="c").to_parquet(tmp_path / "narrow.parquet")
     with pytest.raises(ValueError, match="X_test: column 'c' is missing"):
         seqatt.compare(files / "0.parquet", "y", 2, X_test=tmp_path / "narrow.parquet")
+
+
+def test_text_files_are_compared_batch_by_batch_though_they_do_not_store_their_number_of_rows(
+    frame, tmp_path
+):
+    frame[["a", "b", "c", "y"]].to_csv(tmp_path / "rows.csv", index=False)
+    comparison = seqatt.compare(
+        tmp_path / "rows.csv", "y", 1, methods=["linear_omp", "random"], memory=0, **QUICK
+    )
+    assert len(outcomes(comparison)) == 4
+    assert comparison.table()

@@ -107,12 +107,18 @@ def _as_files(
         "test": {"size": 1 / step, "stratified": False, "grouped": False}
         if test is None
         else {"rows": test.rows},
-        "split_rows": [[rows.X.rows for rows in both] for both in splits],
+        "split_rows": [_count_rows(both, data.rows, step) for both in splits],
         "table": {name: value for name, value in checked.to_settings().items() if name != "memory"},
         "data": fingerprint(target, _describe(files), None if test is None else _describe(test)),
     }
     shared = {name: value for name, value in options.items() if name != "sample_weight"}
     return ComparedRows(data, split, shared | {"task": data.target.task}, settings)
+
+
+def _count_rows(split: tuple[RunRows, RunRows], rows: int, step: int) -> list[int]:
+    """Rows to train on and to test on; those of text files, which do not store their number, are estimates."""
+    expected = rows - rows // step, rows // step
+    return [part.X.rows or count for part, count in zip(split, expected, strict=True)]
 
 
 def _describe(files: FileSet) -> str:

@@ -19,7 +19,7 @@ from seqatt.algorithms.neural.attention_options import AttentionOptions
 from seqatt.algorithms.neural.sequential_attention import make_attention_gate
 from seqatt.data.tables.table_data import TableData, read_table_data
 from seqatt.training.backend.threads import training_threads
-from seqatt.training.build import make_trial_groups
+from seqatt.training.build import TrainingSetup, make_trial_groups
 from seqatt.training.ensemble import Member
 from seqatt.training.gates.attention import AttentionGate
 from seqatt.training.gates.masks import SoftmaxMask
@@ -31,6 +31,7 @@ from seqatt.training.schedule import Phase
 
 ROWS, BATCH, FEATURES, HIDDEN, CLASSES = 20_000, 256, 784, 67, 10
 OPTIONS = AttentionOptions(batch_size=BATCH, hidden=(HIDDEN,))
+SETUP = TrainingSetup(BATCH, steps=1_000, weight_decay=1e-4)
 
 
 def make_table() -> TableData:
@@ -45,7 +46,7 @@ def attending_groups(data: TableData, trials: int, device: torch.device) -> list
     def make_gate(model: Model, members: Sequence[Member]) -> AttentionGate:
         return make_attention_gate(len(members), data.features, SoftmaxMask(), 3e-3, device)
 
-    groups = make_trial_groups(data, range(trials), OPTIONS, device, BATCH, make_gate, weight_decay=1e-4)
+    groups = list(make_trial_groups(data, range(trials), OPTIONS, device, SETUP, make_gate))
     for group in groups:
         group.start_phase(Phase(CHUNK_STEPS, take=1))
     return groups

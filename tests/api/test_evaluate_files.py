@@ -5,9 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
 
 import seqatt
 from seqatt.datasets.synthetic import click_log
+from seqatt.training.defaults import resolve_stream_budget
 
 READINGS = [0, "1GB"]  # memory
 
@@ -84,3 +88,73 @@ def test_invalid_arguments_of_evaluation_are_refused_before_any_work(frame, path
         with pytest.raises((ValueError, TypeError)) as error:
             seqatt.evaluate(*arguments, **options)
         assert message in str(error.value)
+
+
+def numbers(rows: int = 5000, columns: int = 4) -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(rows, columns)), columns=list("abcdefgh"[:columns]))
+    return frame.assign(y=(frame.a + frame.b > 0).astype(int), z=(frame.c > 0).astype(int))
+
+
+@pytest.mark.parametrize("files", [False, True])
+def test_large_batches_can_be_predicted_after_training(files, tmp_path):
+    frame = numbers()
+    frame.to_parquet(tmp_path / "a.parquet")
+    X = tmp_path / "a.parquet" if files else frame
+    options = {"memory": 0} if files else {}
+    result = seqatt.evaluate(
+        X, "y", X, indices=["a", "b"], batch_size=2048, seeds=[0, 1], epochs=20, ignore=["z"], **options
+    )
+    assert result["accuracy"].min() > 0.9
+
+
+def test_several_targets_of_files_are_evaluated_as_those_of_a_table(tmp_path):
+    frame = numbers(400)
+    frame.to_parquet(tmp_path / "a.parquet")
+    path, targets = tmp_path / "a.parquet", frame[["y", "z"]].to_numpy()
+    from_files = seqatt.evaluate(path, "y,z", path, indices=["a", "c"], seeds=[0], epochs=5)
+    table = frame[["a", "b", "c", "d"]]
+    from_table = seqatt.evaluate(table, targets, table, targets, ["a", "c"], seeds=[0], epochs=5)
+    assert from_files["accuracy"].tolist() == from_table["accuracy"].tolist()
+
+
+def test_test_rows_may_still_have_the_target_column_beside_a_target():
+    frame = numbers(300)
+    result = seqatt.evaluate(frame, "y", frame, frame.y.to_numpy(), ["a"], seeds=[0], epochs=5)
+    assert len(result["accuracy"]) == 1
+
+
+def test_test_targets_of_files_are_named(tmp_path):
+    numbers(50).to_parquet(tmp_path / "a.parquet")
+    path = tmp_path / "a.parquet"
+    with pytest.raises(TypeError, match="y_test: is not for files"):
+        seqatt.evaluate(path, "y", path, np.zeros(50), seeds=[0])
+    with pytest.raises(TypeError, match="X_test: must be a table or files"):
+        seqatt.evaluate(path, "y", DataLoader(TensorDataset(torch.zeros(4, 2), torch.zeros(4))), seeds=[0])
+
+
+def test_too_few_rows_to_be_read_batch_by_batch_are_refused_before_training(tmp_path):
+    numbers(4).assign(y=[0, 1, 0, 1]).to_parquet(tmp_path / "a.parquet")
+    with pytest.raises(ValueError, match="too few to be read batch by batch; leave memory out"):
+        seqatt.select(tmp_path / "a.parquet", target="y", k=2, memory=0)
+
+
+def test_an_own_model_gets_no_batch_of_a_single_row(tmp_path):
+    numbers(401).to_parquet(tmp_path / "a.parquet")
+    model = nn.Sequential(nn.BatchNorm1d(5), nn.Linear(5, 8), nn.ReLU(), nn.Linear(8, 1))
+    for method, batch_size in (("sequential_attention", 50), ("deep_lasso", 100)):
+        selection = seqatt.select(
+            tmp_path / "a.parquet",
+            target="y",
+            k=2,
+            memory=0,
+            model=model,
+            method=method,
+            epochs=4,
+            batch_size=batch_size,
+        )
+        assert len(selection.features) == 2
+
+
+def test_a_batch_larger_than_the_files_does_not_multiply_the_passes():
+    assert resolve_stream_budget(2000, 5, 1, 20_000) == (2000, 5, 5)

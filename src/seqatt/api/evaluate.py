@@ -13,8 +13,8 @@ from torch import nn
 from seqatt.api.evaluation import Evaluation, compute_metrics
 from seqatt.api.evaluation_rows import RowBlocks, predict, read_test_files, read_test_table
 from seqatt.api.lookup import find_positions
-from seqatt.api.read_data import EMBEDDED, ONE_HOT, are_files, read_table
-from seqatt.api.read_files import make_source, read_files
+from seqatt.api.read_data import EMBEDDED, ONE_HOT, are_batches, are_files, read_table
+from seqatt.api.read_files import make_source, read_files, split_target
 from seqatt.api.selected_columns import ignore_unselected, only_columns
 from seqatt.data.files.file_data import FileData
 from seqatt.data.files.file_set import open_files
@@ -141,6 +141,11 @@ def evaluate(
     True
     """
     seeds = check_seeds(seeds)
+    for argument, X in (("X_train", X_train), ("X_test", X_test)):
+        if are_batches(X):
+            raise TypeError(
+                f"{argument}: must be a table or files; gather the batches of a DataLoader into arrays"
+            )
     about_data = {
         "task": task,
         "sample_weight": sample_weight,
@@ -227,7 +232,7 @@ def _read_tables(
         X_train, y_train, options.sample_weight, options.ignore, options.column_types, arguments
     )
     y_test = y_train if y_test is None and isinstance(y_train, str) else y_test
-    test = read_test_table(X_test, y_test, options)
+    test = read_test_table(X_test, y_test, options, y_train if isinstance(y_train, str) else None)
     columns = sorted(_find_columns(roles.table, indices))  # the order of selection must not matter
     check_same_columns(roles.table, test.table, ("X_train", "X_test"))
     train_table = roles.table.select(columns)
@@ -266,11 +271,12 @@ def _read_files(
     """The selected columns of the training files, as a table if that fits in memory, and those of the test files."""
     if not are_files(X_test):
         raise TypeError("X_test: must be files, as X_train is")
-    if y_test is not None and y_test != target:
+    if y_test is not None and not (isinstance(y_test, str) and y_test == target):
         raise TypeError("y_test: is not for files; y_train names the column of both")
     skip = options.on_bad_file == "skip"
     files = open_files(X_train, "X_train", skip=skip, delimiter=options.delimiter)
-    options = ignore_unselected(files, target, indices, options)
+    targets = split_target(files, target)
+    options = ignore_unselected(files, targets, indices, options)
     encoding = ONE_HOT if categories == "one_hot" else EMBEDDED
     reading = read_files(
         files, target, options, categories, encoding=encoding, ranks=SINGLE_PROCESS, by_name=False
@@ -279,4 +285,4 @@ def _read_files(
     data, source = reading.data, None
     if isinstance(data, FileData):
         data, source = make_source(data, options, SINGLE_PROCESS, hold_out=False)
-    return data, read_test_files(data, test_files, target, files, options), source
+    return data, read_test_files(data, test_files, targets, files, options), source

@@ -67,20 +67,21 @@ class EvaluationTable:
         return blocks
 
 
-def read_test_table(X: Any, y: Any, options: TableOptions) -> EvaluationTable:
+def read_test_table(X: Any, y: Any, options: TableOptions, target: str | None) -> EvaluationTable:
     """Test rows; a data frame may still have the target and the other columns that are no features."""
-    others = [*options.ignore, *([options.sample_weight] if isinstance(options.sample_weight, str) else [])]
-    present = [name for name in others if name in getattr(X, "column_names", getattr(X, "columns", ()))]
+    others = [*options.ignore, options.sample_weight, None if isinstance(y, str) else target]
+    names = getattr(X, "column_names", getattr(X, "columns", ()))
+    present = [name for name in others if isinstance(name, str) and name in names]
     roles = read_columns(X, y, None, present, options.column_types, ("X_test", "y_test"))
     return EvaluationTable(roles.table, roles.y)
 
 
 def read_test_files(
-    data: TableData | FileData, files: FileSet, target: str, train: FileSet, options: FileOptions
+    data: TableData | FileData, files: FileSet, targets: list[str], train: FileSet, options: FileOptions
 ) -> RowBlocks:
     """Files of test rows, encoded as the training rows, block by block."""
     skip = options.on_bad_file == "skip"
-    names = [*data.input_names, target]
+    names = [*data.input_names, *targets]
     types = {name: train.types[name] for name in names}
     for name, kind in types.items():
         if name not in files.types:
@@ -99,8 +100,10 @@ def read_test_files(
         if isinstance(data, FileData):
             rows = unweighted.encode(batch)
             return RowBlock(rows.numbers, rows.codes, _original(data, rows.target))
-        table = pa.Table.from_batches([batch]).select(names)
-        roles = read_columns(table, target, None, (), column_types, ("X_test", "y_test"))
+        table = pa.Table.from_batches([batch])
+        y = table.select(targets) if len(targets) > 1 else table[targets[0]]
+        inputs = table.select(list(data.input_names))
+        roles = read_columns(inputs, y, None, (), column_types, ("X_test", "y_test"))
         encoded = data.encoder.encode(roles.table, "X_test")
         assert not isinstance(encoded.columns, SparseColumns)
         return RowBlock(encoded.columns, encoded.codes, data.target.encode(roles.y, "y_test"))
@@ -138,9 +141,11 @@ def predict(
     """Outputs (seeds, rows, outputs) and targets of all test rows; nothing else is kept of a row."""
     outputs, targets = [], []
     for block in test():
-        x, codes = torch.from_numpy(block.columns).to(device), torch.from_numpy(block.codes).to(device)
-        predicted = [group.trainers[0].predict(x, codes if codes.shape[1] else None) for group in groups]
-        outputs.append(torch.cat(predicted).double().cpu().numpy())
+        for start in range(0, len(block.columns), PREDICTED_ROWS):
+            rows = slice(start, start + PREDICTED_ROWS)
+            x, codes = (torch.from_numpy(part[rows]).to(device) for part in (block.columns, block.codes))
+            predicted = [group.trainers[0].predict(x, codes if codes.shape[1] else None) for group in groups]
+            outputs.append(torch.cat(predicted).double().cpu().numpy())
         targets.append(block.targets)
     if not targets:
         raise UnreadableFile("X_test: no row of any file could be read")

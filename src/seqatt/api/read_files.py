@@ -138,6 +138,11 @@ def make_source(
     validation = None
     if hold_out:
         data, validation = hold_out_rows(data, VALIDATION_ROWS, skip=options.on_bad_file == "skip")
+        if validation is None:
+            raise ValueError(
+                f"X: about {data.rows} rows are too few to be read batch by batch; leave memory out, so that they are "
+                "read into a table"
+            )
     reducer = RankReducer(ranks) if ranks.size > 1 else Reducer()
 
     def synchronize(rows: int, expected: float, failed: bool) -> BatchAgreement:

@@ -10,11 +10,11 @@ from seqatt.data.files.file_set import FileSet
 from seqatt.data.files.options import FileOptions
 
 
-def ignore_unselected(files: FileSet, target: Any, features: Any, options: FileOptions) -> FileOptions:
+def ignore_unselected(files: FileSet, targets: list[str], features: Any, options: FileOptions) -> FileOptions:
     """The options, with all unselected features in ``ignore`` and absent from the other options."""
     if features is None:
         return options
-    no_features = (target, options.sample_weight, *options.ignore)
+    no_features = (*targets, options.sample_weight, *options.ignore)
     names = [name for name in files.types if name not in no_features]
     positions = find_positions(
         features, names, named=True, kind="column", argument="indices", table="the training files"

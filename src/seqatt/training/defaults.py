@@ -69,6 +69,7 @@ def resolve_stream_budget(
     ``table_steps`` is the number of steps that they would share on a table of this size. Files are read in whole
     passes, at least once. The default batch size is that of a table, and larger where enough steps remain.
     """
+    batch_size = batch_size and min(batch_size, max(1, round(rows)))
     table_batch = batch_size or default_batch_size(round(rows))
     passes = max(1, round(table_steps * table_batch / (models * rows)))
     if batch_size is None:

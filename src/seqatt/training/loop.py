@@ -126,6 +126,7 @@ class _Threads:
         self._slice_pool = WorkerPool(threads if sliced else 1)
 
     def __enter__(self) -> _Threads:
+        self._torch_threads = torch.get_num_threads()
         if self.pool.threads > 1 or self._slice_pool.threads > 1:
             # Threads that wait inside a product would take the cores from the other threads.
             torch.set_num_threads(1)
@@ -135,6 +136,10 @@ class _Threads:
         return self
 
     def __exit__(self, *error: object) -> None:
+        torch.set_num_threads(self._torch_threads)
+        for group in self._groups:
+            for trainer in group.trainers:
+                trainer.model.use_pool(WorkerPool(1))
         self.pool.__exit__()
         self._slice_pool.__exit__()
         for group in self._groups:

@@ -74,7 +74,9 @@ class TrialGroup:
 
     def end_phase(self, phase: Phase, pool: WorkerPool) -> None:
         """Select or drop features at the END of a phase, from logits that were trained in it."""
-        if phase.steps and not self.done:
+        if self.stream is not None and phase.steps and not self.stream.seen:
+            raise ValueError("X: no row of any file could be read")
+        if phase.steps and not self.done and (phase.take or phase.drop):
             raise ValueError(
                 f"k: the rows ended after {len(self.state.order[0])} features were selected; use a smaller "
                 "batch_size, more epochs or a smaller k"

@@ -33,7 +33,8 @@ def hold_out_rows(data: FileData, count: int, *, skip: bool = False) -> tuple[Fi
         step = min(max(step, MIN_DISTANCE), MAX_DISTANCE)
         slices.append(ShardSlice(group, 0, per_group * step, step))
         try:
-            blocks += [rows for rows, _ in data.read_slice(slices[-1], 0)]
+            for rows, _ in data.read_slice(slices[-1], 0):
+                blocks.append(rows)
         except ValueError:
             if not skip:
                 raise

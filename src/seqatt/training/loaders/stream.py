@@ -86,13 +86,19 @@ class FileStream:
         """Read the next batch; False if there is none."""
         if self._iterator is None:
             self._iterator = iter(self.batches)
-        batch = next(self._iterator, None)
-        if batch is None:
-            self.ended = True
-            return False
-        rows = batch.rows
-        if self._drop_weightless:
+        while True:
+            batch = next(self._iterator, None)
+            if batch is None:
+                self.ended = True
+                return False
+            rows = batch.rows
+            if not self._drop_weightless:
+                break
             rows = rows.take(np.flatnonzero(rows.weights))
+            # A user's own model may not accept a single row, as a batch normalisation does not.
+            if self._reducer.ranks > 1 or rows.count >= min(2, self.batch_size):
+                break
+            self.seen += batch.total
         self.current, self.expected_rows = batch, batch.expected_rows
         self.seen += batch.total
         self._reducer.total = batch.total

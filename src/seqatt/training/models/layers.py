@@ -141,7 +141,7 @@ class MLPLayers:
         return self.is_sliced(batch_size) or widest <= PARALLEL_SIZE
 
     def reset_parameters(self, first_bias: Tensor) -> None:
-        """Draw the matrices and biases above the first layer as torch.nn.Linear does, from the models' generators."""
+        """Draw the matrices and biases above the first layer as torch.nn.Linear does."""
         self.biases[0].copy_(first_bias)
         for i, (outs, ins) in enumerate(self.shape.sizes[1:]):
             matrix, bias = init_linear(outs, ins, self._generators)
@@ -160,7 +160,7 @@ class MLPLayers:
         return self.loss((outs[0] if len(outs) == 1 else torch.cat(outs, 2)).mT, y, w)
 
     def loss(self, out: Tensor, y: Tensor, w: Tensor | None) -> Tensor:
-        return weighted_mean(self.loss_function.per_row(out, y), w)  # (T,), of outputs (T, B, o)
+        return weighted_mean(self.loss_function.per_row(out, y), w)
 
     def hidden_sums(self, first: Tensor, x: Tensor) -> Tensor:
         """The pre-activations (T, h, B) of the first layer."""
@@ -267,17 +267,17 @@ class MLPLayers:
             torch.bmm(delta.mT, first[:, :, -input_grads.shape[2] :], out=input_grads)
 
     def _run(self, functions: list[partial[None]]) -> None:
-        if len(functions) == 1 or self.shape.dropout:  # the order of the slices is that of their random draws
-            for function in functions:
-                function()
-        else:
-            self.pool.run(functions)
+        # With dropout, the order of the slices is that of their random draws.
+        (WorkerPool(1) if self.shape.dropout else self.pool).run(functions)
 
     def _spaces(self, x: Tensor) -> list[Workspace]:
-        """The workspaces of a batch: one per slice. One slice writes the gradients itself, several have buffers."""
+        """One workspace per slice. A single slice writes the gradients itself, several have buffers for them."""
         if x.shape[1] not in self._workspaces:
-            widths = [outs for outs, _ in self.shape.sizes]
-            grads = [self.first_grad, *self.grads]
+            if (
+                len(self._workspaces) > 2
+            ):  # the first is that of CUDA graphs; the last batch of a pass is smaller
+                self._workspaces.popitem()
+            widths, grads = [outs for outs, _ in self.shape.sizes], [self.first_grad, *self.grads]
             slices = split_batch(x.shape[1], x.device)
             sliced = len(slices) > 1
             self._workspaces[x.shape[1]] = [

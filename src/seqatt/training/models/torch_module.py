@@ -83,6 +83,10 @@ class TorchModule(Model):
         return leaf.grad[None]
 
     def train_step_with_penalty(self, batch: Batch, weights: Tensor, penalty: GradientPenalty) -> None:
+        if not len(batch.x[0]):  # on a rank whose rows are all read
+            self._step(torch.zeros(()), 0)
+            self._last_loss = torch.zeros(1, device=self._device)
+            return
         with self._own_rng(), torch.enable_grad():
             x = self._apply_weights(batch.x[0], weights[0]).detach().requires_grad_()
             loss = self._training_loss(x, batch)

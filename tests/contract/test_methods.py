@@ -30,10 +30,9 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*steps.*:UserWarning")  # there
 
 
 def with_tasks(cases: list[tuple[str, str]]) -> list[tuple[str, str, str]]:
-    """Every case with every task that it has: several targets are for tables."""
-    return [
-        (*case, task) for case in cases for task in TASKS if case[1] == "table" or task not in SEVERAL_TARGETS
-    ]
+    """Every case on a table with every task, and batch by batch with classes and with numbers."""
+    tasks = {"table": TASKS, "batches": ["binary", "regression"]}
+    return [(*case, task) for case in cases for task in tasks[case[1]]]
 
 
 def quick(method: str, **more) -> dict:

@@ -3,7 +3,7 @@ BIN := .venv/bin
 STAMP := .venv/.ready
 PAPER := accuracy methods masks adaptivity efficiency speed budget pixels marginal wide spurious criteo
 
-.PHONY: setup demo test test-fast test-gpu test-ray check format bench paper $(PAPER:%=paper-%) clean
+.PHONY: setup demo test test-all test-fast test-gpu test-ray check format bench paper $(PAPER:%=paper-%) clean
 
 setup: $(STAMP)
 
@@ -18,11 +18,15 @@ demo: $(STAMP)
 
 # A process for each core, one thread in each: threads that wait for each other take the cores from the rest.
 test: $(STAMP)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal -m "not exhaustive"
+
+# Also the tests marked exhaustive: the same promise for every other method.
+test-all: $(STAMP)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal
 
 # The inner loop: everything but the tests marked slow.
 test-fast: $(STAMP)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal -m "not slow"
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal -m "not slow and not exhaustive"
 
 # The tests that need a CUDA device, by a Python that has torch with CUDA and pytest: no .venv is made. Only the files
 # that have such tests are collected, so that nothing else has to be installed there.

@@ -56,6 +56,7 @@ def test_a_run_killed_at_any_moment_and_resumed_gives_the_same_result_bit_for_bi
     assert all(result == report["whole"] for result in report["killed"])
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 def test_the_command_that_kills_counts_the_kills_and_the_selections_that_differ():
     """``python -m benchmarks.kill_and_resume`` does the same 100 times, on one and two ranks."""
@@ -339,6 +340,7 @@ def test_invalid_options_are_refused(log, tmp_path, options, message):
         seqatt.select(log.files, target="click", **options)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 @pytest.mark.parametrize("reading", READINGS)
 @pytest.mark.parametrize("method", TRAINED)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypedDict, Unpack
+from typing import Any, Unpack
 
 import numpy as np
 import torch
@@ -15,6 +15,7 @@ from seqatt.api.evaluation_rows import RowBlocks, predict, read_test_files, read
 from seqatt.api.lookup import find_positions
 from seqatt.api.read_data import EMBEDDED, ONE_HOT, are_batches, are_files, read_table
 from seqatt.api.read_files import make_source, read_files, split_target
+from seqatt.api.select_options import DataOptions
 from seqatt.api.selected_columns import ignore_unselected, only_columns
 from seqatt.data.files.file_data import FileData
 from seqatt.data.files.file_set import open_files
@@ -47,10 +48,9 @@ from seqatt.validation import check_option_names, check_seeds
 __all__ = ["EvaluateOptions", "Evaluation", "evaluate"]
 
 
-class EvaluateOptions(TypedDict, total=False):
+class EvaluateOptions(DataOptions, total=False):
     """Options of ``evaluate`` for editors and type checkers; tests/test_options.py compares the names."""
 
-    # Training
     epochs: float | None
     batch_size: int | None
     learning_rate: float
@@ -63,19 +63,6 @@ class EvaluateOptions(TypedDict, total=False):
     model: nn.Module | Callable[[int, int], nn.Module] | None
     loss: Callable[[torch.Tensor, torch.Tensor], torch.Tensor] | None
     optimizer: Callable[[Any], torch.optim.Optimizer] | None
-    # Columns
-    ignore: tuple[str, ...]
-    column_types: Mapping[str, str]
-    log1p: bool | tuple[str, ...]
-    negatives_kept: float
-    # Files
-    memory: int | str | None
-    delimiter: str | None
-    schema_rows: int
-    shuffle_rows: int
-    hash_buckets: int
-    shards: int | None
-    on_bad_file: str
 
 
 def evaluate(

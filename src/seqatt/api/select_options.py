@@ -20,7 +20,23 @@ from seqatt.data.tables.options import TableOptions
 from seqatt.options import RARE, TRAINING, Options, describe, describe_field
 
 
-class SelectOptions(TypedDict, total=False):
+class DataOptions(TypedDict, total=False):
+    """Options about columns and files that ``select``, ``evaluate`` and ``compare`` share."""
+
+    ignore: tuple[str, ...]
+    column_types: Mapping[str, str]
+    log1p: bool | tuple[str, ...]
+    negatives_kept: float
+    memory: int | str | None
+    delimiter: str | None
+    schema_rows: int
+    shuffle_rows: int
+    hash_buckets: int
+    shards: int | None
+    on_bad_file: str
+
+
+class SelectOptions(DataOptions, total=False):
     """Keyword arguments of ``select``; ``help(seqatt.select)`` describes each and names the methods that have it."""
 
     # What to select
@@ -30,10 +46,6 @@ class SelectOptions(TypedDict, total=False):
     task: str | None
     missing_indicator: bool
     max_categories: int
-    ignore: tuple[str, ...]
-    column_types: Mapping[str, str]
-    log1p: bool | tuple[str, ...]
-    negatives_kept: float
     # Training
     epochs: float | None
     batch_size: int | None
@@ -78,15 +90,7 @@ class SelectOptions(TypedDict, total=False):
     max_iter: int
     n_repeats: int
     n_jobs: int | None
-    # Files
-    memory: int | str | None
-    delimiter: str | None
-    schema_rows: int
-    shuffle_rows: int
-    hash_buckets: int
     # Running
-    shards: int | None
-    on_bad_file: str
     checkpoint: str | os.PathLike[str] | None
     resume: bool
     checkpoint_every: float

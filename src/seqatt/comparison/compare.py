@@ -6,10 +6,11 @@ import math
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypedDict, Unpack
+from typing import Any, Unpack
 
 from seqatt.api.evaluate import evaluate
 from seqatt.api.select import select
+from seqatt.api.select_options import DataOptions
 from seqatt.comparison.comparison import Comparison
 from seqatt.comparison.runs import ALL, ComparisonRun, run_keys
 from seqatt.comparison.setup import ComparisonSetup, prepare
@@ -18,22 +19,6 @@ from seqatt.comparison.table_rows import RunRows
 from seqatt.data.tables.table_data import Groups
 from seqatt.progress import progress_bar
 from seqatt.selection import describe_environment
-
-
-class CompareOptions(TypedDict, total=False):
-    """Further options about the data, for editors and type checkers."""
-
-    ignore: tuple[str, ...]
-    column_types: Mapping[str, str]
-    log1p: bool | tuple[str, ...]
-    negatives_kept: float
-    memory: int | str | None
-    delimiter: str | None
-    schema_rows: int
-    shuffle_rows: int
-    hash_buckets: int
-    shards: int | None
-    on_bad_file: str
 
 
 def compare(
@@ -59,7 +44,7 @@ def compare(
     groups: Groups | None = None,
     missing_indicator: bool = False,
     max_categories: int = 64,
-    **data_options: Unpack[CompareOptions],
+    **data_options: Unpack[DataOptions],
 ) -> Comparison:
     """Compare feature selection methods by the test score of a network on the selected features.
 

@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.ready
-PAPER := accuracy methods masks adaptivity efficiency speed budget pixels marginal wide spurious criteo
+PAPER := accuracy methods masks adaptivity remarks efficiency speed suite budget pixels marginal wide spurious criteo
 
 .PHONY: setup demo test test-all test-fast test-gpu test-ray check format bench paper $(PAPER:%=paper-%) clean
 
@@ -20,7 +20,7 @@ demo: $(STAMP)
 test: $(STAMP)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal -m "not exhaustive"
 
-# Also the tests marked exhaustive: the same promise for every other method.
+# Also the tests marked exhaustive: long forms of others.
 test-all: $(STAMP)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal
 

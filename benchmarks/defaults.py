@@ -20,17 +20,9 @@ from record_file import commit, machine
 
 import seqatt
 
-ONE_MODEL = {
-    "ensemble": 1,
-    "surplus": 1.0,
-    "input_dropout": 0.0,
-    "weight_decay": 0.0,
-    "univariate_test": 0.0,
-    "asinh_inputs": False,
-}
 SETTINGS = {
-    "neither": ONE_MODEL | {"replacement": 0},
-    "replacement": ONE_MODEL | {"replacement": 15},
+    "neither": {"recipe": "paper"},
+    "replacement": {"recipe": "paper", "replacement": 15},
     "default": {},
 }
 Rows = tuple[np.ndarray, np.ndarray]

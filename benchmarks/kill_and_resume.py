@@ -9,7 +9,7 @@ kills. Prints the number of kills and of runs; the exit code is 1 if any selecti
 or history.
 
 The ranks are forked from a process in which everything is imported and nothing has run yet, so that starting one takes
-a fraction of a second. Tests call ``kill_and_resume``.
+a fraction of a second. Tests call ``kill_and_resume`` and ``run_cases``.
 """
 
 from __future__ import annotations
@@ -60,18 +60,26 @@ def kill_and_resume(files: Sequence[Path], scratch: Path, **case: Any) -> dict[s
     Returns the ``whole`` result, one per rank; the results ``killed`` of runs that were; the number of ``kills``, the
     ``exit_codes`` of all processes, and the result ``lost`` of the repeated run.
     """
-    arguments = {"ranks": 1, "kills": 0, "seed": 0} | case
-    arguments |= {"files": [str(path) for path in files], "scratch": str(scratch)}
+    return run_cases(files, scratch, [case])[0]
+
+
+def run_cases(files: Sequence[Path], scratch: Path, cases: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """``kill_and_resume`` of several cases, one after the other in one process, which imports everything once."""
+    paths = [str(path) for path in files]
+    arguments = [
+        {"ranks": 1, "kills": 0, "seed": 0} | case | {"files": paths, "scratch": str(scratch / str(number))}
+        for number, case in enumerate(cases)
+    ]
     done = subprocess.run(
-        [sys.executable, "-m", "benchmarks.kill_and_resume", "--case", json.dumps(arguments)],
+        [sys.executable, "-m", "benchmarks.kill_and_resume", "--cases", json.dumps(arguments)],
         capture_output=True,
         text=True,
         check=False,
         cwd=Path(__file__).parents[1],
     )
     if done.returncode:
-        raise RuntimeError(f"the case {arguments} failed:\n{done.stderr}")
-    return dict(json.loads(done.stdout))
+        raise RuntimeError(f"one of the cases {arguments} failed:\n{done.stderr}")
+    return list(json.loads(done.stdout))
 
 
 def comparable(selection: seqatt.Selection) -> dict[str, Any]:
@@ -164,10 +172,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--kills", type=int, default=100, help="SIGKILLs in all")
     parser.add_argument("--seed", type=int, default=0, help="of the moments of the kills")
-    parser.add_argument("--case", help=argparse.SUPPRESS)
+    parser.add_argument("--cases", help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
-    if options.case:
-        print(json.dumps(run_case(json.loads(options.case))))
+    if options.cases:
+        print(json.dumps([run_case(case) for case in json.loads(options.cases)]))
         return 0
     cases = list(product((1, 2), READINGS))
     total = runs = different = 0

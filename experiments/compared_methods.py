@@ -32,6 +32,8 @@ COMPARED_METHODS = (
     ComparedMethod("stochastic_gates", "stochastic gates"),
     ComparedMethod("deep_lasso", "Deep Lasso"),
     ComparedMethod("cancel_out", "CancelOut"),
+    ComparedMethod("entry_prune", "EntryPrune"),
+    ComparedMethod("gumbel_gates", "Gumbel-sigmoid gates"),
     ComparedMethod("first_layer", "first-layer weights"),
     ComparedMethod("permutation_importance", "permutation importance"),
     ComparedMethod(

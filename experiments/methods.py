@@ -41,13 +41,17 @@ def execute(run: Run) -> dict[str, Any]:
     return catch_failure(run_trials, run, "accuracy", "features")
 
 
-def ranking(results: Results) -> Ranking | None:
-    """Ranks over the data sets that have runs, without Mice Protein by mouse: it would count twice."""
+def ranking(results: Results, machine: str | None = None) -> Ranking | None:
+    """Ranks over the data sets that have runs, without Mice Protein by mouse: it would count twice.
+
+    ``machine`` is that of the runs, where those of several machines are kept apart.
+    """
     scores: dict[str, dict[str, float]] = {}
     for data in results.data_with_runs(PAPER_DATA):
         if "/" not in data:
-            accuracies = {method.name: results.values(data, method.name) for method in COMPARED_METHODS}
-            scores[data] = complete_means(accuracies)
+            scores[data] = complete_means(
+                {m.name: results.values(data, m.name, machine=machine) for m in COMPARED_METHODS}
+            )
     return rank(scores)
 
 

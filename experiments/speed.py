@@ -22,7 +22,9 @@ from experiments.markdown import (
     section,
     table,
 )
+from experiments.methods import ranking
 from experiments.paper_baselines import EFFICIENCY_OF
+from experiments.ranking import describe
 from experiments.results_file import Results
 from experiments.runs import Run, RunRequest, catch_failure
 from experiments.trials import PAPER_DATA, make_runs, open_data, run_trials
@@ -33,7 +35,8 @@ ABOUT = """\
 Test accuracy and seconds of every method with 50 features. Methods that train a network have the
 paper's epochs and batch sizes, the others their defaults. Seconds are those of all trials together, from
 NumPy arrays in memory to the selections, with kernels already loaded; the paper's are for one trial, on a
-machine that it does not name. Data sets without an official split have one split for all trials here. The
+machine that it does not name. Ranks are of mean accuracies, 1 is best, over the paper's six data sets (Mice
+Protein by row). Data sets without an official split have one split for all trials here. The
 H200's seconds were measured while eleven other processes used other cores of its machine."""
 
 
@@ -75,15 +78,20 @@ def render(results: Results) -> str:
     parts = []
     for machine_name in results.machines():
         rows = []
+        ranked = ranking(results, machine_name)
         for method in COMPARED_METHODS:
             measured = [_format_measured(results, name, method.name, machine_name) for name in data]
             reported = EFFICIENCY_OF.get(method.paper, {})
             if reported or set(measured) != {MISSING}:
-                rows.append([method.title, "seqatt", *measured])
+                mean_rank = ranked.ranks.get(method.name) if ranked else None
+                rows.append(
+                    [method.title, "seqatt", *measured, MISSING if mean_rank is None else f"{mean_rank:.2f}"]
+                )
             if reported:
-                rows.append(["", "paper", *(_format_paper(reported.get(name)) for name in data)])
-        headings = ["method", "", *map(data_title, data)]
+                rows.append(["", "paper", *(_format_paper(reported.get(name)) for name in data), ""])
+        headings = ["method", "", *map(data_title, data), "average rank"]
         parts += [f"### Every method on {machine_name}", table(headings, rows)]
+        parts += [describe(ranked)] if ranked else []
     chart = chart_link(NAME, "Seconds of every method beside the paper's, by data set")
     parts += [*failures(results), chart]
     return section("Speed of every method", "make paper-speed", results, ABOUT, *parts)

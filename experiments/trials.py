@@ -21,15 +21,8 @@ from experiments.runs import Run, RunRequest
 # The six data sets of the paper; Mice Protein is split by rows and by mice.
 PAPER_DATA = ("mice_protein", "mice_protein/groups", "mnist", "fashion_mnist", "isolet", "coil20", "activity")
 
-# The paper's algorithm without seqatt's additions: one model, exactly k selections, none of them undone.
-PLAIN = {
-    "ensemble": 1,
-    "surplus": 1.0,
-    "replacement": 0,
-    "input_dropout": 0.0,
-    "univariate_test": 0.0,
-    "asinh_inputs": False,
-}
+# The paper's one-pass algorithm without seqatt's additions.
+PLAIN = {"recipe": "paper"}
 
 Options = Mapping[str, Any]
 

@@ -32,7 +32,7 @@ from seqatt import (
 @pytest.mark.slow
 @parametrize_with_checks(
     [
-        SequentialAttentionSelector(),
+        SequentialAttentionSelector(epochs=5),
         OMPSelector(),
         SequentialLassoSelector(),
         LinearAttentionSelector(),

@@ -79,6 +79,8 @@ def test_the_command_runs_end_to_end_and_resumes(tmp_path):
     [
         ("masks", "wine", "l1"),
         ("adaptivity", "digits", "8 per phase"),
+        ("remarks", "digits", "Algorithm 1"),
+        ("remarks", "digits", "logits kept"),
         ("efficiency", "wine", "trials together"),
         ("budget", "wine", "200 steps"),
         ("pixels", "digits", "plain"),

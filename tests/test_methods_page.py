@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 
-import pytest
+from tests.support.command import run
 
 import seqatt
 from seqatt.algorithms.registry import all_methods
@@ -18,20 +16,17 @@ PAGE = (Path(__file__).parents[1] / "docs" / "methods.md").read_text(encoding="u
 
 
 def run_seqatt(*arguments: str) -> str:
-    command = [sys.executable, "-m", "seqatt", *arguments]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
-    assert result.stderr == ""
-    return result.stdout
+    done = run(*arguments)
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
 
 
-@pytest.mark.slow
 def test_the_command_prints_one_line_per_method():
     lines = [line for line in run_seqatt("methods").splitlines() if line.startswith("│")]
     cells = [[cell.strip() for cell in line.strip("│").split("│")] for line in lines]
     assert cells == [[name, method.summary] for name, method in METHODS.items()]
 
 
-@pytest.mark.slow
 def test_the_json_list_has_the_options():
     rows = {row["name"]: row for row in json.loads(run_seqatt("methods", "--json"))}
     assert list(rows) == seqatt.methods()

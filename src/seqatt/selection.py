@@ -143,7 +143,14 @@ class Selection:
 
     def __repr__(self) -> str:
         shown = ", ".join(self.features[:6]) + (", ..." if len(self.features) > 6 else "")
-        return f"Selection({len(self.features)} of {len(self.names)} features: {shown})"
+        counted = f"{len(self.features)} of {len(self.names)} features"
+        return f"Selection({counted}: {shown}; {describe_task(self.settings)})"
+
+
+def describe_task(settings: dict[str, Any]) -> str:
+    """The kind of target in a few words, from the settings of a selection or a comparison: "multiclass, 3 classes"."""
+    task, classes = str(settings.get("task", "unknown task")), settings.get("classes")
+    return f"{task}, {classes} classes" if classes is not None and task == "multiclass" else task
 
 
 class TrainingDiverged(RuntimeError):

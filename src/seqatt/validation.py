@@ -148,3 +148,14 @@ def check_option_names(
             near = difflib.get_close_matches(name, [*known, *also], 1)
             hint = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(known) or 'none'}"
             raise TypeError(f"{function} has no option {name!r}; {hint}")
+
+
+def falling_temperatures(name: str, value: Any) -> tuple[float, float]:
+    """Two positive numbers, the second at most the first."""
+    try:
+        first, last = (float(temperature) for temperature in value)
+    except (TypeError, ValueError):
+        first = last = float("nan")
+    if not 0 < last <= first < float("inf"):
+        raise ValueError(f"{name}: must be two numbers above 0, falling, such as (10, 0.01), got {value!r}")
+    return first, last

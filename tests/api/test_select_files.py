@@ -10,9 +10,9 @@ import pytest
 
 import seqatt
 from seqatt.api import read_files
+from seqatt.data.files.errors import UnreadableFile
 from seqatt.data.files.file_data import read_file_data
 from seqatt.data.files.options import FileOptions
-from seqatt.data.tables.whole_file import UnreadableFile
 from seqatt.datasets.synthetic import CATEGORIES, COUNTS, click_log
 from seqatt.training import loop
 

@@ -340,7 +340,6 @@ def test_invalid_options_are_refused(log, tmp_path, options, message):
         seqatt.select(log.files, target="click", **options)
 
 
-@pytest.mark.exhaustive
 @pytest.mark.slow
 @pytest.mark.parametrize("reading", READINGS)
 @pytest.mark.parametrize("method", TRAINED)

@@ -14,10 +14,9 @@ import seqatt
 from seqatt.api import read_files
 from seqatt.checkpoints import checkpoint
 from seqatt.data.files import loader
-from seqatt.data.files.errors import SkippedData
+from seqatt.data.files.errors import SkippedData, UnreadableFile
 from seqatt.data.files.formats import delimited
 from seqatt.data.files.loader import FileLoader
-from seqatt.data.tables.whole_file import UnreadableFile
 
 QUICK = {
     "k": 2,

@@ -1,4 +1,4 @@
-"""``seqatt compare``, run as a command in a subprocess."""
+"""``seqatt compare``."""
 
 from __future__ import annotations
 
@@ -13,17 +13,22 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from tests.support import command
 from tests.support.problems import linear_problem
 
 import seqatt
 
-COMMAND = [sys.executable, "-m", "seqatt", "compare"]
 QUICK = ["--methods", "linear_omp,random,all", "--seeds", 2]
+ENDLESS = ["--set", "sequential_attention.epochs=1000000"]
 
 
 def run(*arguments: object) -> subprocess.CompletedProcess[str]:
-    command = [*COMMAND, *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
+    return command.run("compare", *arguments)
+
+
+def start(*arguments: object) -> subprocess.Popen[str]:
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    return subprocess.Popen([sys.executable, "-m", "seqatt", "compare", *map(str, arguments)], **pipes)
 
 
 @pytest.fixture(scope="module")
@@ -130,22 +135,8 @@ def test_the_command_fails_if_every_run_failed(csv):
 @pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals")
 def test_ctrl_c_shows_the_finished_runs(csv, tmp_path):
-    command = [
-        *COMMAND,
-        csv,
-        "-t",
-        "label",
-        "-k",
-        "2",
-        "--methods",
-        "random,sequential_attention",
-        "--seeds",
-        "2",
-    ]
-    command += ["--set", "sequential_attention.epochs=1000000", "--out", tmp_path]
-    process = subprocess.Popen(
-        list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+    methods = ["--methods", "random,sequential_attention", "--seeds", 2]
+    process = start(csv, "-t", "label", "-k", 2, *methods, *ENDLESS, "--out", tmp_path)
     saved = tmp_path / "comparison.json"
     deadline = time.monotonic() + 120
     while time.monotonic() < deadline and not (saved.exists() and json.loads(saved.read_text())["runs"]):
@@ -162,13 +153,14 @@ def test_ctrl_c_shows_the_finished_runs(csv, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals")
-def test_ctrl_c_before_the_first_finished_run_prints_only_interrupted(csv):
-    command = [*COMMAND, csv, "-t", "label", "-k", "2", "--methods", "sequential_attention"]
-    command += ["--set", "sequential_attention.epochs=1000000"]
-    process = subprocess.Popen(
-        list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+def test_ctrl_c_before_the_first_finished_run_prints_only_interrupted(csv, tmp_path):
+    process = start(
+        csv, "-t", "label", "-k", 2, "--methods", "sequential_attention", *ENDLESS, "--out", tmp_path
     )
-    time.sleep(10)
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and not (tmp_path / "comparison.json").exists():
+        time.sleep(0.1)
+    time.sleep(1)
     assert process.poll() is None
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
@@ -187,7 +179,8 @@ def test_several_files_are_compared_as_the_one_table_that_they_make(csv, tmp_pat
     frame = pd.read_csv(csv)
     for number, part in enumerate((frame[:25], frame[25:])):
         part.to_csv(tmp_path / f"part-{number}.csv", index=False, sep=";")
-    arguments = ["-t", "label", "-k", 2, *QUICK, "--ignore", "patient", "--json"]
+    methods = ["--methods", "linear_omp", "--seeds", 2]
+    arguments = ["-t", "label", "-k", 2, *methods, "--ignore", "patient", "--json"]
     whole = run(csv, *arguments)
     parts = run(tmp_path, *arguments, "--delimiter", ";")
     assert (whole.returncode, parts.returncode) == (0, 0), whole.stderr + parts.stderr

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pandas as pd
 import pytest
+from tests.support import command
 from tests.support.problems import linear_problem
 
 import seqatt
@@ -18,24 +18,19 @@ pytestmark = [pytest.mark.slow, pytest.mark.skipif(os.name != "posix", reason="n
 LIMIT = 1000  # bytes per file: the selection has more
 
 
-def run(*arguments: object, full: bool = False, stdout=subprocess.PIPE) -> subprocess.CompletedProcess[str]:
-    """Run ``seqatt select``; with ``full``, no file can grow beyond a limit, as on a full disk."""
+def limit_files() -> None:
+    import resource
 
-    def limit_files() -> None:
-        import resource
+    resource.setrlimit(resource.RLIMIT_FSIZE, (LIMIT, LIMIT))
 
-        resource.setrlimit(resource.RLIMIT_FSIZE, (LIMIT, LIMIT))
 
-    command = [sys.executable, "-m", "seqatt", "select", *map(str, arguments)]
-    return subprocess.run(
-        command,
-        stdout=stdout,
-        stderr=subprocess.PIPE,
-        text=True,
-        timeout=120,
-        check=False,
-        preexec_fn=limit_files if full else None,
-    )
+def run_on_full_disk(*arguments: object) -> subprocess.CompletedProcess[str]:
+    """Run ``seqatt select`` in a process whose files cannot grow beyond a limit, as on a full disk."""
+    return command.run_process("select", *arguments, preexec_fn=limit_files)
+
+
+def run(*arguments: object) -> subprocess.CompletedProcess[str]:
+    return command.run("select", *arguments)
 
 
 @pytest.fixture
@@ -47,7 +42,7 @@ def arguments(tmp_path) -> list[object]:
 
 
 def test_the_features_are_printed_and_the_error_names_the_file(arguments, tmp_path):
-    done = run(*arguments, full=True)
+    done = run_on_full_disk(*arguments)
     assert done.returncode == 1
     assert "2 of 8 features for label" in done.stdout
     *notes, error = done.stderr.splitlines()
@@ -61,7 +56,7 @@ def test_the_features_are_printed_and_the_error_names_the_file(arguments, tmp_pa
 
 
 def test_json_is_printed_before_the_failure(arguments):
-    done = run(*arguments, "--json", full=True)
+    done = run_on_full_disk(*arguments, "--json")
     assert done.returncode == 1
     assert set(json.loads(done.stdout)["features"]) == {"f1", "f4"}
     assert "all of it is in the JSON that was printed" in done.stderr
@@ -95,7 +90,7 @@ def test_the_command_in_the_error_gives_the_selection_again_without_training(arg
 @pytest.mark.parametrize("as_json", [(), ("--json",)])
 def test_a_selection_that_cannot_be_printed_is_written(arguments, tmp_path, as_json):
     with Path("/dev/full").open("w") as full:
-        done = run(*arguments, *as_json, stdout=full)
+        done = command.run_process("select", *arguments, *as_json, stdout=full)
     assert done.returncode == 1
     assert done.stderr == "error: [Errno 28] No space left on device\n"
     assert set(seqatt.Selection.load(tmp_path / "run" / "selection.json").features) == {"f1", "f4"}

@@ -1,4 +1,4 @@
-"""``seqatt select`` and the reading of files, run as a command in a subprocess."""
+"""``seqatt select`` and the reading of files."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import bz2
 import gzip
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -18,19 +20,15 @@ import pyarrow as pa
 import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
+from tests.support.command import run, run_process
 from tests.support.problems import linear_problem
 
 import seqatt
+from seqatt.cli import holdout
 from seqatt.cli.arguments import read_settings
-from seqatt.cli.holdout import split_rows
+from seqatt.data.files.errors import UnreadableFile
 from seqatt.data.files.file_set import open_files
 from seqatt.data.files.whole_files import read_whole_table
-from seqatt.data.tables.whole_file import UnreadableFile
-
-
-def run(*arguments: object, **options) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "seqatt", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, **options)
 
 
 def read_table(path: Path) -> pa.Table:
@@ -98,7 +96,8 @@ def test_every_file_format_is_read(frame, tmp_path, name):
 
 @pytest.mark.slow
 def test_select_prints_a_table_and_writes_the_selection(csv, tmp_path):
-    done = run("select", csv, "--target", "label", "-k", 2, "--out", tmp_path / "run", "--epochs", 60)
+    arguments = ["select", csv, "--target", "label", "-k", 2, "--out", tmp_path / "run", "--epochs", 60]
+    done = run_process(*arguments)
     assert done.returncode == 0, done.stderr
     assert "2 of 8 features for label" in done.stdout
     assert done.stderr == ""  # silence when piped
@@ -193,6 +192,14 @@ def test_an_error_is_one_clear_line(csv, arguments, message):
     assert message in done.stderr
 
 
+@pytest.mark.slow
+def test_an_error_or_wrong_usage_ends_the_process_with_its_exit_code(csv):
+    failed = run_process("select", csv, "--target", "nope", "-k", 2)
+    assert (failed.returncode, failed.stdout) == (1, "")
+    assert re.fullmatch(r"error: target: no column 'nope'.*\n", failed.stderr)
+    assert run_process("select", csv, "--target", "label", "-k", "many").returncode == 2
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -263,12 +270,13 @@ def test_a_diverged_run_saves_the_features_selected_so_far(csv, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_rare_class_stays_among_the_training_rows(frame, tmp_path):
+def test_a_rare_class_stays_among_the_training_rows(frame, tmp_path, monkeypatch):
+    monkeypatch.setattr(holdout, "evaluate", partial(seqatt.evaluate, epochs=2))
     rare = frame.assign(label=["rare", *frame["label"][1:]])[:64]
     rare.to_csv(tmp_path / "rare.csv", index=False)
     labels = read_table(tmp_path / "rare.csv")["label"]
     for seed in range(20):
-        assert 0 in split_rows(labels, 0.5, seed)[0]
+        assert 0 in holdout.split_rows(labels, 0.5, seed)[0]
     done = run(
         "select", tmp_path / "rare.csv", "-t", "label", "-k", 1, "--holdout", 0.5, "--epochs", 1, "--json"
     )
@@ -287,22 +295,14 @@ def test_several_targets(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals")
-def test_ctrl_c_ends_cleanly_within_a_second(csv):
-    command = [
-        sys.executable,
-        "-m",
-        "seqatt",
-        "select",
-        csv,
-        "-t",
-        "label",
-        "-k",
-        "4",
-        "--epochs",
-        "1000000",
-    ]
+def test_ctrl_c_ends_cleanly_within_a_second(csv, tmp_path):
+    arguments = [csv, "-t", "label", "-k", "4", "--epochs", "1000000"]
+    arguments += ["--checkpoint", tmp_path / "training", "--checkpoint-every", "1"]
+    command = [sys.executable, "-m", "seqatt", "select", *map(str, arguments)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    time.sleep(8)
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and not list((tmp_path / "training").glob("*.npz")):
+        time.sleep(0.1)
     assert process.poll() is None
     process.send_signal(signal.SIGINT)
     started = time.monotonic()
@@ -317,8 +317,7 @@ def test_help_has_examples_and_options():
     assert done.returncode == 0
     assert "Examples" in done.stdout
     assert "--features-per-phase" in done.stdout
-    version = run("--version")
-    assert version.stdout == f"seqatt {seqatt.__version__}\n"
+    assert run("--version").stdout == f"seqatt {seqatt.__version__}\n"
 
 
 def test_help_shows_the_groups_of_options_and_imports_neither_torch_nor_numpy():

@@ -105,6 +105,7 @@ def test_no_method_sees_a_test_row(monkeypatch):
     assert test_rows[0] != test_rows[1]
 
 
+@pytest.mark.usefixtures("quick_evaluation")
 def test_a_failing_method_is_reported_and_the_others_continue(small, broken):
     comparison = seqatt.compare(*small, [2, 3], methods=["broken", "random"], seeds=[0, 1])
     rows = {(row["method"], row["k"]): row for row in comparison.table()}
@@ -117,6 +118,7 @@ def test_a_failing_method_is_reported_and_the_others_continue(small, broken):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("quick_evaluation")
 def test_an_interrupted_comparison_continues_and_gives_the_same_table(small, tmp_path, monkeypatch):
     arguments = {"k": 1, "methods": QUICK, "seeds": [0, 1]}
     uninterrupted = seqatt.compare(*small, **arguments)
@@ -147,6 +149,7 @@ def test_an_interrupt_before_the_first_finished_run_is_raised(small, monkeypatch
         seqatt.compare(*small, 1, methods=["random"], seeds=[0])
 
 
+@pytest.mark.usefixtures("quick_evaluation")
 def test_methods_can_be_added_and_failed_runs_are_repeated(small, broken, tmp_path, monkeypatch):
     seqatt.compare(*small, 2, methods=["broken"], seeds=[0, 1], out=tmp_path)
     seeds_run = []
@@ -190,6 +193,7 @@ def test_other_settings_raise_and_the_saved_file_is_unchanged(earlier, changed, 
     assert (earlier["out"] / "comparison.json").read_text() == before
 
 
+@pytest.mark.usefixtures("quick_evaluation")
 def test_options_that_hold_code_are_never_regarded_as_the_same(tmp_path):
     X, y = linear_problem("binary", rows=40)
     options = {"sequential_attention": {"optimizer": lambda p: torch.optim.SGD(p, 0.1), "epochs": 1}}
@@ -207,6 +211,7 @@ def test_a_file_that_is_not_a_comparison_is_not_overwritten(small, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("quick_evaluation")
 def test_one_seed_gives_the_same_result_in_any_container(small):
     X, y = small
     tables = [pl.from_pandas(X), X.to_numpy(), sp.csr_array(X.to_numpy())]
@@ -262,6 +267,7 @@ def test_test_rows_of_other_column_types_raise_before_any_run(small, train, test
         seqatt.evaluate(X, y[:60], X_test, y[60:78], seeds=[0])
 
 
+@pytest.mark.usefixtures("quick_evaluation")
 def test_a_test_column_with_only_missing_values_has_any_type(small):
     X, y = small
     X, X_test = X[:60].assign(g=["u", "v", "w"] * 20), X[60:].assign(g=np.nan)
@@ -290,6 +296,7 @@ def test_groups_of_rows_are_never_split():
         assert sorted([*train, *test]) == list(range(60))
 
 
+@pytest.mark.usefixtures("quick_evaluation")
 def test_an_integer_test_size_counts_rows_with_split_groups_too(small):
     X, y = small
     groups = np.repeat(np.arange(10), 8)

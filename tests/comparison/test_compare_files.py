@@ -15,7 +15,10 @@ from seqatt.comparison import compare as compare_module
 METHODS = ["linear_omp", "random", "all"]
 QUICK = {"seeds": [0, 1], "device": "cpu"}
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*steps.*:UserWarning")  # there are few rows
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.*steps.*:UserWarning"),  # there are few rows
+    pytest.mark.usefixtures("quick_evaluation"),
+]
 
 
 @pytest.fixture
@@ -76,8 +79,7 @@ def test_larger_files_are_split_by_rows_and_the_seed_decides_where(files, tmp_pa
     assert outcomes(again) == outcomes(comparison)
 
 
-def test_larger_files_may_have_test_files(files, monkeypatch):
-    monkeypatch.setattr(compare_module, "evaluate", partial(seqatt.evaluate, epochs=2))
+def test_larger_files_may_have_test_files(files):
     train, test = files / "0.parquet", files / "1.parquet"
     comparison = seqatt.compare(train, "y", 2, X_test=test, methods=METHODS, memory=0, **QUICK)
     assert comparison.settings["test"] == {"rows": 200}

@@ -17,6 +17,7 @@ from seqatt.options import names_of
 METHODS = seqatt.methods()
 INFORMED = [name for name in METHODS if name != "random"]
 UNIVARIATE = ("mutual_information", "f_test")  # a copy of a feature has the score of the original
+RELATIVE = ("entry_prune",)  # a score is relative to the other features in the network, here few
 PENALISED = [name for name in METHODS if "penalty" in names_of(all_methods()[name].options)]
 TASKS = ["binary", "multiclass", "multilabel", "regression", "multi-output"]
 SEVERAL_TARGETS = ("multilabel", "multi-output")
@@ -25,13 +26,6 @@ STREAMING = [name for name in METHODS if all_methods()[name].select_files is not
 # Files that are read into memory give the selection of the table bit for bit, so what holds for it holds for them.
 CASES = [(name, "table") for name in METHODS] + [(name, "batches") for name in STREAMING]
 INFORMED_CASES = [case for case in CASES if case[0] in INFORMED]
-TYPICAL = (
-    "sequential_attention",
-    "group_lasso",
-    "omp",
-    "cmim",
-    "linear_omp",
-)  # one of each kind that streams
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*steps.*:UserWarning")  # there are few rows
 
@@ -39,13 +33,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*steps.*:UserWarning")  # there
 def with_tasks(cases: list[tuple[str, str]]) -> list[tuple[str, str, str]]:
     """Every case on a table with every task, and batch by batch with classes and with numbers."""
     tasks = {"table": TASKS, "batches": ["binary", "regression"]}
-    return [marked(*case, task) for case in cases for task in tasks[case[1]]]
-
-
-def marked(method: str, reading: str, *more: str) -> Any:
-    """A long case; of those batch by batch, ``make test`` runs one method of each kind, ``make test-all`` all."""
-    rare = reading == "batches" and method not in TYPICAL
-    return pytest.param(method, reading, *more, marks=[pytest.mark.exhaustive] if rare else [])
+    return [(*case, task) for case in cases for task in tasks[case[1]]]
 
 
 def quick(method: str, **more) -> dict:
@@ -181,7 +169,7 @@ def test_the_relevant_features_are_found(method, task, reading, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("method", "reading"), [marked(*case) for case in INFORMED_CASES if case[0] not in UNIVARIATE]
+    ("method", "reading"), [case for case in INFORMED_CASES if case[0] not in UNIVARIATE + RELATIVE]
 )
 def test_a_duplicated_column_is_not_selected_before_another_relevant_one(method, reading, tmp_path):
     X, y = linear_problem("regression")

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 import torch.distributed as dist
-from benchmarks.kill_and_resume import kill_and_resume
+from benchmarks.kill_and_resume import kill_and_resume, run_cases
 from pyarrow import csv
 
 import seqatt
@@ -108,49 +108,54 @@ def test_two_ranks_killed_at_any_moment_and_resumed_select_what_one_process_sele
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", TRAINED)
-def test_with_every_method_that_trains_two_ranks_select_what_one_process_selects(files, tmp_path, method):
+def test_with_every_method_that_trains_two_ranks_select_what_one_process_selects(files, tmp_path):
     """One of them runs out of rows and continues with empty batches."""
-    options = QUICK | {"method": method}
-    report = kill_and_resume(files, tmp_path, kills=0, ranks=2, options=options)
-    whole = report["whole"][0]
-    assert report["whole"][1] == whole
-    alone = seqatt.select(files, target="click", shards=2, **options)
-    assert alone.features == whole["features"]
-    # The penalty of DeepLASSO is not a sum over rows, and each rank adds that of its own rows.
-    assert alone.scores == pytest.approx(
-        whole["scores"], rel=0.1 if method == "deep_lasso" else 2e-3, abs=1e-6
-    )
+    cases = [{"ranks": 2, "options": QUICK | {"method": method}} for method in TRAINED]
+    different = {}
+    for method, report in zip(TRAINED, run_cases(files, tmp_path, cases), strict=True):
+        whole = report["whole"][0]
+        alone = seqatt.select(files, target="click", shards=2, method=method, **QUICK)
+        # The penalty of DeepLASSO is not a sum over rows, and each rank adds that of its own rows.
+        rel = 0.1 if method == "deep_lasso" else 2e-3
+        scores = pytest.approx(whole["scores"], rel=rel, abs=1e-6)
+        if not (
+            report["whole"][1] == whole and alone.features == whole["features"] and alone.scores == scores
+        ):
+            different[method] = alone.features, alone.scores, report["whole"]
+    assert not different
 
 
 SUMS = {"k": 3, "log1p": True, "memory": 0, "schema_rows": 500, "checkpoint_every": 0.01, "shuffle_rows": 256}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", ["cmim", "linear_omp"])
-def test_two_ranks_accumulate_the_sums_of_one_process_killed_or_not(files, tmp_path, method):
-    options = SUMS | {"method": method}
-    kills = int(method == "cmim")
-    report = kill_and_resume(files, tmp_path, kills=kills, ranks=2, options=options, lost="rank-1")
-    whole = report["whole"][0]
-    assert all(result == [whole, whole] for result in [report["whole"], *report["killed"], report["lost"]])
-    alone = seqatt.select(files, target="click", **options)
-    assert alone.settings["rows"] == 2_701
-    assert alone.features == whole["features"]
-    assert alone.scores == pytest.approx(whole["scores"], rel=1e-6)
+def test_two_ranks_accumulate_the_sums_of_one_process_killed_or_not(files, tmp_path):
+    kills = {"cmim": 1, "linear_omp": 0}
+    cases = [
+        {"ranks": 2, "kills": kills[method], "options": SUMS | {"method": method}, "lost": "rank-1"}
+        for method in kills
+    ]
+    for method, report in zip(kills, run_cases(files, tmp_path, cases), strict=True):
+        whole = report["whole"][0]
+        for result in [report["whole"], *report["killed"], report["lost"]]:
+            assert result == [whole, whole], method
+        alone = seqatt.select(files, target="click", method=method, **SUMS)
+        assert alone.settings["rows"] == 2_701
+        assert alone.features == whole["features"], method
+        assert alone.scores == pytest.approx(whole["scores"], rel=1e-6), method
 
 
 @pytest.mark.slow
 def test_the_command_runs_under_torchrun(tmp_path):
     log = click_log(tmp_path / "clicks", 6_000, rows_per_file=2_000)
     out = tmp_path / "run"
-    arguments = ["-t", "click", "-k", 2, "--hidden", 8, "--batch-size", 64, "--log1p", "all"]
+    arguments = ["-t", "click", "-k", 2, "--hidden", 8, "--batch-size", 64, "--log1p", "all", "--epochs", 1]
     command = torchrun(*log.files, *arguments, "--out", out)
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("2 of 39 features for click") == 1
     saved = seqatt.Selection.load(out / "selection.json")
-    options = {"hidden": 8, "batch_size": 64, "log1p": True, "shards": 2, "memory": 0}
+    options = {"hidden": 8, "batch_size": 64, "log1p": True, "shards": 2, "memory": 0, "epochs": 1}
     alone = seqatt.select(log.files, target="click", k=2, **options)
     assert saved.features == alone.features
     assert saved.settings["rows"] == 6_000

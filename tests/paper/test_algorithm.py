@@ -64,7 +64,7 @@ def test_algorithm_1_selects_the_features_of_the_reference_implementation():
         y,
         4,
         model=lambda columns, outputs: ZeroLinear(columns, outputs),
-        one_pass=False,
+        recipe="algorithm_1",
         epochs=150,
         batch_size=200,
         learning_rate=0.01,

@@ -1,8 +1,7 @@
-"""With its defaults, Sequential Attention selects better features than chance and than a univariate test.
+"""With its defaults, Sequential Attention selects better features than chance and, where measured so, than an F-test.
 
-The comparison with the univariate test is on average over these tables and sizes: with two of wine's features
-the univariate selection is often better. These tests guard measured results against regressions; they are not
-independent evidence.
+``MARGINS`` has what was measured on each table and size. These tests guard measured results against regressions;
+they are not independent evidence.
 """
 
 from __future__ import annotations
@@ -30,42 +29,53 @@ def planted(seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 PROBLEMS = {
-    "digits": (lambda seed: load_digits(return_X_y=True), (8,)),
-    "breast_cancer": (lambda seed: load_breast_cancer(return_X_y=True), (5,)),
-    "wine": (lambda seed: load_wine(return_X_y=True), (3,)),
-    "planted": (planted, (8,)),
+    "digits": lambda seed: load_digits(return_X_y=True),
+    "breast_cancer": lambda seed: load_breast_cancer(return_X_y=True),
+    "wine": lambda seed: load_wine(return_X_y=True),
+    "planted": planted,
+}
+# Mean test accuracy over the splits, less that of the features with the largest F statistics, by table and k. With two
+# of wine's features the F-test's are better: 0.894 against 0.861.
+MARGINS = {
+    ("digits", 4): 0.078,
+    ("digits", 8): 0.058,
+    ("breast_cancer", 2): 0.019,
+    ("breast_cancer", 5): 0.004,
+    ("wine", 2): -0.032,
+    ("wine", 3): 0.028,
+    ("planted", 4): 0.045,
+    ("planted", 8): 0.014,
 }
 SPLITS = 3
+TOLERANCE = 0.02  # of a margin: four test rows of wine in the three splits together
 
 
-def accuracies(name: str) -> dict[str, float]:
-    """Mean test accuracy of three methods over sizes and splits."""
-    make, sizes = PROBLEMS[name]
+def accuracies(name: str, k: int) -> dict[str, float]:
+    """Mean test accuracy of three methods over the splits."""
     scores: dict[str, list[float]] = {"attention": [], "univariate": [], "random": []}
     for seed in range(SPLITS):
-        X, y = make(seed)
+        X, y = PROBLEMS[name](seed)
         train, test, y_train, y_test = train_test_split(X, y, test_size=0.4, random_state=seed, stratify=y)
-        for k in sizes:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # constant pixels have no F statistic
-                univariate = SelectKBest(f_classif, k=k).fit(train, y_train).get_support(indices=True)
-            selections = {
-                "attention": seqatt.select(train, y_train, k, seed=seed),
-                "univariate": univariate,
-                "random": seqatt.select(train, y_train, k, seed=seed, method="random"),
-            }
-            for method, indices in selections.items():
-                result = seqatt.evaluate(train, y_train, test, y_test, indices, seeds=[0])
-                scores[method].append(result["accuracy"][0])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # constant pixels have no F statistic
+            univariate = SelectKBest(f_classif, k=k).fit(train, y_train).get_support(indices=True)
+        selections = {
+            "attention": seqatt.select(train, y_train, k, seed=seed),
+            "univariate": univariate,
+            "random": seqatt.select(train, y_train, k, seed=seed, method="random"),
+        }
+        for method, indices in selections.items():
+            result = seqatt.evaluate(train, y_train, test, y_test, indices, seeds=[0])
+            scores[method].append(result["accuracy"][0])
     return {method: float(np.mean(values)) for method, values in scores.items()}
 
 
 @pytest.mark.slow
-def test_better_than_random_everywhere_and_than_a_univariate_test_on_average():
-    means = {name: accuracies(name) for name in PROBLEMS}
-    for name, mean in means.items():
-        assert mean["attention"] > mean["random"] + 0.02, name
-    assert np.mean([m["attention"] - m["univariate"] for m in means.values()]) > 0.005, means
+@pytest.mark.parametrize(("name", "k"), list(MARGINS))
+def test_better_than_random_and_as_much_better_than_a_univariate_test_as_measured(name, k):
+    mean = accuracies(name, k)
+    assert mean["attention"] > mean["random"] + 0.02, mean
+    assert mean["attention"] - mean["univariate"] > MARGINS[name, k] - TOLERANCE, mean
 
 
 @pytest.mark.parametrize("seed", range(3))

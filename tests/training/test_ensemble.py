@@ -14,7 +14,7 @@ from seqatt.algorithms.neural.sequential_attention import make_plan
 from seqatt.algorithms.registry import SelectionRequest
 from seqatt.data.tables.table_data import read_table_data
 from seqatt.training.build import make_trial_groups
-from seqatt.training.defaults import default_ensemble_size, default_input_dropout
+from seqatt.training.defaults import default_input_dropout
 from seqatt.training.ensemble import pool_scores, split_rows
 from seqatt.training.loaders.input_dropout import InputDropout
 from seqatt.training.trial_group import TrialGroup
@@ -47,7 +47,8 @@ def test_only_candidates_count_in_the_scale_of_a_members_scores():
 
 
 def test_the_scores_of_a_single_model_are_not_standardised():
-    history = seqatt.select(*linear_problem("binary"), 1, ensemble=1, univariate_test=0, epochs=40).history
+    rates = {"univariate_test": 0, "logit_learning_rate": 3e-3}
+    history = seqatt.select(*linear_problem("binary"), 1, ensemble=1, epochs=40, **rates).history
     scores = np.array([score for entry in history for score in (entry["scores"] or {}).values()])
     assert 0 < np.abs(scores).max() < 0.5  # logits after small steps from zero
 
@@ -79,9 +80,12 @@ def test_each_member_is_trained_and_evaluated_on_its_own_rows():
         assert set(evaluated.tolist()) <= set(held_out.tolist())
 
 
-@pytest.mark.parametrize(("rows", "members"), [(31, 1), (32, 4), (100_000, 4)])
-def test_a_very_small_table_has_one_model(rows, members):
-    assert default_ensemble_size(rows) == members
+@pytest.mark.parametrize("rows", [3, 9, 31, 32])
+def test_a_small_table_has_an_ensemble_too(rows):
+    X, y = linear_problem("regression", rows=rows)
+    selection = seqatt.select(X, y, 2, epochs=20)
+    assert selection.settings["ensemble"] == 4
+    assert len(selection.indices) == 2
 
 
 @pytest.mark.slow
@@ -96,7 +100,7 @@ def test_a_users_own_model_has_an_ensemble_only_on_request():
 
 @pytest.mark.parametrize(
     ("rows", "columns", "rate"),
-    [(60_000, 784, 0.0), (6_238, 617, 0.3145), (50, 10_000, 0.6), (20, 500, 0.0), (1_000, 10, 0.0)],
+    [(60_000, 784, 0.0), (6_238, 617, 0.3145), (50, 10_000, 0.6), (20, 500, 0.6), (1_000, 10, 0.0)],
 )
 def test_the_default_input_dropout_grows_with_columns_per_row(rows, columns, rate):
     assert default_input_dropout(rows, columns) == pytest.approx(rate, abs=1e-4)
@@ -130,16 +134,8 @@ def test_members_trained_concurrently_give_the_scores_of_members_trained_in_turn
     assert histories[0] == histories[1]
 
 
-def test_the_options_of_the_paper_train_one_model_and_select_k_features_one_by_one():
-    options = {
-        "ensemble": 1,
-        "surplus": 1,
-        "replacement": 0,
-        "input_dropout": 0,
-        "univariate_test": 0,
-        "asinh_inputs": False,
-    }
-    history = seqatt.select(*linear_problem("binary"), 3, **options).history
+def test_the_recipe_of_the_paper_trains_one_model_and_selects_k_features_one_by_one():
+    history = seqatt.select(*linear_problem("binary"), 3, recipe="paper").history
     assert [len(entry["taken"]) for entry in history] == [0, 1, 1, 1]
     assert not any(entry["dropped"] for entry in history)
 
@@ -208,7 +204,9 @@ def test_a_surplus_of_more_features_than_there_are_is_all_features():
     assert len(seqatt.select(X, y, 2, surplus=1e308, epochs=20).indices) == 2
 
 
-@pytest.mark.parametrize(("k", "per_phase", "phases"), [(3, 2, 3), (50, 2, 50), (77, 4, 39), (100, 4, 50)])
+@pytest.mark.parametrize(
+    ("k", "per_phase", "phases"), [(3, 1, 6), (25, 1, 50), (50, 2, 50), (77, 4, 39), (100, 4, 50)]
+)
 def test_a_surplus_is_selected_in_at_most_fifty_phases(k, per_phase, phases):
     X, y = np.random.default_rng(0).normal(size=(100, 300)), np.arange(100) % 2
     schedule = make_plan(make_request(X, y, k, replacement=0)).schedule

@@ -158,6 +158,7 @@ def test_a_user_can_bring_a_module_a_loss_and_an_optimizer():
         model=CustomModule(),
         loss=lambda out, y: nn.functional.huber_loss(out, y, reduction="none"),
         optimizer=lambda parameters: torch.optim.AdamW(parameters, lr=3e-3),
+        epochs=80,
     )
     assert set(selection.indices) == {1, 4}
     assert selection.settings["model"] == "CustomModule"
@@ -188,7 +189,7 @@ def test_the_seed_determines_the_weights_of_a_module_made_by_a_function():
 
 
 def test_a_model_of_a_binary_target_may_have_two_outputs(problem):
-    assert set(seqatt.select(*problem, 2, model=nn.Linear(8, 2)).indices) == {1, 4}
+    assert set(seqatt.select(*problem, 2, model=nn.Linear(8, 2), epochs=80).indices) == {1, 4}
 
 
 MODELS_AND_LOSSES = [
@@ -205,7 +206,7 @@ MODELS_AND_LOSSES = [
 @pytest.mark.slow
 @pytest.mark.parametrize(("model", "loss"), MODELS_AND_LOSSES)
 def test_a_loss_gets_targets_in_the_shape_of_the_outputs(problem, model, loss):
-    selection = seqatt.select(*problem, 2, model=model, loss=loss)
+    selection = seqatt.select(*problem, 2, model=model, loss=loss, epochs=80)
     assert set(selection.indices) == {1, 4}
     assert selection.history[0]["loss"] > 0
 

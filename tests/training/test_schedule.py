@@ -1,7 +1,14 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seqatt.training.schedule import algorithm_1, cosine_schedule, one_pass, split_evenly, takes_per_phase
+from seqatt.training.schedule import (
+    algorithm_1,
+    cosine_schedule,
+    one_pass,
+    retraining,
+    split_evenly,
+    takes_per_phase,
+)
 
 
 @given(total=st.integers(0, 10_000), parts=st.integers(1, 300))
@@ -60,3 +67,18 @@ def test_the_cosine_schedule_lowers_the_learning_rate_from_1_to_nearly_0():
     assert factors == sorted(factors, reverse=True)
     assert factors[0] == 1
     assert factors[-1] < 0.01
+
+
+def test_a_surplus_is_dropped_by_models_that_see_the_selected_features_alone():
+    schedule = one_pass(10, 1000, surplus=10)
+    drops = [phase for phase in schedule if phase.drop]
+    assert len(drops) == 10
+    assert all(phase.sees == "selected" and phase.steps for phase in drops)
+
+
+def test_a_network_that_evaluates_features_starts_anew_and_slows_down():
+    schedule = retraining(100)
+    assert [phase.reset_model for phase in schedule] == [True, False, False]
+    assert [phase.lr_factor for phase in schedule] == [1.0, 0.3, 0.1]
+    assert all(phase.sees == "selected" for phase in schedule)
+    assert sum(phase.steps for phase in schedule) == 100

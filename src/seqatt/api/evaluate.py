@@ -14,9 +14,10 @@ from seqatt.api.evaluation import Evaluation, compute_metrics
 from seqatt.api.evaluation_rows import RowBlocks, predict, read_test_files, read_test_table
 from seqatt.api.lookup import find_positions
 from seqatt.api.read_data import EMBEDDED, ONE_HOT, are_batches, are_files, read_table
-from seqatt.api.read_files import make_source, read_files, split_target
+from seqatt.api.read_files import make_source, read_files
 from seqatt.api.select_options import DataOptions
 from seqatt.api.selected_columns import ignore_unselected, only_columns
+from seqatt.data.files.file_columns import split_target
 from seqatt.data.files.file_data import FileData
 from seqatt.data.files.file_set import open_files
 from seqatt.data.files.options import FileOptions

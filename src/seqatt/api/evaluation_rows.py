@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 
 from seqatt.data.files.encoding.column_types import compatible, decide_kinds, describe_type
-from seqatt.data.files.errors import SkippedData
+from seqatt.data.files.errors import SkippedData, UnreadableFile
 from seqatt.data.files.file_data import FileData
 from seqatt.data.files.file_set import FileSet, read_row_group
 from seqatt.data.files.options import FileOptions
@@ -23,7 +23,6 @@ from seqatt.data.tables.containers import InputTable
 from seqatt.data.tables.encoding import SparseColumns
 from seqatt.data.tables.options import TableOptions
 from seqatt.data.tables.table_data import TableData
-from seqatt.data.tables.whole_file import UnreadableFile
 from seqatt.training.trial_group import TrialGroup
 
 PREDICTED_ROWS = 8192  # test rows per forward pass, which bounds memory

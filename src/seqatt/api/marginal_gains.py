@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from seqatt.algorithms.neural.greedy import scatter_values
 from seqatt.api.lookup import find_positions
 from seqatt.data.tables.containers import read_input_table
+from seqatt.data.tables.scaling import scale_table
 from seqatt.data.tables.table_data import Groups, TableData, read_table_data
 from seqatt.options import names_of
 from seqatt.progress import progress_bar
@@ -90,6 +91,7 @@ def marginal_gains(
         missing_indicator=missing_indicator,
         max_categories=max_categories,
     )
+    data = scale_table(data, options.scaling)
     base = _find_features(data, table.named, selected, "selected")
     if candidates is None:
         added = [f for f in range(data.features) if f not in base and not data.constant[f]]

@@ -18,16 +18,19 @@ MAX_COUNTED = 1 << 12  # values per category that sums distinguish before they k
 
 
 class StreamEncoding(NamedTuple):
-    """How categories are encoded that are read batch by batch; ``max_codes`` None is the option ``hash_buckets``."""
+    """How categories are encoded that are read batch by batch: one-hot, or as at most ``max_codes`` codes.
 
-    categories: Categories
+    ``max_codes`` None is the option ``hash_buckets``.
+    """
+
+    one_hot: bool = False
     max_codes: int | None = None
     share_rare: bool = True
 
 
-EMBEDDED = StreamEncoding("codes")  # for the built-in network
-ONE_HOT = StreamEncoding("one_hot")  # for a user's own model
-COUNTED = StreamEncoding("codes", MAX_COUNTED, share_rare=False)  # for sums
+EMBEDDED = StreamEncoding()  # for the built-in network
+ONE_HOT = StreamEncoding(one_hot=True)  # for a user's own model
+COUNTED = StreamEncoding(max_codes=MAX_COUNTED, share_rare=False)  # for sums
 
 
 @dataclass(frozen=True)

@@ -3,56 +3,31 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
-from seqatt.api.read_data import TABLE_OPTIONS, Reading, StreamEncoding, read_table
+from seqatt.api.read_data import Reading, StreamEncoding, read_table
 from seqatt.data.files.agreement import BatchAgreement
 from seqatt.data.files.batches import read_batches
-from seqatt.data.files.encoding.column_types import decide_kinds
+from seqatt.data.files.file_columns import open_columns
 from seqatt.data.files.file_data import FileData, read_file_data
-from seqatt.data.files.file_set import FileSet, open_files
+from seqatt.data.files.file_set import FileSet
 from seqatt.data.files.formats.iterable import BatchSource
 from seqatt.data.files.loader import FileLoader, make_loader
 from seqatt.data.files.options import FileOptions
 from seqatt.data.files.shards import count_shards, shards_of_rank
 from seqatt.data.files.validation_rows import hold_out_rows
-from seqatt.data.files.whole_files import count_rows, estimate_table_bytes, read_whole_table, sample_rows
+from seqatt.data.files.whole_files import count_rows, sample_rows
 from seqatt.data.memory import available_memory, parse_size
-from seqatt.data.tables.containers import Kind, feature_names
 from seqatt.data.tables.options import Categories
-from seqatt.data.tables.table_data import TableData, read_table_data
+from seqatt.data.tables.table_data import read_table_data
 from seqatt.distributed.process_group import ProcessGroup
 from seqatt.distributed.reducer import RankReducer
+from seqatt.options import names_of
 from seqatt.training.build import StreamSource
 from seqatt.training.reducer import Reducer
 from seqatt.training.trainer import VALIDATION_ROWS
 
 MEMORY_SHARE = 4  # one in this many bytes of the available memory may hold a table read from files
-
-
-class FileColumns(NamedTuple):
-    """Files before their rows are read: features, targets, kinds of the features, types of all columns to read."""
-
-    files: FileSet
-    inputs: list[str]
-    targets: list[str]
-    kinds: dict[str, Kind]
-    types: dict[str, Any]
-
-
-def open_columns(where: Any, target: Any, options: FileOptions) -> FileColumns:
-    """Open files and check what their columns are."""
-    files = open_files(where, skip=options.on_bad_file == "skip", delimiter=options.delimiter)
-    targets = split_target(files, target)
-    weight = options.sample_weight
-    if weight is not None and not isinstance(weight, str):
-        raise TypeError(f"sample_weight: must name a column of the files, got {type(weight).__name__}")
-    others = [*options.ignore, *targets[1:]]
-    inputs = feature_names(list(files.types), others, targets[0], weight, "target")
-    kinds = decide_kinds(files.types, inputs, options.column_types)
-    columns = [*inputs, *targets, *([weight] if weight else [])]
-    return FileColumns(files, inputs, targets, kinds, {name: files.types[name] for name in columns})
 
 
 def read_files(
@@ -72,21 +47,13 @@ def read_files(
     the files. Several ranks share the work on files that are read batch by batch, so they read a table only if
     ``memory`` is given.
     """
-    files, inputs, targets, kinds, types = open_columns(where, target, options)
-    needed = estimate_table_bytes(files, inputs, kinds, types, categories, options.max_categories)
-    budget = memory_budget(options, ranks)
-    facts: dict[str, Any] = {
-        "files": len({row_group.path for row_group in files.row_groups}),
-        "table_bytes": needed,
-    }
-    column_types = {name: kind for name, kind in options.column_types.items() if name in inputs}
-    as_table = partial(
-        _table_of_files,
-        targets=targets,
-        options=replace(options, column_types=column_types),
-        categories=categories,
-        by_name=by_name,
-    )
+    columns = open_columns(where, target, options)
+    files, _, targets, kinds, types = columns
+    needed = columns.table_bytes(categories, options.max_categories)
+    budget = memory_budget(options, ranks.size)
+    facts: dict[str, Any] = {"files": files.count, "table_bytes": needed}
+    given = columns.table_options({name: getattr(options, name) for name in names_of(FileOptions)})
+    given |= {"categories": categories, "by_name": by_name, "arguments": ("X", "target")}
     batches = files.row_groups[0].path
     if needed <= budget and isinstance(batches, BatchSource):
         X, y, weights = read_batches(batches.batches)
@@ -94,32 +61,32 @@ def read_files(
         return Reading(table_data, facts | {"reading": "memory"})
     skips: list[dict[str, Any]] | None = [] if options.on_bad_file == "skip" else None
     if needed <= budget:
-        table = read_whole_table(files, list(types), kinds, skips)
+        table_data = read_table_data(*columns.read_table(skips), **given)
         facts |= {"reading": "memory"} | ({} if skips is None else {"skipped": _skipped(files, skips)})
-        return Reading(as_table(table), facts)
+        return Reading(table_data, facts)
     if encoding is not None and len(targets) == 1:
         data = read_file_data(
             files,
             targets[0],
             options,
             encoding.max_codes or options.hash_buckets,
-            encoding.categories,
+            one_hot=encoding.one_hot,
             share_rare=encoding.share_rare,
         )
         return Reading(data, facts | {"reading": "batches", "columns": dict(data.kinds)})
     if not budget:
         budget = available_memory() // MEMORY_SHARE
     rows = max(2, int(count_rows(files, types, kinds) * budget / needed))
-    table = sample_rows(files, list(types), kinds, types, rows, seed, skips)
+    table = sample_rows(files, kinds, types, rows, seed, skips)
     facts |= {"reading": "sample"} | ({} if skips is None else {"skipped": _skipped(files, skips)})
-    return Reading(as_table(table), facts)
+    return Reading(read_table_data(*columns.separate(table), **given), facts)
 
 
-def memory_budget(options: FileOptions, ranks: ProcessGroup) -> int:
-    """The bytes that a table read from files may take."""
+def memory_budget(options: FileOptions, ranks: int) -> int:
+    """The bytes that a table read from files may take; by default several ranks read none."""
     if options.memory is not None:
         return parse_size("memory", options.memory)
-    return 0 if ranks.size > 1 else available_memory() // MEMORY_SHARE
+    return 0 if ranks > 1 else available_memory() // MEMORY_SHARE
 
 
 def make_source(
@@ -168,31 +135,6 @@ def make_source(
         )
 
     return data, StreamSource(open_loader, validation, reducer, ranks.allgather_texts)
-
-
-def split_target(files: FileSet, target: Any) -> list[str]:
-    """The columns to predict: one, or several with commas."""
-    if not isinstance(target, str):
-        raise TypeError(f"target: must name the column of the files to predict, got {target!r}")
-    if target in files.types or "," not in target:
-        return [target]
-    targets = target.split(",")
-    for name in targets:
-        feature_names(list(files.types), (), name, None, "target")  # an unknown one is an error
-    return targets
-
-
-def _table_of_files(
-    table: Any, *, targets: list[str], options: FileOptions, categories: Categories, by_name: bool
-) -> TableData:
-    """The table that the columns of files make, encoded as any other."""
-    y: Any = targets[0]
-    if len(targets) > 1:
-        y, table = table.select(targets), table.drop_columns(targets)
-    given = {name: getattr(options, name) for name in TABLE_OPTIONS if name != "ignore"}
-    return read_table_data(
-        table, y, categories=categories, by_name=by_name, arguments=("X", "target"), **given
-    )
 
 
 def _skipped(files: FileSet, skips: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -19,6 +19,7 @@ from seqatt.checkpoints.training import CheckpointHook
 from seqatt.data.files.options import FileOptions
 from seqatt.data.files.shards import count_shards
 from seqatt.data.tables.options import Categories, TableOptions
+from seqatt.data.tables.scaling import scale_table
 from seqatt.data.tables.table_data import TableData, resolve_k
 from seqatt.distributed.process_group import SINGLE_PROCESS, ProcessGroup
 from seqatt.options import Options, names_of
@@ -48,6 +49,8 @@ def make_options(method: str, options: dict[str, Any], *, files: bool = False) -
     for name in options:
         if not files and name in names_of(FileOptions) and name not in names[1]:
             raise TypeError(f"{name}: is for files; pass their path as X, or leave it out")
+    if "recipe" in options and "recipe" not in names[0]:
+        raise TypeError(f"recipe: is for sequential_attention; {method} has none, leave it out")
     check_option_names(method, options, names[0], [*names[1], *names[2]])
     made = [
         each(**{name: value for name, value in options.items() if name in own})
@@ -92,6 +95,8 @@ class Run:
     ) -> Iterator[tuple[Callable[..., list[Trace]], SelectionRequest, Any]]:
         """The function of the method, its request and its plan, with progress and checkpoints while it runs."""
         data, source, method = reading.data, None, self.method
+        scaling = getattr(self.options.method, "scaling", "standard")
+        data = scale_table(data, scaling) if isinstance(data, TableData) else data.scaled(scaling)
         checkpointer = Checkpointer(self.options.checkpoints, self.ranks.rank == 0)
         if not isinstance(data, TableData) and method.trains:
             from seqatt.api.read_files import make_source  # here, because only files need pyarrow
@@ -106,6 +111,8 @@ class Run:
         )
         plan = method.plan(request)
         facts = {"k": count, "task": data.target.task, "rows": data.rows}
+        if data.target.classes is not None:
+            facts["classes"] = len(data.target.classes)
         self._settings = facts | self.options.data.to_settings() | reading.facts | plan.settings
         self._hook = self._make_hook(checkpointer, data, count)
         request = replace(request, hook=self._hook)

@@ -55,27 +55,33 @@ class SelectOptions(DataOptions, total=False):
     model: nn.Module | Callable[[int, int], nn.Module] | None
     loss: Callable[[torch.Tensor, torch.Tensor], torch.Tensor] | None
     optimizer: Callable[[Any], torch.optim.Optimizer] | None
+    recipe: str
     mask: str
     features_per_phase: int | None
     warmup: float
     ensemble: int | None
-    surplus: float
+    surplus: float | None
     replacement: int | None
     # Training, rarely needed
+    scaling: str
     activation: str
     dropout: float
     label_smoothing: float
     batch_norm: bool
     embedding_dim: int | None
     temperature: float
+    logit_learning_rate: float | None
     weight_decay: float | None
     univariate_test: float | None
     asinh_inputs: bool | None
-    one_pass: bool
+    one_pass: bool | None
+    reset_logits: bool
     reset_model: bool
     # Other methods
     penalty: float | None
     sigma: float
+    candidate_share: float | None
+    rotation_steps: int | None
     attention_width: int
     hierarchy: float
     folds: int | None

@@ -12,7 +12,7 @@ from rich.table import Table
 
 from seqatt.comparison import formatting
 from seqatt.comparison.comparison import Comparison
-from seqatt.selection import Selection
+from seqatt.selection import Selection, describe_task
 
 
 def show(selection: Selection, target: str) -> None:
@@ -28,7 +28,7 @@ def show(selection: Selection, target: str) -> None:
     console.print(f"[bold]{escape(title)}[/bold]")
     console.print(table)
     settings, device = selection.settings, selection.environment["device"]
-    console.print(f"{settings['task']}, {selection.seconds:.1f} s on {device}{_reading(settings)}\n")
+    console.print(f"{describe_task(settings)}, {selection.seconds:.1f} s on {device}{_reading(settings)}\n")
 
 
 def _reading(settings: dict[str, Any]) -> str:

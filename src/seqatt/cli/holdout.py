@@ -13,19 +13,16 @@ from sklearn.model_selection import train_test_split
 from seqatt.algorithms.registry import get_method
 from seqatt.api.evaluate import evaluate
 from seqatt.api.read_data import TABLE_OPTIONS, are_files
-from seqatt.api.read_files import FileColumns, memory_budget, open_columns
+from seqatt.api.read_files import memory_budget
 from seqatt.api.run import categories_for
 from seqatt.api.select import select_trials
+from seqatt.data.files.file_columns import FileColumns, open_columns
 from seqatt.data.files.options import FileOptions
-from seqatt.data.files.whole_files import estimate_table_bytes, read_whole_table
-from seqatt.distributed.process_group import SINGLE_PROCESS, world_size
+from seqatt.distributed.process_group import world_size
 from seqatt.options import names_of
 from seqatt.progress import progress_bar
 from seqatt.selection import Selection
 
-FILE_OPTIONS = {*names_of(FileOptions)} - {*TABLE_OPTIONS} | {
-    "ignore"
-}  # that the table of files does not have
 RANDOM_BYTES = 1 << 24  # of files, to see which features are constant before some are drawn
 
 
@@ -37,22 +34,13 @@ class OpenedFiles(NamedTuple):
     table_bytes: int
     fit: bool
 
-    def table_options(self, given: dict[str, Any]) -> dict[str, Any]:
-        """The given options for a table of the columns that are read: without those of files and ignored columns."""
-        of_table = {name: value for name, value in given.items() if name not in FILE_OPTIONS}
-        kinds = given.get("column_types", {})
-        return of_table | {"column_types": {n: kind for n, kind in kinds.items() if n in self.columns.inputs}}
-
 
 def open_for(method: str, paths: list[str], target: str, options: FileOptions) -> OpenedFiles:
     """Open files, and decide as ``select`` does whether the method gets a table."""
     columns = open_columns(paths, target, options)
-    files, inputs, _, kinds, types = columns
     categories = categories_for(get_method(method), own_model=False)
-    needed = estimate_table_bytes(files, inputs, kinds, types, categories, options.max_categories)
-    streamed = world_size() > 1 and options.memory is None
-    fit = not streamed and needed <= memory_budget(options, SINGLE_PROCESS)
-    return OpenedFiles(columns, options, needed, fit)
+    needed = columns.table_bytes(categories, options.max_categories)
+    return OpenedFiles(columns, options, needed, needed <= memory_budget(options, world_size()))
 
 
 class HeldOut(NamedTuple):
@@ -68,16 +56,12 @@ def hold_out(opened: OpenedFiles, holdout: float, seed: int) -> HeldOut:
     """Hold out a share of the rows: drawn, if the files fit in memory, else at equal distances."""
     if not opened.fit:
         return _hold_out_of_files(opened.columns, holdout, seed)
-    files, _, targets, kinds, types = opened.columns
-    skips: list[dict[str, Any]] | None = [] if opened.options.on_bad_file == "skip" else None
-    table = read_whole_table(files, list(types), kinds, skips)
-    several = len(targets) > 1
-    y = table.select(targets) if several else table.column(targets[0])
-    X = table.drop_columns(targets) if several else table
-    rows = split_rows(y, holdout, seed)
-    train, test = ((X.take(side), y.take(side) if several else targets[0]) for side in rows)
-    paths = {row_group.path for row_group in files.row_groups}
-    facts = {"files": len(paths), "table_bytes": opened.table_bytes, "reading": "memory"}
+    X, y = opened.columns.read_table([] if opened.options.on_bad_file == "skip" else None)
+    named = isinstance(y, str)
+    rows = split_rows(X.column(y) if named else y, holdout, seed)
+    train, test = ((X.take(side), y if named else y.take(side)) for side in rows)
+    count = opened.columns.files.count
+    facts = {"files": count, "table_bytes": opened.table_bytes, "reading": "memory"}
     return HeldOut(train, test, f"{len(rows[1]):,} held-out rows", facts)
 
 

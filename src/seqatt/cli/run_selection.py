@@ -99,7 +99,7 @@ def _prepare(request: Request) -> tuple[tuple[Any, Any], dict[str, Any], HeldOut
             held_out = hold_out(opened, request.holdout, request.seed)
             data = held_out.train
             if opened.fit:
-                options = opened.table_options(options)
+                options = opened.columns.table_options(options)
     if out is not None and (checkpoints or options.get("resume")):
         options = {"checkpoint": out / "checkpoint"} | options
     return data, options, held_out

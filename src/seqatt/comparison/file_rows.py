@@ -5,17 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from seqatt.api.read_data import MAX_COUNTED, TABLE_OPTIONS
-from seqatt.api.read_files import FileColumns, memory_budget, open_columns
+from seqatt.api.read_data import MAX_COUNTED
+from seqatt.api.read_files import memory_budget
 from seqatt.comparison.fingerprint import fingerprint
 from seqatt.comparison.splits import check_test_size
 from seqatt.comparison.table_rows import ComparedRows, RunRows, SplitRequest, read_table_rows
+from seqatt.data.files.file_columns import FileColumns, open_columns
 from seqatt.data.files.file_data import read_file_data
 from seqatt.data.files.file_set import FileSet, open_files
 from seqatt.data.files.options import FileOptions
-from seqatt.data.files.whole_files import estimate_table_bytes, read_whole_table
+from seqatt.data.files.whole_files import Skips, read_whole_table
 from seqatt.data.tables.options import TableOptions
-from seqatt.distributed.process_group import SINGLE_PROCESS
 
 REMEDY = "raise memory, so that the files are read into a table"
 
@@ -28,10 +28,7 @@ def read_file_rows(X: Any, target: Any, options: dict[str, Any], request: SplitR
     columns = open_columns(X, target, checked)
     test = _open_test(columns, request.test, checked)
     # One-hot, as the methods without a network encode it: the largest of the tables that the methods need.
-    needed = estimate_table_bytes(
-        columns.files, columns.inputs, columns.kinds, columns.types, "one_hot", checked.max_categories
-    )
-    if needed <= memory_budget(checked, SINGLE_PROCESS):
+    if columns.table_bytes("one_hot", checked.max_categories) <= memory_budget(checked, ranks=1):
         return _as_table(columns, test, options, request)
     return _as_files(columns, test, options, request)
 
@@ -52,22 +49,17 @@ def _open_test(columns: FileColumns, test: tuple[Any, Any], options: FileOptions
 def _as_table(
     columns: FileColumns, test: FileSet | None, options: dict[str, Any], request: SplitRequest
 ) -> ComparedRows:
-    targets = columns.targets
     group_names = [request.split_groups] if isinstance(request.split_groups, str) else []
 
     def read(files: FileSet, some: list[str]) -> tuple[Any, Any]:
-        table = read_whole_table(
-            files, some, columns.kinds, [] if options.get("on_bad_file") == "skip" else None
-        )
-        y = table.select(targets) if len(targets) > 1 else table.column(targets[0])
-        return table.drop_columns(targets), y
+        skips: Skips | None = [] if options.get("on_bad_file") == "skip" else None
+        return columns.separate(read_whole_table(files, some, columns.kinds, skips))
 
     X, y = read(columns.files, [*columns.types, *group_names])
-    test_rows = (None, None) if test is None else read(test, [*columns.inputs, *targets])
-    given = {name: value for name, value in options.items() if name in TABLE_OPTIONS}
-    kinds = given.get("column_types", {})
-    of_read = {"ignore": (), "column_types": {n: kind for n, kind in kinds.items() if n in columns.inputs}}
-    rows = read_table_rows(X, y, given | of_read, replace(request, test=test_rows))
+    test_rows = (None, None) if test is None else read(test, [*columns.inputs, *columns.targets])
+    of_table = columns.table_options(options)
+    rows = read_table_rows(X, y, of_table, replace(request, test=test_rows))
+    given = of_table | {name: options[name] for name in ("ignore", "column_types") if name in options}
     return rows._replace(settings=rows.settings | {"table": TableOptions(**given).to_settings()})
 
 
@@ -85,7 +77,7 @@ def _as_files(
         if given:
             raise ValueError(f"{name}: is not for files that do not fit in memory; leave it out, or {REMEDY}")
     checked = FileOptions(**options)
-    data = read_file_data(files, target, checked, MAX_COUNTED, "codes")
+    data = read_file_data(files, target, checked, MAX_COUNTED)
     weight = checked.sample_weight
     step = 0
     if test is None:

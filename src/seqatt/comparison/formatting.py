@@ -9,6 +9,7 @@ from typing import Any
 from seqatt.comparison.conclusion import conclude, format_score, metric_name
 from seqatt.comparison.results_table import ResultsTable
 from seqatt.comparison.statistics import LOWER_IS_BETTER
+from seqatt.selection import describe_task
 
 NO_VALUE = "–"
 LEFT_ALIGNED = (1, 2)  # columns with the method and its score; numbers are aligned right
@@ -49,7 +50,7 @@ def sections(results: ResultsTable) -> list[list[FormattedRow]]:
 
 def title(results: ResultsTable) -> str:
     settings = results.settings
-    return f"{settings['task']}, {settings['rows']:,} rows, {settings['features']:,} features"
+    return f"{describe_task(settings)}, {settings['rows']:,} rows, {settings['features']:,} features"
 
 
 def notes(results: ResultsTable) -> list[str]:

@@ -66,6 +66,7 @@ def prepare(
     names = default_methods(rows.data) if requested is None else requested
     checked_options = check_options(options, names, files=are_files(rows.split(seeds[0])[0].X))
     task, features = rows.data.target.task, rows.data.features
+    classes = rows.data.target.classes
     ks = check_ks(k, features)
     choice(list(METRICS[task]))("metric", metric or METRICS[task][0])
     settings = {
@@ -75,6 +76,7 @@ def prepare(
         "options": checked_options,
         "metric": metric or METRICS[task][0],
         "task": task,
+        "classes": None if classes is None else len(classes),
         "features": features,
         "device": device,
         "seqatt": __version__,

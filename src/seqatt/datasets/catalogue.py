@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from typing import Any
 
 from seqatt.datasets.entry import DatasetEntry, PublisherFile
 from seqatt.datasets.wide import WIDE
@@ -10,7 +11,23 @@ from seqatt.datasets.wide import WIDE
 UCI = "https://archive.ics.uci.edu/static/public"
 MNIST = "https://ossci-datasets.s3.amazonaws.com/mnist"
 FASHION = "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com"
-IMAGES, LABELS = "images-idx3-ubyte.gz", "labels-idx1-ubyte.gz"
+_BUNDLED = "scikit-learn, a copy of the UCI set (CC BY 4.0)"
+
+
+def _idx_files(folder: str, *checksums: str) -> tuple[PublisherFile, ...]:
+    """Images and labels of the training rows, then of the test rows, as MNIST is published."""
+    files = ("images-idx3-ubyte.gz", "labels-idx1-ubyte.gz")
+    urls = [f"{folder}/{rows}-{file}" for rows in ("train", "t10k") for file in files]
+    return tuple(map(PublisherFile, urls, checksums))
+
+
+def _bundled(
+    name: str, title: str, rows: int, features: int, classes: int, citation: str, **more: Any
+) -> DatasetEntry:
+    """A data set that scikit-learn includes."""
+    about: dict[str, Any] = {"licence": _BUNDLED, "citation": citation, "bundled": True} | more
+    return DatasetEntry(name, title, rows=(rows,), features=features, classes=classes, **about)
+
 
 PAPER = (
     DatasetEntry(
@@ -37,23 +54,12 @@ PAPER = (
         licence="CC BY-SA 3.0 (as commonly stated)",
         citation="Y. LeCun, C. Cortes, C. Burges: The MNIST database of handwritten digits, 1998.",
         image_shape=(28, 28),
-        originals=(
-            PublisherFile(
-                f"{MNIST}/train-{IMAGES}",
-                "sha256:440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609",
-            ),
-            PublisherFile(
-                f"{MNIST}/train-{LABELS}",
-                "sha256:3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c",
-            ),
-            PublisherFile(
-                f"{MNIST}/t10k-{IMAGES}",
-                "sha256:8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",
-            ),
-            PublisherFile(
-                f"{MNIST}/t10k-{LABELS}",
-                "sha256:f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",
-            ),
+        originals=_idx_files(
+            MNIST,
+            "sha256:440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609",
+            "sha256:3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c",
+            "sha256:8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",
+            "sha256:f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",
         ),
         parser="mnist",
     ),
@@ -68,11 +74,12 @@ PAPER = (
         citation="H. Xiao, K. Rasul, R. Vollgraf: Fashion-MNIST: a novel image dataset for benchmarking "
         "machine learning algorithms. arXiv:1708.07747, 2017.",
         image_shape=(28, 28),
-        originals=(
-            PublisherFile(f"{FASHION}/train-{IMAGES}", "md5:8d4fb7e6c68d591d4c3dfef9ec88bf0d"),
-            PublisherFile(f"{FASHION}/train-{LABELS}", "md5:25c81989df183df01b3e8a0aad5dffbe"),
-            PublisherFile(f"{FASHION}/t10k-{IMAGES}", "md5:bef4ecab320f06d8554ea6380940ec79"),
-            PublisherFile(f"{FASHION}/t10k-{LABELS}", "md5:bb300cfdad3c16e7a12a480ee83cd310"),
+        originals=_idx_files(
+            FASHION,
+            "md5:8d4fb7e6c68d591d4c3dfef9ec88bf0d",
+            "md5:25c81989df183df01b3e8a0aad5dffbe",
+            "md5:bef4ecab320f06d8554ea6380940ec79",
+            "md5:bb300cfdad3c16e7a12a480ee83cd310",
         ),
         parser="fashion_mnist",
     ),
@@ -122,64 +129,32 @@ PAPER = (
     ),
 )
 
-_BUNDLED = "scikit-learn, a copy of the UCI set (CC BY 4.0)"
 SCIKIT_LEARN = (
-    DatasetEntry(
-        "iris",
-        "Iris flowers",
-        rows=(150,),
-        features=4,
-        classes=3,
-        licence=_BUNDLED,
-        citation="R. A. Fisher: The use of multiple measurements in taxonomic problems. "
-        "Annals of Eugenics, 1936.",
-        bundled=True,
+    _bundled(
+        "iris", "Iris flowers", 150, 4, 3,
+        "R. A. Fisher: The use of multiple measurements in taxonomic problems. Annals of Eugenics, 1936.",
     ),
-    DatasetEntry(
-        "wine",
-        "Wine cultivars",
-        rows=(178,),
-        features=13,
-        classes=3,
-        licence=_BUNDLED,
-        citation="S. Aeberhard, M. Forina: Wine. UCI repository, id 109, 1992.",
-        bundled=True,
+    _bundled(
+        "wine", "Wine cultivars", 178, 13, 3,
+        "S. Aeberhard, M. Forina: Wine. UCI repository, id 109, 1992.",
     ),
-    DatasetEntry(
-        "breast_cancer",
-        "Breast Cancer Wisconsin (diagnostic)",
-        rows=(569,),
-        features=30,
-        classes=2,
-        licence=_BUNDLED,
-        citation="W. Wolberg, O. Mangasarian, N. Street, W. Street: Breast Cancer Wisconsin (Diagnostic). "
+    _bundled(
+        "breast_cancer", "Breast Cancer Wisconsin (diagnostic)", 569, 30, 2,
+        "W. Wolberg, O. Mangasarian, N. Street, W. Street: Breast Cancer Wisconsin (Diagnostic). "
         "UCI repository, id 17, 1993.",
-        bundled=True,
     ),
-    DatasetEntry(
-        "digits",
-        "Handwritten digits, 8 x 8 pixels",
-        rows=(1797,),
-        features=64,
-        classes=10,
-        licence=_BUNDLED,
-        citation="E. Alpaydin, C. Kaynak: Optical recognition of handwritten digits. "
-        "UCI repository, id 80, 1998.",
+    _bundled(
+        "digits", "Handwritten digits, 8 x 8 pixels", 1797, 64, 10,
+        "E. Alpaydin, C. Kaynak: Optical recognition of handwritten digits. UCI repository, id 80, 1998.",
         image_shape=(8, 8),
-        bundled=True,
     ),
-    DatasetEntry(
-        "diabetes",
-        "Diabetes progression",
-        rows=(442,),
-        features=10,
-        classes=0,
-        licence="shipped with scikit-learn; the source states none",
-        citation="B. Efron, T. Hastie, I. Johnstone, R. Tibshirani: Least angle regression. "
+    _bundled(
+        "diabetes", "Diabetes progression", 442, 10, 0,
+        "B. Efron, T. Hastie, I. Johnstone, R. Tibshirani: Least angle regression. "
         "Annals of Statistics, 2004.",
-        bundled=True,
+        licence="shipped with scikit-learn; the source states none",
     ),
-)
+)  # fmt: skip
 
 CATALOGUE = {entry.name: entry for entry in (*PAPER, *WIDE, *SCIKIT_LEARN)}
 

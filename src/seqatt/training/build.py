@@ -10,7 +10,7 @@ import torch
 
 from seqatt.data.files.encoding.rows import EncodedRows
 from seqatt.data.tables.table_data import TableData
-from seqatt.training.defaults import default_ensemble_size
+from seqatt.training.defaults import ENSEMBLE_SIZE
 from seqatt.training.ensemble import NOISE, ORDER, Member, split_rows
 from seqatt.training.gates.gate import Gate
 from seqatt.training.loaders.batch import DeviceTable
@@ -124,7 +124,7 @@ class _GroupBuilder:
         table, setup = self._table, self._setup
         assert table is not None
         members = self._members(seeds)
-        parts = setup.members if setup.variants == 1 else default_ensemble_size(table.count)
+        parts = setup.members if setup.variants == 1 else ENSEMBLE_SIZE
         rows = {seed: split_rows(table.count, seed, parts) for seed in seeds}
 
         def make_loader(some: Sequence[Member]) -> Loader:

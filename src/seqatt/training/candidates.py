@@ -23,7 +23,7 @@ from seqatt.training.loaders.batch import Batch, DeviceTable
 from seqatt.training.loaders.in_memory import InMemoryLoader, MemberData
 from seqatt.training.models.architecture import MLPShape
 from seqatt.training.models.mlp import MLP
-from seqatt.training.options import NetworkOptions
+from seqatt.training.options import NetworkOptions, ScalingOptions
 from seqatt.training.schedule import cosine_schedule
 from seqatt.validation import integer, number
 
@@ -35,7 +35,7 @@ VALIDATIONS = 4  # evaluations on the held-out rows per training, of which the b
 
 
 @dataclass(frozen=True)
-class CandidateOptions(NetworkOptions):
+class CandidateOptions(NetworkOptions, ScalingOptions):
     """The model of each candidate and its training."""
 
     epochs: float | None = option(

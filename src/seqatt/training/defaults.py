@@ -19,7 +19,7 @@ MAX_REPLACEMENT = 5  # rounds of dropping and selecting again
 ENSEMBLE_SIZE = 4  # models per trial
 MIN_UNIVARIATE, MAX_UNIVARIATE = 2.0, 4.0  # of univariate_test, a threshold on -log10 of the FDR q-value
 CHANCE_CORRELATION = 0.4  # largest correlation expected by chance at which univariate_test is at its maximum
-SMALL_TABLE = 32  # below this many rows, none are held out or dropped
+LOGIT_LEARNING_RATE = 0.05  # of attention logits: in a phase of a few dozen steps, features must compete
 
 
 def default_batch_size(rows: int) -> int:
@@ -105,11 +105,6 @@ def default_replacement(k: int) -> int:
     return min(MAX_REPLACEMENT, k // 3)
 
 
-def default_ensemble_size(rows: int) -> int:
-    """Models per trial: four, but one for a table too small to hold out rows."""
-    return ENSEMBLE_SIZE if rows >= SMALL_TABLE else 1
-
-
 def training_rows(rows: int, members: int) -> int:
     """Rows that each member of an ensemble trains on: all but its own held-out part."""
     return rows if members == 1 else rows - rows // (members + 1)
@@ -121,8 +116,7 @@ def default_univariate_test(rows: int, columns: int) -> float:
     The best of ``columns`` noise columns has a correlation of about sqrt(2 log(columns) / rows) with any target.
     """
     by_chance = math.sqrt(2 * math.log(max(2, columns)) / rows)
-    threshold = min(MAX_UNIVARIATE, max(MIN_UNIVARIATE, MAX_UNIVARIATE * by_chance / CHANCE_CORRELATION))
-    return threshold if rows >= SMALL_TABLE else 0.0
+    return min(MAX_UNIVARIATE, max(MIN_UNIVARIATE, MAX_UNIVARIATE * by_chance / CHANCE_CORRELATION))
 
 
 def default_asinh_inputs(rows: int, columns: int) -> bool:
@@ -141,7 +135,7 @@ def default_input_dropout(rows: int, columns: int) -> float:
     Large tables do not need dropout, and a small rate is not worth its cost.
     """
     rate = math.sqrt(columns / rows)
-    return min(0.6, rate) if rate >= 0.15 and rows >= SMALL_TABLE else 0.0
+    return min(0.6, rate) if rate >= 0.15 else 0.0
 
 
 def default_weight_decay(rows: int) -> float:

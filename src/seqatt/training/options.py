@@ -14,6 +14,20 @@ if TYPE_CHECKING:  # the command line reads options without importing torch
     from torch import nn
 
 ACTIVATION_NAMES = ("relu", "tanh", "gelu", "silu")
+SCALINGS = ("standard", "min-max", "none")
+
+
+@dataclass(frozen=True)
+class ScalingOptions(Options):
+    """How a selection method scales the inputs of its network. Evaluation always standardises them."""
+
+    scaling: str = option(
+        "standard",
+        choice(SCALINGS),
+        "How numbers are scaled for the network: to mean 0 and variance 1 (standard), to the range from 0 to 1 "
+        "(min-max), or not at all (none). Values of categories and missing-value indicators are then 0 or 1.",
+        group=RARE,
+    )
 
 
 @dataclass(frozen=True)
@@ -46,7 +60,7 @@ class TrainingOptions(NetworkOptions):
         None,
         number(minimum=0, below=1, optional=True),
         "Share of inputs dropped at random in training; by default sqrt(columns / rows) where that is 0.15 or "
-        "more, at most 0.6, and 0 for fewer than 32 rows.",
+        "more, at most 0.6; sequential_attention drops none.",
     )
     label_smoothing: float = option(
         0.0, number(minimum=0, below=1), "Share of a label that is spread over all classes.", group=RARE
@@ -83,3 +97,8 @@ class TrainingOptions(NetworkOptions):
     def built_in(self) -> bool:
         """Whether the built-in MLP is used; anything else trains through autograd."""
         return not (self.batch_norm or self.model or self.loss or self.optimizer)
+
+
+@dataclass(frozen=True)
+class LoopOptions(TrainingOptions, ScalingOptions):
+    """Options of every method that the training loop trains."""

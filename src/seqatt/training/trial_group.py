@@ -89,8 +89,9 @@ class TrialGroup:
                 records[trial].taken, records[trial].scores = taken, scores[trial]
             self._last_scores = scores
         if phase.drop:
-            for trial, dropped in enumerate(self.state.drop(self._usefulness(pool), phase.drop)):
-                records[trial].dropped = dropped
+            for _ in range(phase.drop):  # one at a time: of two copies, only one can be spared
+                for trial, dropped in enumerate(self.state.drop(self._usefulness(pool), 1)):
+                    records[trial].dropped += dropped
         for history, record in zip(self.records, records, strict=True):
             history.append(record)
         self.phase += 1

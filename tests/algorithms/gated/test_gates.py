@@ -11,8 +11,10 @@ from torch.nn import functional as F
 from seqatt.algorithms.gated.batch_attention import BatchAttentionGate
 from seqatt.algorithms.gated.cancel_out import CancelOutGate
 from seqatt.algorithms.gated.deep_lasso import DeepLassoGate
+from seqatt.algorithms.gated.entry_prune import EntryPruneGate
 from seqatt.algorithms.gated.first_layer import FirstLayerGate
 from seqatt.algorithms.gated.group_lasso import GroupLassoGate
+from seqatt.algorithms.gated.gumbel_gates import GumbelGate
 from seqatt.algorithms.gated.omp import OMPGate
 from seqatt.algorithms.gated.stochastic_gates import StochasticGate
 from seqatt.training.backend.adam import Adam
@@ -86,7 +88,7 @@ def first_gradient(adam: Adam, i: int = 0) -> Tensor:
 
 def test_group_lasso_without_a_penalty_is_plain_training():
     model = make_model()
-    train(model, GroupLassoGate(model, COLUMNS, torch.zeros(2), torch.ones(4), 1e-2), make_state(4))
+    train(model, GroupLassoGate(model, COLUMNS, torch.zeros(2), torch.ones(4)), make_state(4))
     assert_same_weights(model, trained_without_a_gate())
 
 
@@ -98,30 +100,50 @@ def test_stochastic_gates_that_stay_open_are_plain_training():
     assert_same_weights(model, trained_without_a_gate())
 
 
-def test_a_proximal_step_shortens_unselected_weights_and_keeps_their_direction():
-    model = make_model()
-    gate = GroupLassoGate(model, COLUMNS, torch.tensor([20.0, 200.0]) / 7**0.5, torch.ones(4), 1e-2)
-    weights_before, norms_before = model.weights[0].clone(), gate.norms()
-    gate.update(torch.zeros(2, 4), make_state(4, selected=(2,)))
-    weights, norms = model.weights[0], gate.norms()
-    torch.testing.assert_close(weights[:, :, 3], weights_before[:, :, 3], rtol=0, atol=0)
-    for unselected in (0, 1, 3):
-        shrinkage = torch.tensor([0.2, 2.0])
-        torch.testing.assert_close(
-            norms[:, unselected], (norms_before[:, unselected] - shrinkage).clamp_min(0)
-        )
-    factors = COLUMNS.to_columns(norms / norms_before)
-    torch.testing.assert_close(weights, weights_before * factors.unsqueeze(1))
-    assert (norms[1] == 0).sum() > 0
+def group_lasso(layer: Tensor, selected: Tensor, strengths: Tensor) -> Tensor:
+    """The group LASSO of one model, written out: a sum over unselected features of the norms of their weights."""
+    columns = ([0], [1, 2], [3], [4])
+    norms = torch.stack([layer[:, some].norm() for some in columns])  # torch's gradient at zero is zero
+    return (strengths * (1 - selected) * norms).sum()
 
 
-def test_the_penalty_of_a_feature_grows_with_the_root_of_its_number_of_table_columns():
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("kind", ["built-in", "module"])
+def test_the_gradient_of_the_group_lasso_joins_that_of_the_loss_as_computed_by_autograd(kind, weighted):
+    """Feature 1 has two columns and two input columns, feature 2 is selected, feature 3 has weights of zero."""
+    model: MLP | TorchModule
+    if kind == "built-in":
+        model = make_model(models=1)
+    else:
+        shape = MLPShape(5, (7,), 3, "relu")
+        make_optimizer = lambda params: torch.optim.SGD(params, lr=0.0)  # noqa: E731
+        model = TorchModule(lambda: build_mlp(shape), "multiclass", 0, make_optimizer, CPU)
+    model.first_layer()[:, :, 4] = 0
+    scale = torch.tensor([1.0, 2.0, 1.0, 1.0]).sqrt()
+    gate = GroupLassoGate(model, COLUMNS, torch.tensor([0.3]), scale)
+    batch, state = make_batch(models=1, weighted=weighted), make_state(4, models=1, selected=(2,))
+    with torch.no_grad():
+        expected_loss = model.first_layer_gradient(batch, torch.ones(1, 5))[0].clone()
+    layer = model.first_layer()[0].clone().requires_grad_()
+    penalty = group_lasso(layer, state.selected[0], 0.3 * scale)
+    expected = expected_loss + torch.autograd.grad(penalty, layer)[0]
+    with torch.no_grad():
+        gate.observe(batch, state)
+        model.train_step(batch, torch.ones(1, 5))
+    gradient = first_gradient(model._adam)[0] if isinstance(model, MLP) else model.module[0].weight.grad
+    torch.testing.assert_close(gradient, expected, rtol=1e-4, atol=1e-6)
+    torch.testing.assert_close(gradient[:, 3:], expected_loss[:, 3:], rtol=1e-4, atol=1e-6)
+    assert (gradient - expected_loss)[:, 1:3].norm().item() == pytest.approx(0.3 * 2**0.5, rel=1e-4)
+
+
+def test_the_group_lasso_ends_with_its_phase():
+    """The network that judges the selected features trains without a penalty."""
     model = make_model()
-    gate = GroupLassoGate(model, COLUMNS, torch.ones(2), torch.tensor([1.0, 2.0, 1.0, 1.0]), 1e-2)
-    before = gate.norms()
-    gate.update(torch.zeros(2, 4), make_state(4))
-    shrinkage = before - gate.norms()
-    torch.testing.assert_close(shrinkage[:, 1], 2 * shrinkage[:, 0], rtol=1e-3, atol=1e-6)
+    gate = GroupLassoGate(model, COLUMNS, torch.ones(2), torch.ones(4))
+    gate.observe(make_batch(), make_state(4))
+    assert (model.first_layer_decay > 0).all()
+    gate.reset()
+    assert (model.first_layer_decay == 0).all()
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -298,26 +320,137 @@ def test_first_layer_scores_are_shares_of_each_hidden_units_input():
 
 
 def test_large_embeddings_do_not_evade_the_penalty_of_a_group_lasso():
-    """Weights of inputs ten times as large shrink ten times as fast and score ten times as high."""
+    """Weights of embeddings ten times as large decay ten times as fast and score ten times as high; numbers do not."""
 
     class FirstLayer:
-        def __init__(self) -> None:
-            self.weights = torch.ones(1, 8, 2)
+        first_layer_decay: Tensor | None = None
 
-        def first_layer(self) -> torch.Tensor:
-            return self.weights
+        def first_layer(self) -> Tensor:
+            return torch.ones(1, 8, 3)
 
-        def scale_first_layer(self, factors: torch.Tensor) -> None:
-            self.weights *= factors.unsqueeze(1)
-
-    columns = FeatureColumns(torch.arange(2), 2)
-    gate = GroupLassoGate(FirstLayer(), columns, torch.ones(1), torch.ones(2), 1e-3, embedded=True)
-    state = SelectionState(1, np.zeros(2, dtype=bool), torch.device("cpu"))
-    x = torch.tensor([1.0, 10.0]) * torch.ones(1, 16, 2)
+    columns, model = FeatureColumns(torch.arange(3), 3), FirstLayer()
+    embedded = torch.tensor([1.0, 1.0, 0.0])
+    gate = GroupLassoGate(model, columns, torch.ones(1), torch.ones(3), embedded=embedded)
+    state = SelectionState(1, np.zeros(3, dtype=bool), CPU)
+    x = torch.tensor([1.0, 10.0, 10.0]) * torch.ones(1, 16, 3)
     for _ in range(400):
         gate.observe(Batch(x, torch.zeros(16), None), state)
-    before = gate.norms()[0]
-    gate.update(torch.zeros(1, 2), state)
-    shrinkage = before - gate.norms()[0]
-    assert (shrinkage[1] / shrinkage[0]).item() == pytest.approx(10, rel=1e-3)
-    assert (gate.scores()[0, 1] / gate.scores()[0, 0]).item() == pytest.approx(10, rel=0.05)
+    assert model.first_layer_decay is not None
+    decay, scores = model.first_layer_decay[0], gate.scores()[0]
+    assert (decay / decay[0]).tolist() == pytest.approx([1, 10, 1], rel=1e-3)
+    assert (scores / scores[0]).tolist() == pytest.approx([1, 10, 1], rel=0.05)
+
+
+def test_gumbel_gates_are_sigmoids_of_logits_and_noise_at_a_falling_temperature():
+    gate = GumbelGate(4, torch.full((2,), 0.1), (2.0, 0.5), 100, 1e-3, generators())
+    gate.logits.normal_(generator=torch.Generator().manual_seed(5))
+    drawn = []
+    for _ in range(50):  # in chunks of two steps
+        gate.draw(2)
+        for _ in range(2):
+            noise = gate._noise[gate._step].clone()
+            gate.observe(make_batch(), make_state(4))
+            drawn.append(noise)
+            temperature = 2.0 * 0.25 ** ((len(drawn) - 1) / 99)
+            torch.testing.assert_close(gate.weights, torch.sigmoid((gate.logits + noise) / temperature))
+    noise = torch.stack(drawn)
+    assert noise.mean().item() == pytest.approx(0.577, abs=0.1)  # of a standard Gumbel distribution
+    assert noise.std().item() == pytest.approx(1.283, abs=0.15)
+    assert not torch.equal(noise[:, 0], noise[:, 1])
+
+
+def test_the_gradient_of_gumbel_gates_is_that_of_autograd_with_a_penalty_on_the_sum_of_weights():
+    gate = GumbelGate(4, torch.tensor([0.1, 0.7]), (2.0, 0.5), 10, 1e-3, generators())
+    gate.draw(1)
+    noise = gate._noise[0].clone()
+    gate.observe(make_batch(), make_state(4))
+    grad = torch.randn(2, 4, generator=torch.Generator().manual_seed(1))
+    logits = gate.logits.clone().requires_grad_()
+    weights = torch.sigmoid((logits + noise) / 2.0)
+    loss = (weights * grad).sum() + (torch.tensor([0.1, 0.7])[:, None] * weights).sum()
+    gate.update(grad, make_state(4))
+    torch.testing.assert_close(first_gradient(gate._adam), torch.autograd.grad(loss, logits)[0])
+
+
+def entry_prune(model: MLP, **options) -> EntryPruneGate:
+    defaults = {"k": 1, "candidate_share": 0.5, "rotation_steps": 3, "scale": torch.ones(4)}
+    return EntryPruneGate(model, COLUMNS, **(defaults | options), generators=generators())
+
+
+def test_entry_prune_judges_candidates_by_the_summed_gradients_of_their_first_layer_weights():
+    model = make_model()
+    gate, state = entry_prune(model, candidate_share=1.0), make_state(4)
+    assert (gate.weights == 1).all()
+    sums = torch.zeros_like(model.weights[0])
+    with torch.no_grad():
+        for _ in range(3):
+            batch = make_batch()
+            sums += model.first_layer_gradient(batch, COLUMNS.to_columns(gate.weights))
+            gate.update(model.train_step(batch, COLUMNS.to_columns(gate.weights)), state)
+    sizes = COLUMNS.to_features(sums.square().reshape(14, 5)).sqrt().view(2, 7, 4).sum(1)
+    expected = (sizes - sizes.mean(1, keepdim=True)) / sizes.std(1, keepdim=True, correction=0)
+    kept = gate.scores() > -500
+    assert kept.sum(1).tolist() == [1, 1]
+    assert torch.equal(gate.scores().argmax(1), sizes.argmax(1))
+    torch.testing.assert_close(gate.scores()[kept], expected.max(1).values, rtol=1e-4, atol=1e-5)
+
+
+def test_entry_prune_has_at_least_ten_candidates_or_all_features():
+    def present(features: int, share: float) -> list[float]:
+        columns = FeatureColumns(torch.arange(features), features)
+        model = MLP(MLPShape(features, (7,), 3), "multiclass", generators(), 1e-2, CPU)
+        gate = EntryPruneGate(model, columns, 2, share, 3, torch.ones(features), generators())
+        return gate.weights.sum(1).tolist()
+
+    assert present(102, 0.2) == [22, 22]
+    assert present(30, 0.2) == [12, 12]
+    assert present(9, 0.2) == [9, 9]
+
+
+def test_entry_prune_keeps_k_features_and_lets_new_candidates_enter_with_weights_of_zero(monkeypatch):
+    monkeypatch.setattr("seqatt.algorithms.gated.entry_prune.MIN_CANDIDATES", 1)
+    model = make_model()
+    gate, state = entry_prune(model), make_state(4)
+    seen = torch.zeros(2, 4)
+    for _ in range(30):
+        assert gate.weights.sum(1).tolist() == [3, 3]  # one kept, and half of the three others, rounded up
+        present = gate.weights.clone()
+        with torch.no_grad():
+            for _ in range(3):
+                assert torch.equal(gate.weights, present)
+                gate.update(model.train_step(make_batch(), COLUMNS.to_columns(gate.weights)), state)
+        kept = gate.scores() > -500
+        assert kept.sum(1).tolist() == [1, 1]
+        assert (present[kept] == 1).all()  # only features in the network can be kept
+        entered = (gate.weights > 0) & ~kept
+        norms = COLUMNS.to_features(model.weights[0].square().sum(1))
+        assert (norms[entered] == 0).all()
+        assert (norms[kept] > 0).all()
+        assert (model.first_layer_gradients == 0).all()
+        seen += entered
+    assert (seen > 0).all()
+
+
+def test_a_feature_that_entry_prune_keeps_is_not_judged_again():
+    model = make_model()
+    gate, state = entry_prune(model, candidate_share=1.0), make_state(4)
+    train(model, gate, state, steps=3)
+    kept = gate.scores() > -500
+    before = gate.scores()[kept].clone()
+    model.first_layer_gradients.copy_(COLUMNS.to_columns(kept.float()).unsqueeze(1) * 1e3)
+    gate._rotate(state)
+    after = gate.scores()[kept]
+    torch.testing.assert_close(torch.where(after > -500, after, after + 1000), before)
+
+
+def test_noise_does_not_depend_on_the_size_of_chunks():
+    def noise(chunks: list[int]) -> list[Tensor]:
+        gate = GumbelGate(4, torch.zeros(2), (1.0, 1.0), 10, 1e-3, generators())
+        steps = []
+        for chunk in chunks:
+            gate.draw(chunk)
+            steps += [gate.next_noise().clone() for _ in range(chunk)]
+        return steps
+
+    for one, other in zip(noise([64, 64, 2]), noise([50, 7, 60, 13]), strict=True):
+        assert torch.equal(one, other)

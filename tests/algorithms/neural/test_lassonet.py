@@ -125,3 +125,20 @@ def test_an_outlier_row_does_not_make_training_diverge():
     y = X[:, 0] + 0.5 * X[:, 1] + 0.1 * rng.standard_normal(2000)
     selection = seqatt.select(X, y, 2, method="lassonet", epochs=100)
     assert set(selection.indices) == {0, 1}
+
+
+@pytest.mark.parametrize(("factor", "enters"), [(1.5, False), (0.5, True)])
+def test_a_feature_enters_once_its_gradient_exceeds_the_penalty(monkeypatch, factor, enters):
+    """Momentum makes a persistent gradient count 1 / (1 - 0.98) = 50 times, and the proximal step as often."""
+    monkeypatch.setattr(LassoNetPath, "_update_penalty", lambda path: None)
+    path = make_path(*linear_problem("regression", rows=200), steps=400)
+    with torch.no_grad():
+        path.first.zero_()
+        path._start_path()
+        path._penalty.mul_(
+            factor / lassonet.START_PENALTY
+        )  # of the penalty at which the first feature enters
+        for _ in range(6):
+            path._loader.load(50)
+            path._train_path(50)
+    assert bool((path._skip_norms > 0).any()) == enters

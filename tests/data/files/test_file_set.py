@@ -16,13 +16,12 @@ from pyarrow import csv
 
 from seqatt.api.select import are_files
 from seqatt.data.files.encoding.column_types import column_kind
-from seqatt.data.files.errors import IgnoredFiles
+from seqatt.data.files.errors import IgnoredFiles, UnreadableFile
 from seqatt.data.files.file_data import read_file_data
 from seqatt.data.files.file_set import FileSet, find_files, open_files, read_row_group
 from seqatt.data.files.formats import delimited, parquet
 from seqatt.data.files.options import FileOptions
 from seqatt.data.files.whole_files import read_whole_table
-from seqatt.data.tables.whole_file import UnreadableFile
 
 ROWS = 40_000
 

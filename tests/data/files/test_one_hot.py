@@ -1,4 +1,4 @@
-"""Categories of files are one-hot columns or codes, as ``categories`` says."""
+"""Categories of files are one-hot columns or codes."""
 
 from __future__ import annotations
 
@@ -41,17 +41,17 @@ def table() -> pa.Table:
     )
 
 
-def file_data(table, tmp_path, categories):
+def file_data(table, tmp_path, one_hot):
     pq.write_table(table, tmp_path / "a.parquet", row_group_size=700)
-    return read_file_data(tmp_path / "a.parquet", "y", FileOptions(), 1 << 10, categories)
+    return read_file_data(tmp_path / "a.parquet", "y", FileOptions(), 1 << 10, one_hot=one_hot)
 
 
 @pytest.mark.parametrize(
-    ("categories", "coded"),
-    [("codes", ["few", "more", "same", "two"]), ("mixed", ["more"]), ("one_hot", [])],
+    ("one_hot", "coded"),
+    [(False, ["few", "more", "same", "two"]), (True, [])],
 )
-def test_the_encoding_decides_which_categories_are_codes(table, tmp_path, categories, coded):
-    data = file_data(table, tmp_path, categories)
+def test_categories_are_codes_or_one_hot_columns(table, tmp_path, one_hot, coded):
+    data = file_data(table, tmp_path, one_hot)
     assert [data.names[f] for f in data.coded_features] == coded
     assert data.code_counts == tuple(category.size for category in data.categories)
     rows = data.encode(table.to_batches()[0])
@@ -63,7 +63,7 @@ def test_the_encoding_decides_which_categories_are_codes(table, tmp_path, catego
 
 
 def test_one_hot_columns_are_those_of_a_table_in_memory(table, tmp_path):
-    data = file_data(table, tmp_path, "one_hot")
+    data = file_data(table, tmp_path, one_hot=True)
     rows = data.encode(table.to_batches()[0])
     features = table.drop_columns(["y"])
     in_memory = read_table_data(features, table["y"])
@@ -87,7 +87,8 @@ def test_only_the_most_frequent_values_have_a_column_and_ties_are_decided_by_tex
 def test_values_that_the_sample_does_not_have_are_zero_in_every_column():
     one_hot = fit_one_hot("x", pa.array(["a", "b", "c", "a"]), 64)
     later = encode(one_hot, pa.array(["new", None, "a"]))
-    assert later[0].tolist() == later[1].tolist() == pytest.approx((-one_hot.shift / one_hot.scale).tolist())
+    fitted = one_hot.category
+    assert later[0].tolist() == later[1].tolist() == pytest.approx((-fitted.shift / fitted.scale).tolist())
     assert (later[2] > 0).sum() == 1
     empty = fit_one_hot("x", pa.array([None, None], pa.string()), 64)
     assert empty.constant

@@ -15,12 +15,11 @@ from typer.testing import CliRunner
 
 import seqatt
 from seqatt.cli.main import app
-from seqatt.data.files.errors import IgnoredFiles
+from seqatt.data.files.errors import IgnoredFiles, UnreadableFile
 from seqatt.data.files.file_set import find_files, open_files, read_row_group
-from seqatt.data.tables.whole_file import UnreadableFile
 from seqatt.datasets.synthetic import click_log
 
-QUICK = {"k": 2, "hidden": (8,), "batch_size": 64, "log1p": True}
+QUICK = {"k": 2, "hidden": (8,), "batch_size": 64, "log1p": True, "epochs": 2}
 
 
 @pytest.fixture

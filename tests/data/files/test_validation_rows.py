@@ -24,7 +24,7 @@ def data(tmp_path) -> FileData:
     for number in range(3):
         part = frame.iloc[1_000 * number : 1_000 * (number + 1)]
         part.to_parquet(tmp_path / f"{number}.parquet", row_group_size=400)
-    return read_file_data(tmp_path, "y", FileOptions(), 4096, "codes", share_rare=True)
+    return read_file_data(tmp_path, "y", FileOptions(), 4096, share_rare=True)
 
 
 def row_numbers(data: FileData, numbers: np.ndarray) -> list[int]:
@@ -65,7 +65,7 @@ def test_at_most_a_fifth_of_few_rows_is_held_out(data):
 def test_values_of_few_rows_share_one_code_for_a_network_and_have_their_own_for_sums(data, tmp_path):
     [word] = data.categories
     assert word.size == 1 + 3 + 1  # missing, the common values, all others
-    [counted] = read_file_data(tmp_path, "y", FileOptions(), 4096, "codes").categories
+    [counted] = read_file_data(tmp_path, "y", FileOptions(), 4096).categories
     assert len(counted.known) == 3 + 100
     assert MIN_CATEGORY_ROWS > 3
 

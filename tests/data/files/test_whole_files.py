@@ -11,11 +11,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from seqatt.data.files.encoding.column_types import decide_kinds
-from seqatt.data.files.errors import SkippedData
+from seqatt.data.files.errors import SkippedData, UnreadableFile
 from seqatt.data.files.file_set import FileSet, open_files
 from seqatt.data.files.whole_files import count_rows, estimate_table_bytes, read_whole_table, sample_rows
 from seqatt.data.tables.table_data import read_table_data
-from seqatt.data.tables.whole_file import UnreadableFile
 
 ROWS = 9_000
 
@@ -155,7 +154,7 @@ def test_sampled_rows_are_spread_evenly_over_all_files(table, tmp_path, ending):
     names = list(files.types)
 
     def sample(rows: int, seed: int = 0) -> pa.Table:
-        return sample_rows(files, names, kinds_of(files, names), files.types, rows, seed)
+        return sample_rows(files, kinds_of(files, names), files.types, rows, seed)
 
     found = sample(900)
     assert found.num_rows == pytest.approx(900, abs=1 if ending == "parquet" else 50)

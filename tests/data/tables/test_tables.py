@@ -135,17 +135,6 @@ def test_string_labels():
     assert set(seqatt.select(X, pd.Series(words, dtype="category"), 2).indices) == {1, 4}
 
 
-def test_few_distinct_whole_numbers_are_classes_and_many_are_a_regression():
-    X = np.random.default_rng(0).normal(size=(300, 2))
-    assert read_table_data(X, np.arange(300) % 5).target.task == "multiclass"
-    assert read_table_data(X, np.arange(300) % 2).target.task == "binary"
-    with pytest.warns(UserWarning, match="read as regression"):
-        assert read_table_data(X, np.arange(300)).target.task == "regression"
-    with pytest.warns(UserWarning, match="read as classification"):
-        assert read_table_data(X, np.arange(300) % 25).target.task == "multiclass"
-    assert read_table_data(X, np.arange(300), task="regression").target.task == "regression"
-
-
 def test_regression_targets_are_standardised():
     X, y = linear_problem("multi-output")
     target = read_table_data(X, y * 1e6 + 5).target
@@ -276,7 +265,7 @@ def test_rows_of_a_class_of_weight_zero_are_left_out():
     assert data.rows == len(data.target.values) == 60
     assert data.constant.tolist() == [False, False, False, True]
     with pytest.raises(ValueError, match="class_weight: only one row"):
-        read_table_data(X[:3], y[:3], class_weight={0: 1, 1: 0, 2: 0})
+        read_table_data(X[:3], y[:3], class_weight={0: 1, 1: 0, 2: 0}, task="multiclass")
 
 
 @pytest.mark.parametrize(

@@ -41,6 +41,7 @@ class Table:
 
     def __init__(self, columns: int) -> None:
         self.x = torch.randn(50, columns, device=DEVICE)
+        self.columns = columns
 
     def gather(self, index, out):
         return self.x[index]
@@ -99,6 +100,33 @@ def test_steps_agree_with_the_plain_operations(task, outputs, activation, hidden
         torch.testing.assert_close(gates[1].weights, gates[0].weights, rtol=1e-4, atol=1e-6)
     for one, other in zip(fast.weights + fast.biases, plain.weights + plain.biases, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-4)
+
+
+def test_the_decay_of_the_first_layer_and_the_sum_of_its_gradients_agree_with_the_plain_operations():
+    torch.manual_seed(0)
+    trials, size, columns = 2, 21, 37
+    shape = MLPShape(columns, (19,), 7)
+
+    def make(kind):
+        return kind(
+            shape, "multiclass", [torch.Generator().manual_seed(t) for t in range(trials)], 1e-2, DEVICE
+        )
+
+    plain, fast = make(MLP), make(fused.FusedMLP)
+    decay, weights = torch.rand(trials, columns, device=DEVICE), torch.rand(trials, columns, device=DEVICE)
+    for model in (plain, fast):
+        model.first_layer_decay = decay
+        model.first_layer_gradients = torch.zeros_like(model.weights[0])
+    table = Table(columns)
+    for _ in range(4):
+        index = torch.randint(50, (trials, size), device=DEVICE)
+        batch = IndexedBatch(table, index, targets("multiclass", trials, size, 7), None)
+        for model in (plain, fast):
+            model.train_step(batch, weights)
+    for one, other in zip(fast.weights + fast.biases, plain.weights + plain.biases, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-4)
+    torch.testing.assert_close(fast.first_layer_gradients, plain.first_layer_gradients, rtol=1e-3, atol=1e-5)
+    assert plain.first_layer_gradients.abs().max() > 0.01
 
 
 def test_a_reset_also_resets_the_bias_corrections():

@@ -14,7 +14,6 @@ from seqatt.algorithms.filters.ranking import max_over_columns, rank_features
 from seqatt.algorithms.filters.threads import threads_for_table
 from seqatt.algorithms.registry import Plan, SelectionRequest, register
 from seqatt.data.tables.table_data import SparseColumns, TableData
-from seqatt.data.tables.target import MAX_CLASSES, SURE_CLASSES
 from seqatt.options import RUNNING, Options, option
 from seqatt.progress import Advance
 from seqatt.selection import Trace
@@ -97,12 +96,12 @@ def _encode(data: TableData, columns: NDArray[np.float32]) -> tuple[Any, Any, ND
 
 
 def _is_discrete(data: TableData, column: NDArray[np.float32], input_column: int) -> bool:
-    """Whether a numeric column has integers of few distinct values, by the rule that finds classes in a target.
+    """Whether a numeric column has integers of few distinct values: up to 20, or up to 100 with ten rows each.
 
     Missing values, which were replaced by the mean, are one more value.
     """
     distinct = np.unique(column)
-    if len(distinct) > MAX_CLASSES or (len(distinct) > SURE_CLASSES and data.rows < 10 * len(distinct)):
+    if len(distinct) > 100 or (len(distinct) > 20 and data.rows < 10 * len(distinct)):
         return False
     i = data.encoder.numeric.index(input_column)
     scale, shift = data.encoder.scale[i], data.encoder.shift[i]

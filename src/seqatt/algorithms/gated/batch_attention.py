@@ -17,7 +17,7 @@ from seqatt.training.feature_columns import FeatureColumns
 from seqatt.training.gates.gate import Gate
 from seqatt.training.gates.masks import SoftmaxMask
 from seqatt.training.loaders.batch import Batch
-from seqatt.training.options import TrainingOptions
+from seqatt.training.options import LoopOptions
 from seqatt.training.reducer import Reducer
 from seqatt.training.selection_state import FeatureState
 from seqatt.validation import integer
@@ -109,7 +109,7 @@ class BatchAttentionGate(Gate):
 
 
 @dataclass(frozen=True)
-class BatchAttentionOptions(TrainingOptions):
+class BatchAttentionOptions(LoopOptions):
     """Options of the network that computes the attention weights."""
 
     attention_width: int = option(128, integer(1), "Hidden units of the attention network.")

@@ -1,6 +1,6 @@
 """Methods that are a gate and a schedule, and for some a penalty whose strength is chosen.
 
-Several strengths of a penalty share the budget of one training. They are variants of a trial that train side by side:
+Several strengths of a penalty are variants of a trial that train side by side, each with the budget of one training:
 each selects its k features, then trains a new network on these alone, and the variant whose network has the lowest loss
 on rows that none of them trains on gives the result. A variant that diverges cannot win.
 
@@ -30,7 +30,7 @@ from seqatt.selection import Trace
 from seqatt.training.backend.threads import training_threads
 from seqatt.training.build import TrainingSetup, make_trial_groups
 from seqatt.training.defaults import (
-    default_ensemble_size,
+    ENSEMBLE_SIZE,
     default_input_dropout,
     default_weight_decay,
     resolve_batch_size,
@@ -43,18 +43,18 @@ from seqatt.training.gates.gate import Gate
 from seqatt.training.loop import Diverged, train
 from seqatt.training.model_factory import largest_product, make_feature_columns
 from seqatt.training.models.model import Model
-from seqatt.training.options import TrainingOptions
+from seqatt.training.options import LoopOptions
 from seqatt.training.reducer import Reducer
 from seqatt.training.schedule import Schedule, at_once, retraining
 from seqatt.training.trial_group import TrialGroup
 from seqatt.validation import number
 
-# Share of the steps that train on the selected features only, to compare the strengths of a penalty.
+# Steps that train on the selected features only, to compare the strengths of a penalty, per step of the selection.
 VALIDATION_SHARE = 0.25
 
 
 @dataclass(frozen=True)
-class PenaltyOptions(TrainingOptions):
+class PenaltyOptions(LoopOptions):
     """A method with a penalty."""
 
     penalty: float | None = option(
@@ -68,8 +68,9 @@ class PenaltyOptions(TrainingOptions):
 class GateContext:
     """What a gate is made from: T models, their penalties (T,) and their random generators.
 
-    ``scale`` (d,) is the square root of the number of input columns of each feature. ``embedded`` is whether the model
-    has embeddings, whose size is not fixed as that of standardised columns is.
+    The gate trains for ``steps`` steps on ``rows`` rows, to select ``k`` features.
+    ``scale`` (d,) is the square root of the number of input columns of each feature. ``embedded`` (d,) is 1 for the
+    features that have an embedding, whose size is not fixed as that of scaled columns is; None if there are none.
     """
 
     model: Model
@@ -78,7 +79,10 @@ class GateContext:
     penalty: Tensor
     generators: list[torch.Generator]
     options: Any
-    embedded: bool = False
+    k: int
+    steps: int
+    rows: int
+    embedded: Tensor | None = None
     reducer: Reducer = field(default_factory=Reducer)
 
 
@@ -96,7 +100,7 @@ def register_gated(
     *,
     title: str,
     summary: str,
-    options: type[TrainingOptions] = TrainingOptions,
+    options: type[LoopOptions] = LoopOptions,
     schedule: Callable[[int, int], Schedule] = at_once,
     penalties: Callable[[int], Sequence[float]] = lambda k: (),
     weight_decay: bool = False,
@@ -127,34 +131,38 @@ def make_plan(
     penalties: Callable[[int], Sequence[float]],
     weight_decay: bool,
 ) -> GatedPlan:
-    """The steps of a trial's variants add up to the budget of a selection by Sequential Attention.
+    """Every variant of a trial has the budget of a selection by Sequential Attention.
 
-    On files every variant sees all rows, and one part of them is held out for all.
+    The network that compares the variants trains in addition. On files one part of the rows is held out for all.
     """
     data, k, options = request.data, request.k, request.options
     requested = getattr(options, "penalty", None)
     strengths = list(penalties(k)) if requested is None else [requested]
     variants = max(1, len(strengths))
     compared, rows = len(strengths) > 1, data.rows
-    parts = default_ensemble_size(rows) if compared else 1
+    parts = ENSEMBLE_SIZE if compared else 1
     batch_size, passes = resolve_batch_size(rows, options.batch_size, parts), 1
-    steps = resolve_steps(rows, batch_size, options.epochs, k) // variants
-    if not isinstance(data, TableData):
-        shared = resolve_steps(rows, batch_size, options.epochs, k)
-        batch_size, passes, steps = resolve_stream_budget(rows, shared, variants, options.batch_size, k + 3)
+    steps = resolve_steps(rows, batch_size, options.epochs, k)
     validation = max(3, round(VALIDATION_SHARE * steps)) if compared else 0
-    phases = schedule(k, max(k, steps - validation))  # every phase needs a step
+    if not isinstance(data, TableData):
+        budget, share = steps + validation, validation / (steps + validation)
+        batch_size, passes, total = resolve_stream_budget(rows, budget, 1, options.batch_size, k + 3)
+        validation = max(3, round(share * total)) if compared else 0
+        steps = total - validation
+    phases = schedule(k, max(k, steps))  # every phase needs a step
     phases += retraining(validation) if compared else ()
     total = sum(phase.steps for phase in phases)
     input_dropout = options.input_dropout
     if input_dropout is None:
-        input_dropout = default_input_dropout(rows, data.encoded_columns)
+        # A dropped input is 0, the mean of a standardised column; another value distorts the sums of the first layer.
+        standardised = options.scaling == "standard"
+        input_dropout = default_input_dropout(rows, data.encoded_columns) if standardised else 0.0
     settings = options.to_settings() | ({"penalties": strengths} if strengths else {})
     settings |= {
         "batch_size": batch_size,
         "input_dropout": input_dropout,
         "steps": total,
-        "epochs": variants * total * batch_size / rows,
+        "epochs": total * batch_size / rows,
     }
     return GatedPlan(
         settings=settings,
@@ -182,14 +190,32 @@ def select_gated(
     data, options, device = request.data, request.options, request.device
     columns = make_feature_columns(data, options, device)
     scale = torch.tensor([len(inputs) for inputs in data.input_columns], device=device).sqrt()
+    embedded = None
+    if data.code_counts:
+        embedded = torch.zeros(data.features, device=device)
+        embedded[torch.from_numpy(data.coded_features).to(device)] = 1.0
+    steps = sum(phase.steps for phase in plan.schedule if phase.sees == "attended")
     reducer = Reducer() if request.source is None else request.source.reducer
 
     def make_gate_of(model: Model, members: Sequence[Member]) -> Gate:
         strengths = [plan.penalties[m.variant] if plan.penalties else 0.0 for m in members]
         penalty = torch.tensor(strengths, device=device)
         generators = [m.generator(GATE) for m in members]
-        embedded = bool(data.code_counts)
-        return make_gate(GateContext(model, columns, scale, penalty, generators, options, embedded, reducer))
+        return make_gate(
+            GateContext(
+                model,
+                columns,
+                scale,
+                penalty,
+                generators,
+                options,
+                request.k,
+                steps,
+                data.rows,
+                embedded,
+                reducer,
+            )
+        )
 
     with training_threads(largest_product(data, options, plan.setup.batch_size), device) as threads:
         groups = make_trial_groups(

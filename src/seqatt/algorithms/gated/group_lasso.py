@@ -5,44 +5,44 @@ A penalty shrinks the first-layer weights of each feature together; the features
 
 from __future__ import annotations
 
-import math
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import torch
 from torch import Tensor
 
 from seqatt.algorithms.gated.gated_method import GateContext, PenaltyOptions, register_gated
+from seqatt.options import same_option
 from seqatt.training.backend.matmul import matmul
 from seqatt.training.feature_columns import FeatureColumns
 from seqatt.training.gates.gate import Gate, OpenGate
 from seqatt.training.loaders.batch import Batch
 from seqatt.training.reducer import Reducer
-from seqatt.training.schedule import one_by_one
+from seqatt.training.schedule import Schedule, one_by_one
 from seqatt.training.selection_state import FeatureState
 
-MIN_NORM = 1e-30  # norms are divided by at least this: a group of zeros stays zero
+MIN_NORM = 1e-18  # norms are divided by at least this, so that the gradient of a group of zeros is zero
 AVERAGE_RATE = 1 / 32  # of the moving average of norms by which features are compared: single norms fluctuate
+WARMUP = 0.1  # share of the steps before the first phase of Sequential LASSO
 
 
 class HasFirstLayer(Protocol):
-    """What the gate needs of a model: its first layer."""
+    """What the gate needs of a model: its first layer, and the decay of that layer per column."""
+
+    first_layer_decay: Tensor | None
 
     def first_layer(self) -> Tensor: ...
 
-    def scale_first_layer(self, factors: Tensor) -> None: ...
-
 
 class GroupLassoGate(OpenGate):
-    """Adds ``penalty * sum_f sqrt(size_f) * ||W_f||`` to the loss, a sum over the unselected features f.
+    """Adds ``penalty * sum_f sqrt(columns_f) * ||W_f||`` to the loss, a sum over the unselected features f.
 
-    W_f are the first-layer weights of f, and size_f is the number of hidden units times that of f's input columns. Each
-    step of the optimizer is followed by a proximal step of the penalty, which shortens every W_f by
-    ``learning_rate * penalty * sqrt(size_f)``, at most to zero. A step of Adam moves a weight by at most the learning
-    rate, so a penalty of 1 undoes a whole step.
+    W_f are the first-layer weights of f, and columns_f is the number of f's input columns. The gradient of the penalty,
+    ``penalty * sqrt(columns_f) * W_f / ||W_f||``, is a weight decay of W_f by ``penalty * sqrt(columns_f) / ||W_f||``.
+    It joins the gradient of the loss before the optimizer's step; where W_f is zero, it is zero.
 
-    Large embeddings could make up for small weights. If there are embeddings, the penalty of f is therefore multiplied
-    by the root mean square of f's columns together, but at least by 1, the value of standardised numbers, and the
-    score of f by that root mean square.
+    Large embeddings could make up for small weights. The penalty of a feature with an embedding is therefore multiplied
+    by the root mean square of its columns together, but at least by 1, and its score by that root mean square.
     """
 
     def __init__(
@@ -51,19 +51,24 @@ class GroupLassoGate(OpenGate):
         columns: FeatureColumns,
         penalty: Tensor,
         scale: Tensor,
-        learning_rate: float,
         *,
-        embedded: bool = False,
+        embedded: Tensor | None = None,
         reducer: Reducer | None = None,
     ) -> None:
-        """``penalty`` (T,) has one strength per model; ``scale`` (d,) is the root of each feature's input columns."""
+        """``penalty`` (T,) has one strength per model; ``scale`` (d,) is the root of each feature's input columns.
+
+        ``embedded`` (d,) is 1 for the features that have an embedding, 0 for the others; None if no feature has one.
+        """
         layer = model.first_layer()
         self._model = model
         self._columns = columns
-        self._shrinkage = learning_rate * math.sqrt(layer.shape[1]) * penalty[:, None] * scale
+        self._strengths = penalty[:, None] * scale
         self.weights = torch.ones(len(layer), columns.features, device=layer.device)
         self._mean_norms = torch.zeros_like(self.weights)
-        self._mean_squares = torch.ones_like(self.weights) if embedded else None
+        self._decay = torch.zeros(len(layer), columns.columns, device=layer.device)
+        model.first_layer_decay = self._decay
+        self._embedded = embedded
+        self._mean_squares = None if embedded is None else torch.ones_like(self.weights)
         self._reducer = reducer or Reducer()
         self._ones = torch.ones(len(layer), 1, layer.shape[1], device=layer.device)
         self._sums = torch.empty(len(layer), 1, layer.shape[2], device=layer.device)
@@ -72,26 +77,25 @@ class GroupLassoGate(OpenGate):
         return True  # squares, and sums by matmul, which does not depend on the number of threads
 
     def observe(self, batch: Batch, state: FeatureState) -> None:
-        if self._mean_squares is None:
-            return
-        squares = self._columns.to_features(batch.x.square().mean(1))
-        self._reducer.average([squares], batch.x.shape[1])
-        self._mean_squares.lerp_(squares, AVERAGE_RATE)
-
-    def update(self, grad: Tensor, state: FeatureState) -> None:
-        shrinkage = self._shrinkage * (1 - state.selected)
-        norms = self.norms()
-        if self._mean_squares is None:
-            factors = (1 - shrinkage / norms.clamp_min(MIN_NORM)).clamp_min_(0)
-        else:
-            scale = self._mean_squares.sqrt()
-            factors = (1 - shrinkage * scale.clamp_min(1) / norms.clamp_min(MIN_NORM)).clamp_min_(0)
-            norms.mul_(scale)
-        self._model.scale_first_layer(self._columns.to_columns(factors))
-        self._mean_norms.lerp_(norms.mul_(factors), AVERAGE_RATE)
+        norms, strengths = self.norms(), self._strengths * (1 - state.selected)
+        decay = strengths / norms.clamp_min(MIN_NORM)
+        if self._mean_squares is not None and self._embedded is not None:
+            squares = self._columns.to_features(batch.x.square().mean(1))
+            squares = torch.lerp(torch.ones_like(squares), squares, self._embedded)
+            self._reducer.average([squares], batch.x.shape[1])
+            self._mean_squares.lerp_(squares, AVERAGE_RATE)
+            size = self._mean_squares.sqrt()
+            decay.mul_(size.clamp_min(1))
+            norms.mul_(size)
+        self._decay.copy_(self._columns.to_columns(decay))
+        self._mean_norms.lerp_(norms, AVERAGE_RATE)
 
     def scores(self) -> Tensor:
         return self._mean_norms
+
+    def reset(self) -> None:
+        """End the penalty of this phase: a model that is trained on the selected features alone has none."""
+        self._decay.zero_()
 
     def norms(self) -> Tensor:
         """The norm (T, d) of each feature's first-layer weights."""
@@ -99,34 +103,46 @@ class GroupLassoGate(OpenGate):
         return self._columns.to_features(self._sums[:, 0].clone()).sqrt_()
 
 
+@dataclass(frozen=True)
+class LassoOptions(PenaltyOptions):
+    """Options of the group LASSO and of Sequential LASSO."""
+
+    scaling: str = same_option(PenaltyOptions, "scaling", default="min-max")
+
+
+def _one_by_one_after_warmup(k: int, steps: int) -> Schedule:
+    """k phases, after ``WARMUP`` of the steps in which all features are penalised."""
+    warmup = min(round(WARMUP * steps), steps - k)
+    first, *others = one_by_one(k, steps - warmup)
+    return (replace(first, steps=first.steps + warmup), *others)
+
+
 def _strengths(k: int) -> tuple[float, ...]:
-    """Strengths to choose from; 1 undoes a whole step of Adam."""
-    return (0.25, 0.5, 1.0, 2.0)
+    """Strengths to choose from; the paper's is 0.01."""
+    return (0.001, 0.003, 0.01, 0.03)
 
 
 @register_gated(
     "sequential_lasso",
     title="Sequential LASSO",
     summary="a group LASSO on the first layer; one feature is selected per phase",
-    options=PenaltyOptions,
-    schedule=one_by_one,
+    options=LassoOptions,
+    schedule=_one_by_one_after_warmup,
     penalties=_strengths,
 )
 @register_gated(
     "group_lasso",
     title="Group LASSO",
     summary="a group LASSO on the first layer; all features are selected at the end",
-    options=PenaltyOptions,
+    options=LassoOptions,
     penalties=_strengths,
 )
 def make_gate(context: GateContext) -> Gate:
-    learning_rate = context.options.learning_rate
     return GroupLassoGate(
         context.model,
         context.columns,
         context.penalty,
         context.scale,
-        learning_rate,
         embedded=context.embedded,
         reducer=context.reducer,
     )

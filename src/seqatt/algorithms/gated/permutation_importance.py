@@ -18,13 +18,13 @@ from seqatt.training.feature_columns import FeatureColumns
 from seqatt.training.gates.gate import Gate, OpenGate
 from seqatt.training.loaders.batch import Batch
 from seqatt.training.models.model import Model
-from seqatt.training.options import TrainingOptions
+from seqatt.training.options import LoopOptions
 from seqatt.training.selection_state import FeatureState
 from seqatt.validation import integer
 
 
 @dataclass(frozen=True)
-class PermutationOptions(TrainingOptions):
+class PermutationOptions(LoopOptions):
     """Options of permutation importance."""
 
     n_repeats: int = option(5, integer(1), "Permutations per feature, over which the importance is averaged.")

@@ -4,24 +4,38 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from seqatt.algorithms.neural.recipes import RECIPES
 from seqatt.options import RARE, option
-from seqatt.training.options import TrainingOptions
+from seqatt.training.options import LoopOptions
 from seqatt.validation import boolean, choice, integer, number
 
 MASK_NAMES = ("softmax", "l1", "l2", "l1_normalised", "l2_normalised")
 
 
 @dataclass(frozen=True)
-class AttentionOptions(TrainingOptions):
+class AttentionOptions(LoopOptions):
     """Sequential Attention: the mask, the pace of selection, and what is reset when."""
 
+    recipe: str = option(
+        "default",
+        choice(RECIPES),
+        "Values of the options that are left out: paper is the published one-pass algorithm without seqatt's "
+        "additions, algorithm_1 the paper's Algorithm 1 as printed.",
+    )
     mask: str = option("softmax", choice(MASK_NAMES), "How attention logits become weights.")
     temperature: float = option(1.0, number(above=0), "Temperature of the softmax mask.", group=RARE)
+    logit_learning_rate: float | None = option(
+        None,
+        number(above=0, optional=True),
+        "Adam's step size of the attention logits; by default 0.05 for the softmax mask, so that features compete "
+        "within a phase, and learning_rate for the others. The paper's is learning_rate.",
+        group=RARE,
+    )
     features_per_phase: int | None = option(
         None,
         integer(1, optional=True),
-        "Features selected at the end of a phase; by default 1 without a surplus; with one, as many as select all "
-        "features in min(k, 50) phases (2 for surplus=2 and k up to 50). More is faster and less precise.",
+        "Features selected at the end of a phase; by default 1, or as many as select all features and the surplus in "
+        "50 phases (2 for surplus=2 and k=50). More is faster and less precise: copies may be selected together.",
     )
     warmup: float = option(
         0.1,
@@ -32,13 +46,13 @@ class AttentionOptions(TrainingOptions):
         None,
         integer(1, optional=True),
         "Models whose scores are pooled before each selection. They share the training budget, and each holds out "
-        "rows of its own. By default 4; 1 for your own model, for fewer than 32 rows and for one_pass=False. "
+        "rows of its own. By default 4; 1 for your own model and for one_pass=False. "
         "1 is the paper's.",
     )
-    surplus: float = option(
-        2.0,
-        number(minimum=1),
-        "Select surplus * k features, then remove those whose removal increases the held-out loss least. "
+    surplus: float | None = option(
+        None,
+        number(minimum=1, optional=True),
+        "Select surplus * k features, then remove those whose removal increases the held-out loss least; by default 2. "
         "1 is the paper's.",
     )
     replacement: int | None = option(
@@ -60,7 +74,7 @@ class AttentionOptions(TrainingOptions):
         "Threshold of a univariate significance test. Before training, each feature is tested alone; features whose "
         "-log10(FDR q-value) is below this value are penalised by the shortfall, up to three times if they are "
         "unrelated to every selected feature. 0 disables the test and is the paper's. By default "
-        "10 sqrt(2 log(columns) / rows), from 2 to 4, and 0 for fewer than 32 rows and for one_pass=False.",
+        "10 sqrt(2 log(columns) / rows), from 2 to 4, and 0 for one_pass=False.",
         group=RARE,
     )
     asinh_inputs: bool | None = option(
@@ -71,17 +85,33 @@ class AttentionOptions(TrainingOptions):
         "one_pass=False. False is the paper's.",
         group=RARE,
     )
-    one_pass: bool = option(
+    one_pass: bool | None = option(
+        None,
+        boolean(optional=True),
+        "Train one model for all phases; by default True. False is Algorithm 1 as printed: a new model, trained in "
+        "full, per phase.",
+        group=RARE,
+    )
+    reset_logits: bool = option(
         True,
         boolean(),
-        "Train one model for all phases. False is Algorithm 1 as printed: a new model, trained in full, per phase.",
+        "Start each phase from new attention logits, as the paper recommends. False keeps those of the phase before.",
         group=RARE,
     )
     reset_model: bool = option(
         False, boolean(), "In one pass, start each phase from new model weights too.", group=RARE
     )
 
+    def __post_init__(self) -> None:
+        choice(RECIPES)("recipe", self.recipe)
+        for name, value in RECIPES[self.recipe].items():
+            if getattr(self, name) is None:
+                object.__setattr__(self, name, value)
+        super().__post_init__()
+
     def check_together(self) -> None:
         super().check_together()
+        if not self.reset_logits and not self.one_pass:
+            raise ValueError("reset_logits: one_pass=False trains new logits in every phase; leave it out")
         if self.temperature != 1 and self.mask != "softmax":
             raise ValueError(f"temperature: only the softmax mask has one, not {self.mask!r}")

@@ -11,7 +11,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import torch
@@ -29,8 +28,8 @@ from seqatt.training.loaders.batch import Batch, DeviceTable
 from seqatt.training.loop import NonFiniteLoss
 from seqatt.training.models.architecture import MLPShape
 from seqatt.training.models.layers import MLPLayers, init_linear
-from seqatt.training.options import NetworkOptions
-from seqatt.validation import boolean
+from seqatt.training.options import NetworkOptions, ScalingOptions
+from seqatt.validation import boolean, falling_temperatures
 
 NOISE_OFFSETS = 1 << 20  # positions in the bank of Gumbel noise at which the noise of a step may start
 LOSS_INTERVAL = 8  # steps between batches whose loss is recorded
@@ -39,19 +38,8 @@ LOGIT_LR_FACTOR = (
 )
 
 
-def falling_temperatures(name: str, value: Any) -> tuple[float, float]:
-    """Two positive numbers, the second at most the first."""
-    try:
-        first, last = (float(temperature) for temperature in value)
-    except (TypeError, ValueError):
-        first = last = float("nan")
-    if not 0 < last <= first < float("inf"):
-        raise ValueError(f"{name}: must be two numbers above 0, falling, such as (10, 0.01), got {value!r}")
-    return first, last
-
-
 @dataclass(frozen=True)
-class AutoencoderOptions(NetworkOptions):
+class AutoencoderOptions(NetworkOptions, ScalingOptions):
     """Options of the concrete autoencoder."""
 
     reconstruct: bool = option(False, boolean(), "Learn to reconstruct the table instead of the target.")

@@ -30,7 +30,7 @@ from seqatt.training.loaders.batch import Batch, DeviceTable
 from seqatt.training.loop import NonFiniteLoss
 from seqatt.training.models.architecture import MLPShape
 from seqatt.training.models.layers import MLPLayers, init_linear
-from seqatt.training.options import NetworkOptions
+from seqatt.training.options import NetworkOptions, ScalingOptions
 from seqatt.validation import number
 
 DENSE_SHARE = 0.1  # share of the steps without a penalty; in the others, the path, it grows
@@ -46,7 +46,7 @@ MAX_GRADIENT, NORM_DECAY = 5, 0.99
 
 
 @dataclass(frozen=True)
-class LassoNetOptions(NetworkOptions):
+class LassoNetOptions(NetworkOptions, ScalingOptions):
     """Options of LassoNet."""
 
     hierarchy: float = option(

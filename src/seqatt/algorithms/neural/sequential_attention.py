@@ -18,10 +18,10 @@ from seqatt.selection import Trace
 from seqatt.training.backend.threads import training_threads
 from seqatt.training.build import TrainingSetup, make_trial_groups
 from seqatt.training.defaults import (
+    ENSEMBLE_SIZE,
+    LOGIT_LEARNING_RATE,
     MAX_REPLACEMENT,
     default_asinh_inputs,
-    default_ensemble_size,
-    default_input_dropout,
     default_replacement,
     default_stream_ensemble,
     default_univariate_test,
@@ -58,6 +58,7 @@ class AttentionPlan(Plan):
     setup: TrainingSetup
     univariate_test: float
     asinh_inputs: bool
+    logit_learning_rate: float
 
 
 def make_plan(request: SelectionRequest) -> AttentionPlan:
@@ -68,7 +69,7 @@ def make_plan(request: SelectionRequest) -> AttentionPlan:
     def resolve(requested: float | None, default: float, *, applies: bool = True) -> float:
         return requested if requested is not None else default * applies
 
-    default_members = default_stream_ensemble(rows) if streamed else default_ensemble_size(rows)
+    default_members = default_stream_ensemble(rows) if streamed else ENSEMBLE_SIZE
     members = int(resolve(options.ensemble, default_members if one_pass and not own_model else 1))
     batch_size, passes = resolve_batch_size(rows, options.batch_size, members), 1
     shared_steps = resolve_steps(rows, batch_size, options.epochs, k)
@@ -88,16 +89,20 @@ def make_plan(request: SelectionRequest) -> AttentionPlan:
         replacement = 0 if streamed and passes == 1 else default_replacement(k)
     schedule = make_schedule(data, k, options, steps, replacement)
     steps = sum(phase.steps for phase in schedule)
-    input_dropout = resolve(options.input_dropout, default_input_dropout(rows, columns), applies=one_pass)
+    input_dropout = (
+        options.input_dropout or 0.0
+    )  # with dropout, a copy of a selected feature would be worth something
     threshold = resolve(options.univariate_test, default_univariate_test(rows, columns), applies=one_pass)
     weight_decay = resolve(options.weight_decay, default_weight_decay(rows))
     asinh_inputs = _resolve_asinh(data, options)
+    logit_learning_rate = _resolve_logit_learning_rate(options)
     settings = options.to_settings() | {
         "batch_size": batch_size,
         "ensemble": members,
         "features_per_phase": max(phase.take for phase in schedule),
         "univariate_test": threshold,
         "input_dropout": input_dropout,
+        "logit_learning_rate": logit_learning_rate,
         "asinh_inputs": asinh_inputs,
         "surplus": sum(phase.drop for phase in schedule if phase.steps) / k + 1,
         "replacement": sum(phase.drop > 0 and phase.steps == 0 for phase in schedule),
@@ -120,7 +125,16 @@ def make_plan(request: SelectionRequest) -> AttentionPlan:
         setup=setup,
         univariate_test=threshold,
         asinh_inputs=asinh_inputs,
+        logit_learning_rate=logit_learning_rate,
     )
+
+
+def _resolve_logit_learning_rate(options: AttentionOptions) -> float:
+    """The rate of the default recipe is for the softmax mask: the logits of the other masks are weights themselves."""
+    if options.logit_learning_rate is not None:
+        return options.logit_learning_rate
+    competes = options.recipe == "default" and options.mask == "softmax"
+    return LOGIT_LEARNING_RATE if competes else options.learning_rate
 
 
 def _resolve_asinh(data: TableData | FileData, options: AttentionOptions) -> bool:
@@ -134,9 +148,13 @@ def _resolve_asinh(data: TableData | FileData, options: AttentionOptions) -> boo
                 "asinh_inputs: is for tables; raise memory so that the files are read into one, or use log1p"
             )
         return False
+    if options.scaling != "standard":
+        if options.asinh_inputs:
+            raise ValueError("asinh_inputs: is for standardised numbers; leave scaling at 'standard'")
+        return False
     if options.asinh_inputs is not None:
         return options.asinh_inputs
-    nonlinear = options.one_pass and options.model is None and bool(options.hidden)
+    nonlinear = bool(options.one_pass) and options.model is None and bool(options.hidden)
     return nonlinear and default_asinh_inputs(data.rows, data.encoded_columns)
 
 
@@ -150,6 +168,7 @@ def make_schedule(
     """
     per_phase = options.features_per_phase
     varying = int((~data.constant).sum())
+    assert options.surplus is not None  # every recipe has a value
     surplus = max(0, round(min(options.surplus * k, varying)) - k) if options.one_pass else 0
     if per_phase is not None and per_phase > k + surplus:
         raise ValueError(
@@ -166,7 +185,7 @@ def make_schedule(
         schedule = one_pass(
             k,
             steps,
-            features_per_phase=per_phase or (-(-(k + surplus) // min(k, MAX_PHASES)) if surplus else 1),
+            features_per_phase=per_phase or (-(-(k + surplus) // MAX_PHASES) if surplus else 1),
             warmup=options.warmup,
             surplus=surplus,
             replacement=rounds,
@@ -200,7 +219,9 @@ def sequential_attention(request: SelectionRequest, plan: AttentionPlan, advance
         screened = sample_table(data, request.running.file_options)
 
     def make_gate(model: Model, members: Sequence[Member]) -> AttentionGate:
-        return make_attention_gate(len(members), data.features, mask, options.learning_rate, device)
+        gate = make_attention_gate(len(members), data.features, mask, plan.logit_learning_rate, device)
+        gate.keeps_logits = not options.reset_logits
+        return gate
 
     with training_threads(largest_product(data, options, plan.setup.batch_size), device) as threads:
         groups = make_trial_groups(

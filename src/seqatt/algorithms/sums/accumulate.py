@@ -23,11 +23,11 @@ from seqatt.checkpoints.run_description import check_same_run
 from seqatt.data.files import loader
 from seqatt.data.files.agreement import BatchAgreement, FileBatch
 from seqatt.data.files.encoding.rows import EncodedRows
+from seqatt.data.files.errors import UnreadableFile
 from seqatt.data.files.file_data import FileData
 from seqatt.data.files.loader import Cursor, FileLoader, Synchronize
 from seqatt.data.files.options import FileOptions
 from seqatt.data.files.shards import shards_of_rank
-from seqatt.data.tables.whole_file import UnreadableFile
 from seqatt.distributed.process_group import ProcessGroup, RankLost
 from seqatt.progress import Advance
 from seqatt.training.state import Arrays

@@ -5,14 +5,18 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from seqatt.data.files.remote import FilePath
-from seqatt.data.tables.whole_file import UnreadableFile
+if TYPE_CHECKING:
+    from seqatt.data.files.remote import FilePath
 
 LISTED = 8  # names in a warning
+
+
+class UnreadableFile(ValueError):
+    """A file that does not exist, is not a table or is damaged; the message is one sentence that names it."""
 
 
 class SkippedData(UserWarning):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -11,7 +11,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from seqatt.data.files.encoding.column_types import decide_kinds
 from seqatt.data.files.encoding.columns import (
     CategoricalColumn,
     NumericColumn,
@@ -19,22 +18,23 @@ from seqatt.data.files.encoding.columns import (
     fit_number,
     write_numbers,
 )
-from seqatt.data.files.encoding.one_hot import OneHotColumn, count_values, fit_one_hot
+from seqatt.data.files.encoding.one_hot import OneHotColumn, fit_one_hot
 from seqatt.data.files.encoding.rows import EncodedRows
 from seqatt.data.files.encoding.target_column import (
     TargetColumn,
     fit_target,
     read_weights,
 )
-from seqatt.data.files.file_set import FileSet, open_files, read_row_group
+from seqatt.data.files.file_columns import open_columns
+from seqatt.data.files.file_set import FileSet, read_row_group
 from seqatt.data.files.formats.file_format import RowGroup
 from seqatt.data.files.options import FileOptions
 from seqatt.data.files.schema_sample import read_sample
 from seqatt.data.files.shards import ShardSlice
-from seqatt.data.tables.categories import MIN_CATEGORY_ROWS, ONE_HOT_VALUES
-from seqatt.data.tables.containers import Kind, feature_names
+from seqatt.data.tables.categories import MIN_CATEGORY_ROWS
+from seqatt.data.tables.column_roles import log1p_columns
+from seqatt.data.tables.containers import Kind
 from seqatt.data.tables.groups import list_features
-from seqatt.data.tables.options import Categories
 from seqatt.data.tables.target import Target
 
 Column = NumericColumn | OneHotColumn | CategoricalColumn
@@ -105,6 +105,17 @@ class FileData:
         """Bytes per encoded row: of numbers, codes, target and weight."""
         return 4 * (len(self.feature_of) + len(self.categories) + 3)
 
+    def scaled(self, scaling: str) -> FileData:
+        """The same encoding with numbers in the range from 0 to 1 ("min-max") or as they are ("none").
+
+        The range is that of the schema sample; values beyond it are clipped. One-hot columns are 0 or 1. With
+        "standard" it is the encoding itself.
+        """
+        if scaling == "standard":
+            return self
+        numbers = tuple(number.scaled(scaling) for number in self.numbers)
+        return replace(self, numbers=numbers, one_hot=tuple(each.unscaled() for each in self.one_hot))
+
     def _positions(self, columns: Sequence[Column]) -> NDArray[np.int64]:
         return np.array([self.feature_of_column[column.name] for column in columns], dtype=np.int64)
 
@@ -165,26 +176,19 @@ def read_file_data(
     target: Any,
     options: FileOptions,
     max_codes: int,
-    categories: Categories = "codes",
     *,
+    one_hot: bool = False,
     share_rare: bool = False,
 ) -> FileData:
     """Check names, types and values as far as the schema sample shows them, and fit the encoding on it.
 
-    ``max_codes`` bounds the codes per categorical feature. ``categories`` says which categorical features become
-    one-hot columns instead of codes: none ("codes"), those with at most ``ONE_HOT_VALUES`` values in the sample
-    ("mixed"), or all ("one_hot"). With ``share_rare``, values of fewer
-    than ``MIN_CATEGORY_ROWS`` rows in all files share a code, so that a network cannot memorise them.
+    Categorical features become at most ``max_codes`` codes each, or one-hot columns. With ``share_rare``, values of
+    fewer than ``MIN_CATEGORY_ROWS`` rows in all files share a code, so that a network cannot memorise them.
     """
     skip = options.on_bad_file == "skip"
-    files = open_files(where, skip=skip, delimiter=options.delimiter)
-    if not isinstance(target, str):
-        raise TypeError(f"target: must name the column of the files to predict, got {target!r}")
-    inputs = feature_names(list(files.types), options.ignore, target, options.sample_weight, "target")
-    kinds = decide_kinds(files.types, inputs, options.column_types)
-    options.check_kinds(kinds)
-    others = [target, *([options.sample_weight] if options.sample_weight else [])]
-    types = {name: files.types[name] for name in [*inputs, *others]}
+    files, inputs, [target], kinds, types = open_columns(where, target, options)
+    logarithms = {inputs[i] for i in log1p_columns(options.log1p, inputs, list(kinds.values()))}
+    others = [name for name in types if name not in kinds]
     sample, expected_rows = read_sample(files, types, kinds, others, options.schema_rows, skip)
     listed = sorted(list_features(inputs, options.groups), key=lambda feature: feature[0])
     feature_of_column = {inputs[c]: f for f, (_, columns) in enumerate(listed) for c in columns}
@@ -193,24 +197,23 @@ def read_file_data(
         fit_number(
             name,
             sample[name],
-            log1p=kinds[name] == "numeric" and (options.log1p is True or name in (options.log1p or ())),
+            log1p=name in logarithms,
             indicator=options.missing_indicator,
         )
         for name in names
         if kinds[name] != "categorical"
     )
     categorical = [name for name in names if kinds[name] == "categorical"]
-    limit = {"codes": 0, "mixed": ONE_HOT_VALUES, "one_hot": float("inf")}[categories]
-    hot = {name for name in categorical if limit and count_values(sample[name]) <= limit}
-    max_categories = getattr(options, "max_categories", 64)
-    one_hot = tuple(fit_one_hot(name, sample[name], max_categories) for name in categorical if name in hot)
     # In the sample, a value has this share of the rows that it has in all files.
     share = len(sample[target]) / max(expected_rows, 1.0)
     min_rows = MIN_CATEGORY_ROWS * min(1.0, share) if share_rare else 0.0
-    coded = tuple(
-        fit_category(name, sample[name], max_codes, min_rows) for name in categorical if name not in hot
-    )
-    fitted: list[Column] = [*numbers, *one_hot, *coded]
+    hot: tuple[OneHotColumn, ...] = ()
+    coded: tuple[CategoricalColumn, ...] = ()
+    if one_hot:
+        hot = tuple(fit_one_hot(name, sample[name], options.max_categories) for name in categorical)
+    else:
+        coded = tuple(fit_category(name, sample[name], max_codes, min_rows) for name in categorical)
+    fitted: list[Column] = [*numbers, *hot, *coded]
     constant = np.ones(len(listed), dtype=bool)
     for column in fitted:
         constant[feature_of_column[column.name]] &= column.constant
@@ -233,7 +236,7 @@ def read_file_data(
         feature_of_column=feature_of_column,
         constant=constant,
         numbers=numbers,
-        one_hot=one_hot,
+        one_hot=hot,
         categories=coded,
         target_column=fit_target(target, sample[target], weights, options),
         expected_rows=expected_rows,

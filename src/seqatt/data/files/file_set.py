@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from pyarrow import types as of
 
 from seqatt.data.files.encoding.column_types import compatible, describe_type
-from seqatt.data.files.errors import SkippedData, read_errors, report_ignored
+from seqatt.data.files.errors import SkippedData, UnreadableFile, read_errors, report_ignored
 from seqatt.data.files.formats.delimited import DelimitedFormat
 from seqatt.data.files.formats.file_format import FileFormat, RowGroup, split_ending
 from seqatt.data.files.formats.hive import Partition, add_partition, parse_partition, partition_type
@@ -21,7 +21,6 @@ from seqatt.data.files.formats.iterable import BatchSource, IterableFormat
 from seqatt.data.files.formats.registry import FORMATS
 from seqatt.data.files.remote import FilePath, RemoteFile, find_urls, is_url, local_path
 from seqatt.data.tables.containers import Kind
-from seqatt.data.tables.whole_file import UnreadableFile
 
 BATCH_BYTES = 24 << 20  # of a batch that is read, once it is encoded, within these limits:
 MIN_READ_ROWS, MAX_READ_ROWS = 1 << 8, 1 << 16  # rows per batch
@@ -44,6 +43,11 @@ class FileSet:
     @property
     def size(self) -> int:
         return sum(group.size for group in self.row_groups)
+
+    @property
+    def count(self) -> int:
+        """The number of files."""
+        return len({group.path for group in self.row_groups})
 
     def split(self, step: int, offset: int) -> tuple[FileSet, FileSet]:
         """Rows to train on and rows to test on: every ``step``-th of each row group, from row ``offset`` on."""

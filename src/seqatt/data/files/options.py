@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,11 +61,3 @@ class FileOptions(TableOptions):
         "If data cannot be read: stop, or skip it and report it.",
         group=RUNNING,
     )
-
-    def check_kinds(self, kinds: Mapping[str, str]) -> None:
-        """Check that options about columns name features of the right kind; ``kinds`` has the kind of each feature."""
-        for name in () if isinstance(self.log1p, bool) else self.log1p:
-            if kinds.get(name) != "numeric":
-                raise ValueError(
-                    f"log1p: {name!r} is not a numeric feature; leave it out, or set its type with column_types"
-                )

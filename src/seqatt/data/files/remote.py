@@ -18,7 +18,7 @@ from urllib.parse import unquote, urlsplit
 import pyarrow as pa
 from pyarrow import fs
 
-from seqatt.data.tables.whole_file import UnreadableFile
+from seqatt.data.files.errors import UnreadableFile
 
 NATIVE = ("s3", "gs", "gcs", "abfs", "abfss", "hdfs", "viewfs")  # protocols of pyarrow's own filesystems
 

@@ -8,12 +8,13 @@ import pyarrow as pa
 from pyarrow import types as of
 
 from seqatt.data.files.encoding.column_types import column_kind
-from seqatt.data.files.encoding.columns import as_category_values, read_numbers
+from seqatt.data.files.encoding.columns import read_numbers
 from seqatt.data.files.encoding.target_column import check_target_values, read_weights
+from seqatt.data.files.errors import UnreadableFile
 from seqatt.data.files.file_set import FileSet, read_row_group
 from seqatt.data.files.whole_files import concatenate_batches
+from seqatt.data.tables.arrow_columns import as_category_values
 from seqatt.data.tables.containers import Kind
-from seqatt.data.tables.whole_file import UnreadableFile
 
 SAMPLE_BYTES = 128 << 20  # of the schema sample, at most, with 4 bytes or more per value
 TEXT_BYTES = 16  # per text, as far as the size of the sample is concerned

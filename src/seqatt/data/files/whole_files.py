@@ -12,14 +12,14 @@ import pyarrow.compute as pc
 from pyarrow import types as of
 
 from seqatt.data.files.encoding.column_types import common_type
-from seqatt.data.files.encoding.columns import as_category_values, infinity_message
-from seqatt.data.files.errors import warn_skipped
+from seqatt.data.files.errors import UnreadableFile, warn_skipped
 from seqatt.data.files.file_set import FileSet, read_row_group
 from seqatt.data.files.formats.file_format import RowGroup
+from seqatt.data.tables.arrow_columns import as_category_values
 from seqatt.data.tables.categories import MIN_CATEGORY_ROWS, ONE_HOT_VALUES
 from seqatt.data.tables.containers import Kind
+from seqatt.data.tables.moments import infinity_message
 from seqatt.data.tables.options import Categories
-from seqatt.data.tables.whole_file import UnreadableFile
 
 Skips = list[dict[str, Any]]
 
@@ -43,21 +43,19 @@ def read_whole_table(
 
 def sample_rows(
     files: FileSet,
-    names: list[str],
     kinds: dict[str, Kind],
     types: dict[str, Any],
     rows: int,
     seed: int,
     skips: Skips | None = None,
 ) -> pa.Table:
-    """About ``rows`` rows at equal distances over all files, in order; the seed decides the first one."""
-    columns = {name: types[name] for name in names}
-    step = max(1.0, count_rows(files, columns, kinds) / rows)
+    """About ``rows`` rows of the columns of ``types`` at equal distances over all files; the seed decides the first."""
+    step = max(1.0, count_rows(files, types, kinds) / rows)
     offset = np.random.default_rng(seed).random() * step
 
     def picked() -> Iterator[Any]:
         first = 0  # the number of the batch's first row
-        for batch in _checked_batches(files, columns, kinds, skips):
+        for batch in _checked_batches(files, types, kinds, skips):
             steps = np.arange(first // step - 1, (first + batch.num_rows) // step + 1)
             numbers = np.floor(offset + steps * step).astype(np.int64) - first
             numbers = numbers[(numbers >= 0) & (numbers < batch.num_rows)]
@@ -65,8 +63,8 @@ def sample_rows(
             # As plain text: a dictionary would keep the values of the rows that are left out.
             yield _encode_texts(_decode_texts(batch.take(pa.array(numbers))))
 
-    table = concatenate_batches(picked(), names)
-    return pa.table({name: _as_described(table[name], types[name]) for name in names})
+    table = concatenate_batches(picked(), list(types))
+    return pa.table({name: _as_described(table[name], type_) for name, type_ in types.items()})
 
 
 def count_rows(files: FileSet, types: dict[str, Any], kinds: dict[str, Kind]) -> float:

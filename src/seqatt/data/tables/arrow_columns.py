@@ -51,15 +51,19 @@ def read_column(series: nw.Series[Any], argument: str) -> Any:
     return as_dictionary(column) if dtype in (nw.String, nw.Categorical, nw.Enum) else column
 
 
+def as_category_values(column: Any) -> Any:
+    """A column as categories: NaN counts as missing, and a time has the same text in every unit."""
+    if of.is_timestamp(column.type) or of.is_date(column.type):
+        return column.cast(pa.timestamp("us"), safe=False)
+    return pc.if_else(pc.is_nan(column), None, column) if of.is_floating(column.type) else column
+
+
 def as_dictionary(column: Any) -> Any:
     """Any column as a dictionary of distinct texts; NaN counts as missing, and times have the text of microseconds."""
     if of.is_dictionary(column.type):
         column = column.unify_dictionaries() if isinstance(column, pa.ChunkedArray) else column
     else:
-        if of.is_timestamp(column.type) or of.is_date(column.type):
-            column = column.cast(pa.timestamp("us"), safe=False)
-        elif of.is_floating(column.type):
-            column = pc.if_else(pc.is_nan(column), None, column)
+        column = as_category_values(column)
         numbers = not (of.is_string(column.type) or of.is_large_string(column.type))
         column = column.dictionary_encode()
         if numbers:  # a whole number has the same text in a column of integers and in one of floats

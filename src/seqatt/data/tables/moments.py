@@ -149,10 +149,14 @@ def check_finite(
     bad = ~np.isfinite(values) & ~is_missing
     if bad.any():
         name = table.names[numeric[int(np.argmax(bad.any(0)))]]
-        raise ValueError(
-            f"{argument}: column {name!r} contains infinity; replace infinite values, for example "
-            "by NaN, which is read as missing"
-        )
+        raise ValueError(infinity_message(name, argument))
+
+
+def infinity_message(name: str, argument: str = "X") -> str:
+    return (
+        f"{argument}: column {name!r} contains infinity; replace infinite values, for example by NaN, "
+        "which is read as missing"
+    )
 
 
 def check_not_too_large(values: Floats, numeric: list[int], table: InputTable, argument: str) -> None:

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from seqatt.data.tables.objects import find_distinct, find_missing, value_types
 from seqatt.data.tables.options import TASKS, Task
 
-# Distinct values up to which whole numbers are class labels without a warning, and at most.
-SURE_CLASSES, MAX_CLASSES = 20, 100
+FEW_CLASSES, MAX_CLASSES = 20, 100  # distinct whole numbers that are classes if they repeat, and at most
+CLASS_ROWS = 3  # rows per class from which on whole numbers repeat as classes do
 
 
 @dataclass(frozen=True)
@@ -113,19 +113,30 @@ def _infer(array: NDArray[Any], argument: str) -> Task | Literal["classification
     numbers = _floats(array, argument)
     if not (numbers == np.round(numbers)).all():
         return "regression"
-    distinct = len(np.unique(numbers))
-    if distinct <= SURE_CLASSES:
-        return "classification"
-    task: Task | Literal["classification"] = (
-        "classification" if distinct <= MAX_CLASSES and len(numbers) >= 10 * distinct else "regression"
-    )
-    other = "regression" if task == "classification" else "classification"
-    warnings.warn(
-        f"{argument} holds {distinct} distinct whole numbers and is read as {task}; "
-        f"pass task={other!r} if that is wrong",
-        stacklevel=2,
-    )
-    return task
+    distinct, rows = np.unique(numbers, return_counts=True)
+    classes = _are_classes(distinct, rows)
+    if (classes and len(distinct) > FEW_CLASSES) or (not classes and len(distinct) <= MAX_CLASSES):
+        task, other = ("classification", "regression") if classes else ("regression", "classification")
+        warnings.warn(
+            f"{argument} holds {len(distinct)} distinct whole numbers and is read as {task}; "
+            f"pass task={other!r} if that is wrong",
+            stacklevel=2,
+        )
+    return "classification" if classes else "regression"
+
+
+def _are_classes(distinct: NDArray[np.float64], rows: NDArray[np.int64]) -> bool:
+    """Whether whole numbers, sorted, with the rows of each, are class labels.
+
+    They are if there are two of them, up to 20 that occur three times on average, or up to 100 that run from 0 or 1
+    without a gap and occur three times each. Counts have no gap either, but their largest values are rare; ages, years
+    and prices do not start at 0 or 1. Where both are possible, classes are the smaller mistake: the order of labels
+    means nothing to a regression, but numbers read as classes still show which features matter.
+    """
+    if len(distinct) <= FEW_CLASSES:
+        return len(distinct) <= 2 or bool(rows.mean() >= CLASS_ROWS)
+    without_gap = distinct[0] in (0, 1) and distinct[-1] - distinct[0] == len(distinct) - 1
+    return bool(without_gap and len(distinct) <= MAX_CLASSES and rows.min() >= CLASS_ROWS)
 
 
 def _holds_text(array: NDArray[Any]) -> bool:

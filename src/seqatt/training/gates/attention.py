@@ -13,7 +13,12 @@ from seqatt.training.selection_state import FeatureState
 
 
 class AttentionGate(Gate):
-    """One logit per model and feature (T, d), trained by Adam at the constant learning rate ``lr``."""
+    """One logit per model and feature (T, d), trained by Adam at the constant learning rate ``lr``.
+
+    A gate that ``keeps_logits`` does not reset them between phases.
+    """
+
+    keeps_logits = False
 
     def __init__(self, models: int, features: int, mask: Mask, lr: float, device: torch.device) -> None:
         self.mask = mask
@@ -44,5 +49,7 @@ class AttentionGate(Gate):
         return self.mask.score(self.logits)
 
     def reset(self) -> None:
+        if self.keeps_logits:
+            return
         self.logits.fill_(self.mask.initial)
         self._adam.reset()

@@ -124,6 +124,7 @@ class MLP(Model):
                 embeddings.collect_nothing()
         if self._reducer.ranks > 1:
             self._reducer.average([*self._grads, self._gate_grad], rows)
+        self._add_first_layer_decay(self.weights[0], self.layers.first_grad)
         self._adam.step(self._grads)
         if embeddings is not None:
             self._reducer.merge_embedding_gradients(embeddings, rows)

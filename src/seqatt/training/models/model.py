@@ -20,6 +20,11 @@ class Model(ABC):
     """T models that train in one step. Inputs are (T, B, c), scaled by column weights (T, c)."""
 
     graph_capturable = False  # whether a step consists of tensor operations only, as a CUDA graph requires
+    # Weight decay (T, c) of the first layer per column, part of the gradient of ``train_step`` as in torch.optim.Adam.
+    # A gate with a penalty on these weights sets it and updates it in place.
+    first_layer_decay: Tensor | None = None
+    # Sum (T, h, c) of the gradients of the first layer over the steps since a gate set it or set it to zero.
+    first_layer_gradients: Tensor | None = None
 
     def is_thread_invariant(self, batch_size: int) -> bool:
         """Whether training gives the same result on any thread and with any number of threads."""
@@ -59,6 +64,13 @@ class Model(ABC):
 
         For a column of weight 0, this is the gradient at first-layer weights of zero.
         """
+
+    def _add_first_layer_decay(self, layer: Tensor, grad: Tensor) -> None:
+        """Before the optimizer's step, record the gradient (T, h, c) of the first layer and add the decay to it."""
+        if self.first_layer_gradients is not None:
+            self.first_layer_gradients.add_(grad)
+        if self.first_layer_decay is not None:
+            grad.addcmul_(layer, self.first_layer_decay.unsqueeze(1))
 
     @abstractmethod
     def last_loss(self, batch: Batch) -> Tensor:

@@ -122,6 +122,10 @@ class TorchModule(Model):
                     parameter.grad = torch.zeros_like(parameter)
             owners = [*self.module.parameters(), *([] if leaf is None else [leaf])]
             self._reducer.average([owner.grad for owner in owners if owner.grad is not None], rows)
+        if self.first_layer_decay is not None or self.first_layer_gradients is not None:
+            first = self._first_linear().weight
+            assert first.grad is not None
+            self._add_first_layer_decay(first.data[None], first.grad[None])
         if self._optimizer is not None:
             self._optimizer.step()
 

@@ -153,9 +153,10 @@ class FusedMLP(MLP):
         buffers = self._buffers(models, size)
         (w1, w2, b1, b2), m, v = self._adam.params, self._adam.exp_avg, self._adam.exp_avg_sq
         tiles = buffers["losses"].shape[1]
-        # Without dropout the kernels do not read these two, but need some pointers for them.
+        # Without dropout the kernels do not read these two, but need some pointers for them; so with the decay.
         dropout = (batch.dropout.bank, batch.offsets) if batch.dropout else (weights, batch.index)
         has_dropout = batch.dropout is not None
+        decay, gradients = self.first_layer_decay, self.first_layer_gradients
         first_layer_sums[(triton.cdiv(size, FIRST_LAYER["BM"]), models, SPLITS)](
             batch.table.x, batch.index, *dropout, weights, w1, buffers["sums"], self._beta_powers,
             size, columns, DROPOUT=has_dropout, SPLITS=SPLITS, **FIRST_LAYER, **self._hidden_sizes,
@@ -170,9 +171,12 @@ class FusedMLP(MLP):
         adam_update[(triton.cdiv(columns, ADAM["BD"]) + sum(blocks), models)](
             batch.table.x, batch.index, *dropout, weights,
             buffers["g_sums"], buffers["g_w2"], buffers["g_b1"], buffers["g_b2"],
-            self._gate_grad, self._beta_powers, self._lr,
+            self._gate_grad, weights if decay is None else decay,
+            weights if gradients is None else gradients, self._beta_powers, self._lr,
             w1, m[0], v[0], w2, m[1], v[1], b1, m[2], v[2], b2, m[3], v[3],
-            size, columns, outputs, tiles, DROPOUT=has_dropout, **ADAM, **self._hidden_sizes,
+            size, columns, outputs, tiles, DROPOUT=has_dropout, DECAY=decay is not None,
+            SUM_GRADIENTS=gradients is not None,
+            **ADAM, **self._hidden_sizes,
         )  # fmt: skip
         return self._gate_grad
 
@@ -219,7 +223,8 @@ class FusedAttention(AttentionGate):
 
     def reset(self) -> None:
         super().reset()
-        self._beta_powers.fill_(1)
+        if not self.keeps_logits:
+            self._beta_powers.fill_(1)
 
     def _launch(self, grad: Tensor, state: FeatureState, *, update: bool) -> None:
         models, features = self.logits.shape

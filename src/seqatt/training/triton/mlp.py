@@ -182,11 +182,11 @@ def _loss_and_gradient(out, y, target_rows, o, in_batch, OUTS, LOSS: tl.constexp
 
 @triton.jit
 def adam_update(
-    table, index, bank, offsets, gate, g_sums, g_w2, g_b1, g_b2, gate_grad, beta_powers, lr,
+    table, index, bank, offsets, gate, g_sums, g_w2, g_b1, g_b2, gate_grad, decay, gradients, beta_powers, lr,
     w1, w1_m, w1_v, w2, w2_m, w2_v, b1, b1_m, b1_v, b2, b2_m, b2_v,
     B, C, OUTS, TILES,
-    DROPOUT: tl.constexpr, BD: tl.constexpr, BK: tl.constexpr, BP: tl.constexpr, BT: tl.constexpr,
-    H: tl.constexpr, HA: tl.constexpr, HB: tl.constexpr, PRECISION: tl.constexpr,
+    DROPOUT: tl.constexpr, DECAY: tl.constexpr, SUM_GRADIENTS: tl.constexpr, BD: tl.constexpr, BK: tl.constexpr,
+    BP: tl.constexpr, BT: tl.constexpr, H: tl.constexpr, HA: tl.constexpr, HB: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
     """Gradients and Adam's step: programs for the columns of ``w1``, then for ``w2``, ``b1`` and ``b2``."""
     t = tl.program_id(1)
@@ -196,8 +196,8 @@ def adam_update(
     b1_blocks = tl.cdiv(H, BP)
     if block < 0:
         _update_columns(
-            tl.program_id(0), t, table, index, bank, offsets, gate, g_sums, gate_grad, w1, w1_m, w1_v,
-            step_size, v_scale, B, C, DROPOUT, BD, BK, H, HA, HB, PRECISION,
+            tl.program_id(0), t, table, index, bank, offsets, gate, g_sums, gate_grad, decay, gradients,
+            w1, w1_m, w1_v, step_size, v_scale, B, C, DROPOUT, DECAY, SUM_GRADIENTS, BD, BK, H, HA, HB, PRECISION,
         )  # fmt: skip
     elif block < w2_blocks:
         _adam_from_tiles(w2, w2_m, w2_v, g_w2, t, block, OUTS * H, TILES, step_size, v_scale, BP, BT)
@@ -211,11 +211,11 @@ def adam_update(
 
 @triton.jit
 def _update_columns(
-    tile, t, table, index, bank, offsets, gate, g_sums, gate_grad, w1, w1_m, w1_v, step_size, v_scale, B, C,
-    DROPOUT: tl.constexpr, BD: tl.constexpr, BK: tl.constexpr, H: tl.constexpr, HA: tl.constexpr,
-    HB: tl.constexpr, PRECISION: tl.constexpr,
+    tile, t, table, index, bank, offsets, gate, g_sums, gate_grad, decay, gradients, w1, w1_m, w1_v, step_size, v_scale,
+    B, C, DROPOUT: tl.constexpr, DECAY: tl.constexpr, SUM_GRADIENTS: tl.constexpr, BD: tl.constexpr,
+    BK: tl.constexpr, H: tl.constexpr, HA: tl.constexpr, HB: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
-    """One tile of columns of ``w1``: their gradient, that of their gate weights, and Adam's step."""
+    """One tile of columns of ``w1``: their gradient and weight decay, the gate's gradient, and Adam's step."""
     a = tl.arange(0, HA)
     b = HA + tl.arange(0, HB)
     c = tile * BD + tl.arange(0, BD)
@@ -237,21 +237,37 @@ def _update_columns(
         sums_grad_b = tl.load(g_sums + (t * H + b[:, None]) * B + rows[None, :], mask=valid, other=0.0)
         w1_grad_a = tl.dot(sums_grad_a, x, w1_grad_a, input_precision=PRECISION)
         w1_grad_b = tl.dot(sums_grad_b, x, w1_grad_b, input_precision=PRECISION)
-    gate_grad_a = _adam_columns(w1, w1_m, w1_v, t, a, c, w1_grad_a, scale, step_size, v_scale, H, C)
-    gate_grad_b = _adam_columns(w1, w1_m, w1_v, t, b, c, w1_grad_b, scale, step_size, v_scale, H, C)
+    penalty = tl.zeros((BD,), dtype=tl.float32)
+    if DECAY:
+        penalty = tl.load(decay + t * C + c, mask=in_table, other=0.0)
+    gate_grad_a = _adam_columns(w1, w1_m, w1_v, t, a, c, w1_grad_a, scale, penalty, step_size, v_scale, H, C)
+    gate_grad_b = _adam_columns(w1, w1_m, w1_v, t, b, c, w1_grad_b, scale, penalty, step_size, v_scale, H, C)
     tl.store(gate_grad + t * C + c, gate_grad_a + gate_grad_b, mask=in_table)
+    if SUM_GRADIENTS:
+        _add_columns(gradients, t, a, c, w1_grad_a, scale, H, C)
+        _add_columns(gradients, t, b, c, w1_grad_b, scale, H, C)
 
 
 @triton.jit
-def _adam_columns(w1, w1_m, w1_v, t, h, c, w1_grad, scale, step_size, v_scale, H, C):
+def _adam_columns(w1, w1_m, w1_v, t, h, c, w1_grad, scale, penalty, step_size, v_scale, H, C):
     """Adam on a block of ``w1``; returns the block's contribution to the gradient of the gate weights."""
     address = (t * H + h[:, None]) * C + c[None, :]
     valid = (h < H)[:, None] & (c < C)[None, :]
     value = tl.load(w1 + address, mask=valid, other=0.0)
     gate_grad = tl.sum(value * w1_grad, 0)
-    value = adam_step(value, w1_grad * scale[None, :], w1_m, w1_v, address, valid, step_size, v_scale)
+    total = w1_grad * scale[None, :] + value * penalty[None, :]
+    value = adam_step(value, total, w1_m, w1_v, address, valid, step_size, v_scale)
     tl.store(w1 + address, value, mask=valid)
     return gate_grad
+
+
+@triton.jit
+def _add_columns(gradients, t, h, c, w1_grad, scale, H, C):
+    """Add the gradient of a block of ``w1`` to the sum over steps."""
+    address = (t * H + h[:, None]) * C + c[None, :]
+    valid = (h < H)[:, None] & (c < C)[None, :]
+    total = tl.load(gradients + address, mask=valid, other=0.0) + w1_grad * scale[None, :]
+    tl.store(gradients + address, total, mask=valid)
 
 
 @triton.jit

@@ -9,9 +9,8 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as of
 
+from seqatt.data.tables.column_roles import check_column_types
 from seqatt.data.tables.containers import Kind
-
-KINDS = ("numeric", "boolean", "categorical")
 
 
 def column_kind(type_: Any) -> Kind | None:
@@ -67,13 +66,7 @@ def common_type(types: Collection[Any]) -> Any:
 
 def decide_kinds(types: Mapping[str, Any], names: list[str], requested: Mapping[str, str]) -> dict[str, Kind]:
     """The kind of each column in ``names``: the one the user requested, else the one of its type."""
-    for name, kind in requested.items():
-        if name not in types:
-            raise ValueError(
-                f"column_types: no column {name!r}; the columns are {', '.join(list(types)[:8])}"
-            )
-        if kind not in KINDS:
-            raise ValueError(f"column_types: {kind!r} for {name!r} is unknown; use one of {', '.join(KINDS)}")
+    check_column_types(list(types), requested)
     decided: dict[str, Kind] = {}
     for name in names:
         decision = requested[name] if name in requested else column_kind(types[name])

@@ -7,15 +7,17 @@ of rows, and does not change with later rows.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyarrow import types as of
+
+from seqatt.data.tables.arrow_columns import as_category_values
+from seqatt.data.tables.moments import infinity_message, signed_log1p
 
 MAX_DEVIATION = 10.0  # standard deviations from the mean; values beyond are clipped
 FNV_BASIS, FNV_PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)  # of the hash FNV-1a
@@ -28,7 +30,9 @@ UNSEEN_PER_SINGLETON = 4  # codes reserved for unseen values, per value that occ
 class NumericColumn:
     """One numeric feature: ``(x - shift) / scale``, after ``sign(x) log(1 + |x|)`` if ``log1p``.
 
-    A missing value becomes 0, the mean. With ``indicator`` a second column is 1 where the value is missing.
+    A missing value becomes the mean, ``missing`` after scaling. Values beyond ``limits``, after scaling, are clipped.
+    With ``indicator`` a second column is 1 where the value is missing. ``low`` and ``high`` are the smallest and the
+    largest value of the schema sample.
     """
 
     name: str
@@ -37,10 +41,26 @@ class NumericColumn:
     scale: float
     indicator: bool
     constant: bool
+    low: float
+    high: float
+    missing: float = 0.0
+    limits: tuple[float, float] = (-MAX_DEVIATION, MAX_DEVIATION)
 
     @property
     def width(self) -> int:
         return 1 + self.indicator
+
+    def scaled(self, scaling: str) -> NumericColumn:
+        """The standardised column in the range from 0 to 1 ("min-max") or as it is ("none")."""
+        if scaling == "none":
+            most = MAX_DEVIATION * self.scale
+            return replace(
+                self, shift=0.0, scale=1.0, missing=self.shift, limits=(self.shift - most, self.shift + most)
+            )
+        span = self.high - self.low if self.high > self.low else 1.0
+        return replace(
+            self, shift=self.low, scale=span, missing=(self.shift - self.low) / span, limits=(0.0, 1.0)
+        )
 
 
 @dataclass(frozen=True)
@@ -111,7 +131,8 @@ class CategoricalColumn:
 
 def fit_number(name: str, column: Any, *, log1p: bool, indicator: bool) -> NumericColumn:
     """Fit the encoding of a numeric column of the schema sample."""
-    values = _log1p(read_numbers(column, name), log1p)
+    values = read_numbers(column, name)
+    values = signed_log1p(values) if log1p else values
     present = values[~np.isnan(values)]
     missing = len(present) < len(values)
     with np.errstate(over="ignore", invalid="ignore"):  # the result is checked below
@@ -126,6 +147,8 @@ def fit_number(name: str, column: Any, *, log1p: bool, indicator: bool) -> Numer
         spread if spread > 0 and not constant else 1.0,
         indicator and missing,
         constant and not (indicator and missing and len(present)),
+        float(present.min()) if len(present) else 0.0,
+        float(present.max()) if len(present) else 0.0,
     )
 
 
@@ -158,13 +181,6 @@ def fit_category(name: str, column: Any, max_codes: int, min_rows: float = 0.0) 
     )
 
 
-def as_category_values(column: Any) -> Any:
-    """A column as categories: NaN counts as missing, and a time has the same text in every unit."""
-    if of.is_timestamp(column.type) or of.is_date(column.type):
-        return column.cast(pa.timestamp("us"), safe=False)
-    return pc.if_else(pc.is_nan(column), None, column) if of.is_floating(column.type) else column
-
-
 def write_numbers(numbers: Sequence[NumericColumn], batch: Any, out: NDArray[np.float32]) -> None:
     """Encode the numeric features of a record batch of n rows into ``out`` (total width, n)."""
     # Several columns at a time: a batch of thousands of columns would otherwise spend its time on calls.
@@ -183,12 +199,13 @@ def write_numbers(numbers: Sequence[NumericColumn], batch: Any, out: NDArray[np.
         log1p = [i for i, number in enumerate(block) if number.log1p]
         if log1p:
             which = slice(None) if len(log1p) == len(block) else log1p
-            values[which] = _log1p(values[which], True)
+            values[which] = signed_log1p(values[which])
         values -= np.array([number.shift for number in block])[:, None]
         values /= np.array([number.scale for number in block])[:, None]
-        np.clip(values, -MAX_DEVIATION, MAX_DEVIATION, out=values)
+        low, high = np.array([number.limits for number in block]).T[:, :, None]
+        np.clip(values, low, high, out=values)
         if is_missing is not None:
-            values[is_missing] = 0.0
+            np.copyto(values, np.array([number.missing for number in block])[:, None], where=is_missing)
         if not any(number.indicator for number in block):
             out[row : row + len(block)] = values
             row += len(block)
@@ -221,17 +238,6 @@ def _as_floats(column: Any) -> NDArray[np.float64]:
     values = np.array(column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), dtype=np.float64)
     values /= ticks
     return values
-
-
-def infinity_message(name: str) -> str:
-    return (
-        f"X: column {name!r} contains infinity; replace infinite values, for example by NaN, "
-        "which is read as missing"
-    )
-
-
-def _log1p(values: NDArray[np.float64], log1p: bool) -> NDArray[np.float64]:
-    return np.sign(values) * np.log1p(np.abs(values)) if log1p else values
 
 
 def encode_dictionary(column: Any) -> tuple[Any, NDArray[np.int32]]:

@@ -17,10 +17,10 @@ from pyarrow import csv
 from pyarrow import types as of
 
 from seqatt.data.files.encoding.column_types import reading_type
+from seqatt.data.files.errors import UnreadableFile
 from seqatt.data.files.formats.file_format import RowGroup, check_unique_names, split_ending
 from seqatt.data.files.remote import FilePath, RemoteFile
 from seqatt.data.tables.containers import Kind
-from seqatt.data.tables.whole_file import UnreadableFile
 
 DELIMITERS = (",", "\t", ";", "|")  # those that are tried where the usual one gives a single column
 SNIFFED_LINES = 20  # lines that must all have the same number of columns

@@ -10,9 +10,11 @@ import numpy as np
 import pyarrow as pa
 
 from seqatt.data.files.encoding.column_types import compatible
+from seqatt.data.files.errors import UnreadableFile
 from seqatt.data.files.remote import FilePath
 from seqatt.data.tables.containers import Kind
-from seqatt.data.tables.whole_file import COMPRESSED, UnreadableFile
+
+COMPRESSED = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4", ".br": "brotli"}
 
 
 class RowSubset(NamedTuple):

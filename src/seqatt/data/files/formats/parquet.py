@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import types as of
 
+from seqatt.data.files.errors import UnreadableFile
 from seqatt.data.files.formats.file_format import RowGroup, check_types, types_by_name
 from seqatt.data.files.remote import FilePath, RemoteFile
 from seqatt.data.tables.containers import Kind
-from seqatt.data.tables.whole_file import UnreadableFile
 
 PAGE_BYTES = 1 << 20  # of a column's page, at most, as files are usually written
 LARGE_PAGES = 1 << 28  # bytes of the pages of all columns from which a row group may be decoded as a whole

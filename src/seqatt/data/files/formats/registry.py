@@ -6,10 +6,10 @@ from seqatt.data.files.formats.arrow_ipc import ArrowFormat
 from seqatt.data.files.formats.delimited import DelimitedFormat
 from seqatt.data.files.formats.file_format import FileFormat
 from seqatt.data.files.formats.parquet import ParquetFormat
-from seqatt.data.tables.whole_file import ARROW, PARQUET, TEXT
 
 FORMATS: dict[str, FileFormat] = {
-    **dict.fromkeys(PARQUET, ParquetFormat()),
-    **{ending: DelimitedFormat(delimiter) for ending, delimiter in TEXT.items()},
-    **dict.fromkeys(ARROW, ArrowFormat()),
+    **dict.fromkeys((".parquet", ".pq"), ParquetFormat()),
+    ".csv": DelimitedFormat(","),
+    **dict.fromkeys((".tsv", ".tab", ".txt"), DelimitedFormat("\t")),
+    **dict.fromkeys((".arrow", ".feather", ".ipc"), ArrowFormat()),
 }

@@ -1,0 +1,72 @@
+"""The columns of files before their rows are read: features with their kinds, targets and weights."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from seqatt.data.files.encoding.column_types import decide_kinds
+from seqatt.data.files.file_set import FileSet, open_files
+from seqatt.data.files.options import FileOptions
+from seqatt.data.files.whole_files import Skips, estimate_table_bytes, read_whole_table
+from seqatt.data.tables.containers import Kind, feature_names
+from seqatt.data.tables.options import Categories, TableOptions
+from seqatt.options import names_of
+
+FILE_OPTIONS = {*names_of(FileOptions)} - {*names_of(TableOptions)} | {"ignore"}  # not of the table of files
+
+
+class FileColumns(NamedTuple):
+    """Files, their features and targets, kinds of the features, and types of all columns to read."""
+
+    files: FileSet
+    inputs: list[str]
+    targets: list[str]
+    kinds: dict[str, Kind]
+    types: dict[str, Any]
+
+    def table_bytes(self, categories: Categories, max_categories: int) -> int:
+        """Estimated bytes of the table that all rows make, while it is encoded."""
+        return estimate_table_bytes(
+            self.files, self.inputs, self.kinds, self.types, categories, max_categories
+        )
+
+    def read_table(self, skips: Skips | None = None) -> tuple[Any, Any]:
+        """All rows, as X and y of ``select``; see ``read_whole_table``."""
+        return self.separate(read_whole_table(self.files, list(self.types), self.kinds, skips))
+
+    def separate(self, table: Any) -> tuple[Any, Any]:
+        """A table of these columns as X and y of ``select``: a single target is the name of a column of X."""
+        if len(self.targets) == 1:
+            return table, self.targets[0]
+        return table.drop_columns(self.targets), table.select(self.targets)
+
+    def table_options(self, given: dict[str, Any]) -> dict[str, Any]:
+        """The given options, for the table: without those of files and those of columns that are not read."""
+        of_table = {name: value for name, value in given.items() if name not in FILE_OPTIONS}
+        kinds = given.get("column_types", {})
+        return of_table | {"column_types": {name: kinds[name] for name in kinds if name in self.inputs}}
+
+
+def open_columns(where: Any, target: Any, options: FileOptions) -> FileColumns:
+    """Open files and check what their columns are."""
+    files = open_files(where, skip=options.on_bad_file == "skip", delimiter=options.delimiter)
+    targets = split_target(files, target)
+    weight = options.sample_weight
+    if weight is not None and not isinstance(weight, str):
+        raise TypeError(f"sample_weight: must name a column of the files, got {type(weight).__name__}")
+    inputs = feature_names(list(files.types), [*options.ignore, *targets[1:]], targets[0], weight, "target")
+    kinds = decide_kinds(files.types, inputs, options.column_types)
+    columns = [*inputs, *targets, *([weight] if weight else [])]
+    return FileColumns(files, inputs, targets, kinds, {name: files.types[name] for name in columns})
+
+
+def split_target(files: FileSet, target: Any) -> list[str]:
+    """The columns to predict: one, or several with commas."""
+    if not isinstance(target, str):
+        raise TypeError(f"target: must name the column of the files to predict, got {target!r}")
+    if target in files.types or "," not in target:
+        return [target]
+    targets = target.split(",")
+    for name in targets:
+        feature_names(list(files.types), (), name, None, "target")  # an unknown one is an error
+    return targets

@@ -1,0 +1,122 @@
+"""When a checkpoint is written, and that training continues from it exactly, without repeating finished trials."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import torch
+from tests.support.problems import linear_problem
+
+import seqatt
+from seqatt.algorithms.neural.attention_options import AttentionOptions
+from seqatt.algorithms.neural.sequential_attention import make_plan, sequential_attention
+from seqatt.algorithms.registry import SelectionRequest
+from seqatt.checkpoints.checkpointer import Checkpointer
+from seqatt.checkpoints.options import CheckpointOptions
+from seqatt.data.tables.table_data import read_table_data
+from seqatt.training.loop import TrainingHook
+from seqatt.training.schedule import Schedule
+from seqatt.training.trainer import Trainer
+from seqatt.training.trial_group import TrialGroup
+
+QUICK = {"epochs": 10, "hidden": (8,)}
+
+
+@pytest.mark.parametrize(("every", "due"), [(0.0, True), (1000.0, False)])
+def test_a_checkpoint_is_due_once_its_interval_has_passed(every, due, tmp_path):
+    options = CheckpointOptions(checkpoint=tmp_path, checkpoint_every=every)
+    assert Checkpointer(options, writes=True).due() == due
+    assert not Checkpointer(options, writes=False).due()  # of another rank
+    assert not Checkpointer(CheckpointOptions(checkpoint_every=every), writes=True).due()
+
+
+def test_a_run_that_is_finished_is_resumed_without_a_step(tmp_path, monkeypatch):
+    X, y = linear_problem("binary", rows=80)
+    first = seqatt.select_trials(X, y, 2, seeds=[0, 1], checkpoint=tmp_path, **QUICK)
+
+    def train_chunk(*_: object) -> None:
+        raise AssertionError("a finished trial was trained again")
+
+    monkeypatch.setattr(Trainer, "train_chunk", train_chunk)
+    again = seqatt.select_trials(X, y, 2, seeds=[0, 1], checkpoint=tmp_path, resume=True, **QUICK)
+    for one, other in zip(first, again, strict=True):
+        assert one.scores.tolist() == other.scores.tolist()
+        assert one.history == other.history
+
+
+def test_trials_that_were_finished_before_a_stop_are_not_trained_again(tmp_path, monkeypatch):
+    X, y = linear_problem("binary", rows=80)
+    expected = seqatt.select_trials(X, y, 2, seeds=[0, 1], **QUICK)
+    train_chunk, steps = Trainer.train_chunk, []
+
+    def stop_in_the_second_trial(trainer: Trainer, count: int) -> None:
+        steps.append(count)
+        if sum(steps) > members * expected[0].settings["steps"]:
+            raise KeyboardInterrupt
+        train_chunk(trainer, count)
+
+    members = expected[0].settings["ensemble"]
+    monkeypatch.setattr(Trainer, "train_chunk", stop_in_the_second_trial)
+    with pytest.raises(KeyboardInterrupt):
+        seqatt.select_trials(X, y, 2, seeds=[0, 1], checkpoint=tmp_path, **QUICK)
+
+    def count_steps(trainer: Trainer, count: int) -> None:
+        steps.append(count)
+        train_chunk(trainer, count)
+
+    steps.clear()
+    monkeypatch.setattr(Trainer, "train_chunk", count_steps)
+    resumed = seqatt.select_trials(X, y, 2, seeds=[0, 1], checkpoint=tmp_path, resume=True, **QUICK)
+    assert 0 < sum(steps) <= members * expected[0].settings["steps"]
+    assert [s.scores.tolist() for s in resumed] == [s.scores.tolist() for s in expected]
+
+
+class SavingHook(TrainingHook):
+    """Saves the state of the group after chunk number ``chunk``."""
+
+    one_at_a_time = True
+
+    def __init__(self, chunk: int) -> None:
+        super().__init__()
+        self.chunk, self.phase = chunk, -1
+        self.state, self.arrays = "", {}
+
+    def after_chunk(self, group: TrialGroup) -> None:
+        self.chunk -= 1
+        if self.chunk == 0:
+            self.state, self.arrays = json.dumps(group.state_dict()), group.state_arrays()
+            self.phase = group.phase
+
+
+class LoadingHook(TrainingHook):
+    """Lets a new group continue from a saved state."""
+
+    one_at_a_time = True
+
+    def __init__(self, saved: SavingHook) -> None:
+        super().__init__()
+        self._saved = saved
+
+    def start(self, group: TrialGroup, number: int, schedule: Schedule) -> None:
+        group.load(json.loads(self._saved.state), self._saved.arrays, schedule)
+
+
+@pytest.mark.parametrize("chunk", [1, 2, 4, 9, 16, 22, 24])
+def test_a_group_continues_from_any_chunk_as_if_it_had_not_stopped(chunk):
+    """In the warm-up, in phases that select and in phases that drop: order, losses, scores and ranks are the same."""
+    data = read_table_data(*linear_problem("multiclass", rows=100))
+    options = AttentionOptions(recipe="paper", surplus=2.0, epochs=300, batch_size=20, hidden=(8,))
+
+    def run(hook: TrainingHook) -> dict:
+        request = SelectionRequest(data, 2, [3], options, torch.device("cpu"), hook=hook)
+        (trace,) = sequential_attention(request, make_plan(request), lambda steps: None)
+        plain = trace.to_dict()
+        for phase in plain["phases"]:
+            del phase["seconds"]
+        return plain
+
+    saved = SavingHook(chunk)
+    expected = run(saved)
+    assert saved.phase >= 0, "there are fewer chunks"
+    assert run(LoadingHook(saved)) == expected

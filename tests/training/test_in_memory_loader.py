@@ -1,0 +1,100 @@
+"""Batches of a table: every row once per pass, in a new order, and the same batches after a checkpoint."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from seqatt.training.ensemble import NOISE, ORDER, Member
+from seqatt.training.loaders.batch import DeviceTable
+from seqatt.training.loaders.in_memory import InMemoryLoader, MemberData
+from seqatt.training.loaders.input_dropout import InputDropout
+
+CPU = torch.device("cpu")
+ROWS = 24
+
+
+def make_loader(
+    batch_size: int = 6,
+    seeds: tuple[int, ...] = (0,),
+    rows: int = ROWS,
+    dropout: float = 0.0,
+    train_rows=None,
+) -> InMemoryLoader:
+    """A loader of rows whose inputs, target and weight tell their number."""
+    numbers = torch.arange(rows, dtype=torch.float32)
+    table = DeviceTable(numbers[:, None].repeat(1, 3) + 1, numbers[:, None] * 10, numbers + 100)
+    members = [
+        MemberData(Member(seed, 0).generator(ORDER), Member(seed, 0).generator(NOISE), train_rows)
+        for seed in seeds
+    ]
+    bank = InputDropout(dropout, batch_size * 3, CPU) if dropout else None
+    return InMemoryLoader(table, batch_size, members, bank)
+
+
+def next_batches(loader: InMemoryLoader, count: int) -> torch.Tensor:
+    """The row numbers (count, T, B) of the next batches."""
+    loader.load(count)
+    return torch.stack([loader.batch(i).index.clone() for i in range(count)])
+
+
+def test_a_pass_has_every_row_once_and_the_next_one_another_order():
+    loader = make_loader()
+    passes = [next_batches(loader, 4)[:, 0] for _ in range(3)]
+    for batches in passes:
+        assert sorted(batches.flatten().tolist()) == list(range(ROWS))
+    groups = [{tuple(sorted(batch.tolist())) for batch in batches} for batches in passes]
+    assert groups[0] != groups[1] != groups[2]
+    assert tuple(range(6)) not in groups[0]  # not the order of the table
+
+
+def test_the_order_is_that_of_the_seed_whatever_other_seeds_are_beside_it():
+    alone = next_batches(make_loader(seeds=(3,)), 12)[:, 0]
+    beside = next_batches(make_loader(seeds=(0, 3)), 12)
+    assert torch.equal(beside[:, 1], alone)
+    assert not torch.equal(beside[:, 0], alone)
+
+
+def test_rows_that_do_not_fill_a_batch_are_in_other_passes():
+    seen = next_batches(make_loader(batch_size=7), 30)
+    assert set(seen.flatten().tolist()) == set(range(ROWS))
+    first = next_batches(make_loader(batch_size=7), 3).flatten().tolist()
+    assert len(set(first)) == 21  # no row twice in a pass
+
+
+def test_a_batch_has_the_inputs_the_target_and_the_weights_of_its_rows():
+    loader = make_loader(seeds=(0, 1))
+    loader.load(5)
+    for i in range(5):
+        batch = loader.batch(i)
+        index = batch.index.float()
+        assert torch.equal(batch.x, (index + 1)[:, :, None].expand(-1, -1, 3))
+        assert torch.equal(batch.y[:, :, 0], index * 10)
+        assert torch.equal(batch.w, index + 100)
+
+
+def test_a_member_sees_its_own_rows_alone():
+    own = torch.tensor([1, 5, 6, 7, 11, 13, 17, 23])
+    seen = next_batches(make_loader(batch_size=4, train_rows=own), 10)
+    assert set(seen.flatten().tolist()) == set(own.tolist())
+
+
+@pytest.mark.parametrize("done", [0, 1, 3, 4, 9])
+@pytest.mark.parametrize("dropout", [0.0, 0.5])
+def test_a_restored_loader_continues_with_the_same_batches(done, dropout):
+    """Before the first batch, within a pass, and at its end."""
+
+    def batches(loader: InMemoryLoader, count: int) -> list[torch.Tensor]:
+        taken = []
+        for _ in range(count):
+            loader.load(1)
+            taken.append(loader.batch(0).x.clone())
+        return taken
+
+    loader = make_loader(dropout=dropout)
+    batches(loader, done)
+    saved = loader.state_arrays()
+    expected = batches(loader, 6)
+    restored = make_loader(dropout=dropout)
+    restored.load_arrays(saved)
+    assert all(torch.equal(*pair) for pair in zip(batches(restored, 6), expected, strict=True))

@@ -6,6 +6,7 @@ import argparse
 import importlib.util
 import os
 import sys
+import warnings
 from pathlib import Path
 
 from experiments.page import EXPERIMENTS, write_page
@@ -43,6 +44,8 @@ def make_request(name: str, options: argparse.Namespace) -> RunRequest:
 
 def main(arguments: list[str] | None = None) -> int:
     options = parse_arguments(arguments)
+    if options.epochs is not None:  # a trial run is meant to be too short
+        warnings.filterwarnings("ignore", message="epochs:")
     try:
         plans = {name: EXPERIMENTS[name].plan_runs(make_request(name, options)) for name in options.names}
         for name, runs in plans.items():

@@ -27,8 +27,10 @@ def select_by_lasso(X: Any, y: NDArray[Any], task: str, k: int) -> list[int]:
 def _path(X: NDArray[np.float64], y: NDArray[Any], task: str) -> Any:
     """Absolute coefficients per feature, from the strongest penalty on."""
     if task == "binary":
+        # Before scikit-learn 1.8, l1_ratio=1 alone is no LASSO.
+        lasso = {"l1_ratio": 1} if LogisticRegression().penalty == "deprecated" else {"penalty": "l1"}
         for strength in np.geomspace(1e-4, 10, STRENGTHS):
-            model = LogisticRegression(l1_ratio=1, solver="liblinear", C=strength, random_state=0)
+            model = LogisticRegression(**lasso, solver="liblinear", C=strength, random_state=0)
             yield np.abs(model.fit(X, y).coef_[0])
         return
     values = np.eye(int(y.max()) + 1)[y] if task == "multiclass" else y.reshape(len(y), -1)

@@ -61,6 +61,9 @@ planted problems, small budgets, stability, wide and noisy tables, spurious colu
   0.953 on MNIST and the one here 0.971, so figures of the paper and of seqatt are not comparable as equals:
   part of every difference between them is the network that evaluates, not the selection. Figures of seqatt
   are comparable with each other.
+- **Most tables were measured before [decision 16](decisions/0016-features-compete-within-a-phase.md)** changed the
+  default, and before the penalties of the LASSO methods joined the loss; the line under each table names its commits.
+  Tables that have run since 2026-11-16 are of the present default.
 - A dash is a figure that was not measured. `python -m experiments.page` makes this page from
   `experiments/results`, which `make paper` fills; do not edit either by hand."""
 

@@ -78,7 +78,7 @@ def scaled(values: Floats) -> Floats:
 
 
 def label(rng: Generator, signal: Floats, flips: float = 0.05) -> NDArray[np.int64]:
-    """The sign of a signal as a class, with some labels flipped."""
+    """Whether a signal is above its median, as a class, with some labels flipped."""
     return np.asarray((signal > np.median(signal)) ^ (rng.random(len(signal)) < flips), dtype=np.int64)
 
 
@@ -132,7 +132,7 @@ def exact_copies(rng: Generator, rows: int, columns: int) -> Problem:
 
 @kind("wide interactions", (450, 260), (700, 300), (350, 120))
 def wide_interactions(rng: Generator, rows: int, columns: int) -> Problem:
-    """Two main effects, each with a feature that changes its sign's strength: main effects and interactions."""
+    """Two main effects, and for each a feature that its strength depends on."""
     X = noise(rng, rows, columns)
     y = 1.5 * X[:, 0] + 1.2 * X[:, 1] + 1.5 * X[:, 0] * X[:, 2] + 1.2 * X[:, 1] * X[:, 3]
     y = y + 0.3 * rng.standard_normal(rows)
@@ -286,3 +286,14 @@ def categorical_interaction(rng: Generator, rows: int, columns: int) -> Problem:
     X[:, 0] = rng.integers(2, size=rows)
     y = np.where(X[:, 0] > 0, X[:, 1], X[:, 2]) + 0.2 * rng.standard_normal(rows)
     return shuffled(rng, "categorical interaction", X, y, "regression", [[0], [1], [2]])
+
+
+@kind("copies and an interaction", (400, 40), (2000, 40), (1000, 60))
+def copies_and_interaction(rng: Generator, rows: int, columns: int) -> Problem:
+    """A summand, a square and a product of two features, and a copy of every third column."""
+    X = noise(rng, rows, columns)
+    copied = columns // 3
+    X[:, copied : 2 * copied] = X[:, :copied] + 0.05 * rng.standard_normal((rows, copied))
+    y = X[:, 0] + X[:, 1] ** 2 + X[:, 2] * X[:, 3] + 0.2 * rng.standard_normal(rows)
+    signals = [[column, column + copied] for column in range(4)]
+    return shuffled(rng, "copies and an interaction", X, y, "regression", signals)

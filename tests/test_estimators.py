@@ -208,3 +208,10 @@ def test_the_method_can_be_a_parameter_of_a_grid_search(problem):
 def test_an_error_names_the_invalid_parameter(problem, parameters, error, message):
     with pytest.raises(error, match=message):
         FeatureSelector(2, **({"method": "forest"} | parameters)).fit(*problem)
+
+
+def test_a_repeated_column_name_is_named(problem):
+    X, y = problem
+    frame = pd.DataFrame(X[:, :3], columns=["a", "b", "a"])
+    with pytest.raises(ValueError, match="X: column names must be unique, 'a' appears twice; rename one"):
+        seqatt.FeatureSelector(1, method="random").fit(frame, y)

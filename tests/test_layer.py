@@ -27,8 +27,11 @@ def network() -> nn.Module:
 
 def train(attention: SequentialAttention, steps: int, wrap=lambda module: module, **adam) -> nn.Module:
     torch.manual_seed(0)
+    return train_model(wrap(nn.Sequential(attention, network())), attention, steps, **adam)
+
+
+def train_model(model: nn.Module, attention: SequentialAttention, steps: int, **adam) -> nn.Module:
     x, y = data()
-    model = wrap(nn.Sequential(attention, network()))
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-2, **adam)
     for _ in range(steps):
         optimizer.zero_grad()
@@ -57,6 +60,8 @@ def test_exactly_k_features_are_selected(mask, features_per_phase):
 def test_weights_are_zero_or_one_in_eval_and_a_softmax_in_training():
     attention = SequentialAttention(8, k=4, total_steps=100)
     assert attention.weights.tolist() == [1] * 8  # warm-up
+    assert attention.eval().weights.tolist() == [1] * 8
+    attention.train()
     train(attention, 60)
     soft = attention.weights
     assert (soft[attention.selected] == 1).all()
@@ -65,6 +70,26 @@ def test_weights_are_zero_or_one_in_eval_and_a_softmax_in_training():
     attention.eval()
     assert set(attention.weights.tolist()) == {0, 1}
     assert attention.weights.sum() == len(attention.selected)
+
+
+@pytest.mark.parametrize("steps", [0, 5, 20])  # before, in and after the warm-up, without a selection
+def test_everything_passes_in_eval_before_the_first_selection(steps):
+    attention = SequentialAttention(8, k=4, total_steps=100)
+    train(attention, steps)
+    x = data()[0]
+    assert not attention.selected
+    torch.testing.assert_close(attention.eval()(x), x)
+
+
+@pytest.mark.parametrize("blend_rows", [False, True])
+def test_only_what_is_selected_passes_in_eval_from_the_first_selection_on(blend_rows):
+    attention = SequentialAttention(8, k=4, total_steps=100, blend_rows=blend_rows)
+    train(attention, 60)
+    x = data()[0]
+    expected = torch.zeros_like(x)
+    expected[:, attention.selected] = x[:, attention.selected]
+    assert 0 < len(attention.selected) < 4
+    torch.testing.assert_close(attention.eval()(x), expected)
 
 
 def test_unselected_features_have_weight_zero_once_k_are_selected():
@@ -108,9 +133,9 @@ def test_a_state_dict_restores_the_selection_and_the_step():
     copied = SequentialAttention(8, k=3, total_steps=90)
     copied.load_state_dict(full.state_dict())
     assert copied.selected == full.selected
+    assert copied.blend_rows is full.blend_rows is False
     torch.testing.assert_close(copied.weights, full.weights)
-    for _ in range(40):
-        copied.advance()
+    train(copied, 40)
     assert copied.finished
 
 
@@ -143,7 +168,8 @@ def test_integer_inputs_are_scaled_too():
     torch.testing.assert_close(attention(torch.full((2, 4), 8)), torch.full((2, 4), 2.0))
 
 
-def test_torch_compile_compiles_once_per_mode_and_not_once_per_step():
+@pytest.mark.parametrize("blend_rows", [False, True])
+def test_torch_compile_compiles_once_per_mode_and_not_once_per_step(blend_rows):
     compiles = []
 
     def backend(graph, inputs):
@@ -151,8 +177,8 @@ def test_torch_compile_compiles_once_per_mode_and_not_once_per_step():
         return graph.forward
 
     torch._dynamo.reset()
-    attention = SequentialAttention(8, k=4, total_steps=80)
-    train(attention, 80, wrap=lambda module: torch.compile(module, backend=backend))
+    attention = SequentialAttention(8, k=4, total_steps=80, blend_rows=blend_rows)
+    train(attention, 80, wrap=lambda module: torch.compile(module, backend=backend, fullgraph=True))
     assert len(attention.selected) == 4
     assert len(compiles) <= 4  # warm-up, attention, finished, and one to spare
 
@@ -194,9 +220,16 @@ def test_every_rank_of_a_distributed_model_selects_the_same_features():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"k": 0}, "k: must be from 1"),
+        ({"k": 0}, "k: must be a whole number of at least 1"),
+        ({"k": 2.0}, "k: must be a whole number"),
         ({"k": 9}, "k: must be from 1"),
-        ({"k": 4, "total_steps": 3}, "total_steps: 3 steps are too few"),
+        ({"k": 4, "total_steps": 3}, "total_steps: 3 is too few; .* Use at least 4,"),
+        (
+            {"num_features": 60, "k": 50, "total_steps": 52},
+            "52 is too few; after 5 steps of warm-up 47 are left for 50 phases.* Use at least 56,",
+        ),
+        ({"total_steps": 10.5}, "total_steps: must be a whole number"),
+        ({"dim": 0}, "dim: must be a dimension of the input other than 0"),
         ({"features_per_phase": 3}, "features_per_phase: must be from 1 to k=2"),
         ({"mask": "l9"}, "mask: unknown"),
         ({"groups": [0, 1]}, "groups: must contain every feature"),
@@ -205,3 +238,29 @@ def test_every_rank_of_a_distributed_model_selects_the_same_features():
 def test_an_error_names_the_invalid_argument(arguments, message):
     with pytest.raises(ValueError, match=message):
         SequentialAttention(**({"num_features": 8, "k": 2, "total_steps": 100} | arguments))
+
+
+def test_the_smallest_total_steps_that_the_error_names_suffices():
+    for k, warmup in [(50, 0.1), (7, 0.33), (1, 0.9), (13, 0)]:
+        with pytest.raises(ValueError, match="Use at least") as error:
+            SequentialAttention(60, k, total_steps=max(1, k - 1) if k > 1 else 1, warmup=warmup)
+        needed = int(str(error.value).split("Use at least ")[1].split(",")[0])
+        SequentialAttention(60, k, needed, warmup=warmup)
+        if needed > 1:
+            with pytest.raises(ValueError, match="too few"):
+                SequentialAttention(60, k, needed - 1, warmup=warmup)
+
+
+def test_gradients_may_be_accumulated_over_several_batches():
+    attention = SequentialAttention(8, k=2, total_steps=200)
+    torch.manual_seed(0)
+    x, y = data()
+    model = nn.Sequential(attention, network())
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
+    for _ in range(200):
+        optimizer.zero_grad()
+        for rows in (slice(0, 100), slice(100, 200), slice(200, 300)):
+            binary_cross_entropy_with_logits(model(x[rows]), y[rows]).backward()
+        optimizer.step()
+        attention.advance()
+    assert set(attention.selected) == {1, 4}

@@ -21,7 +21,7 @@ from seqatt.algorithms.registry import all_methods
 from seqatt.api.evaluate import EvaluateOptions
 from seqatt.api.select_options import SelectOptions
 from seqatt.checkpoints.options import CheckpointOptions
-from seqatt.cli.main import app
+from seqatt.cli.app import app
 from seqatt.cli.select import select as select_command
 from seqatt.data.files.options import FileOptions
 from seqatt.data.tables.groups import Groups

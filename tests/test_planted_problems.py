@@ -43,7 +43,9 @@ def test_features_are_preferred_to_columns_that_stand_for_their_sum():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["xor", "wide interactions", "parity of three", "suppressor"])
+@pytest.mark.parametrize(
+    "kind", ["xor", "wide interactions", "parity of three", "suppressor", "copies and an interaction"]
+)
 def test_features_that_matter_only_together_are_found(kind):
     count, k = found(kind, 0)
     assert count == k

@@ -1,11 +1,12 @@
-"""The examples in README.md, the documentation pages and the docstrings run."""
+"""The examples in README.md, the documentation pages and the docstrings run.
+
+The commands of README.md run in ``test_smallest_installation.py``.
+"""
 
 from __future__ import annotations
 
 import doctest
-import os
 import re
-import shlex
 import subprocess
 import sys
 from importlib import import_module
@@ -54,25 +55,6 @@ PYTHON_BLOCKS = [(path.name, code) for path in PAGES for code in code_blocks(pat
 def test_python_examples_run(name, code, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     exec(compile(code, name, "exec"), {"__name__": "readme"})
-
-
-@pytest.mark.slow
-def test_command_line_examples_in_the_readme_run(tmp_path):
-    commands = [line for block in code_blocks(README, "console") for line in block.splitlines()]
-    commands = [line[2:] for line in commands if line.startswith("$ ") and "make " not in line]
-    assert any(line.startswith("seqatt select") for line in commands)
-    scripts = Path(sys.executable).parent
-    path = f"{scripts}{os.pathsep}{os.environ['PATH']}"
-    for line in commands:
-        result = subprocess.run(
-            shlex.split(line),
-            cwd=tmp_path,
-            env=os.environ | {"PATH": path},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert result.returncode == 0, result.stderr
 
 
 @pytest.mark.slow

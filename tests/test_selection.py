@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 
 import pytest
 from tests.support.problems import linear_problem
 
 import seqatt
-from seqatt.selection import write_atomically
+from seqatt.json_files import write_atomically
 
 
 @pytest.fixture(scope="module")
@@ -54,6 +55,64 @@ def test_a_file_that_is_no_selection_is_refused(content, tmp_path):
     path.write_text(content)
     with pytest.raises(ValueError, match="not a saved selection"):
         seqatt.Selection.load(path)
+
+
+DAMAGES = [
+    ("indices", [0, 0, 1], "'indices' must not contain duplicates"),
+    ("indices", [0, 1, 8], "'indices' must be between 0 and 7"),
+    ("indices", [0, 1, -1], "'indices' must be between 0 and 7"),
+    ("indices", [0, 1, 10**400], "'indices' must be between 0 and 7"),
+    ("indices", [0.0, 1.0, 2.0], "'indices' must be a list of integers"),
+    ("indices", "abc", "'indices' must be a list of integers"),
+    ("features", ["a", "b", "c"], "'features' must be the names at the indices"),
+    ("features", [{}, {}, {}], "'features' must be a list of names"),
+    ("scores", [1.0, 2.0], "'scores' must be one per selected feature"),
+    ("scores", [1.0, 2.0, 10**400], "'scores' must be a list of numbers"),
+    ("scores", [1.0, 2.0, None], "'scores' must be a list of numbers"),
+    ("ranking", [1] * 8, "'ranking' must have every rank once"),
+    ("ranking", [1, 2, 3], "'ranking' must have every rank once"),
+    ("support", [True] * 8, "'support' must mark the selected features"),
+    ("columns", [0], "'columns' must be those of the indices"),
+    ("input_columns", [[99]] * 8, "'input_columns' must be between 0 and 7"),
+    ("input_columns", [], "'input_columns' must be one per feature"),
+    ("names", 8, "'names' must be a list of names"),
+    ("seed", "0", "'seed' must be an integer"),
+    ("method", None, "'method' must be a name"),
+    ("history", {}, "'history' must be objects"),
+    ("settings", [], "'settings' must be an object"),
+    ("environment", {"torch": 2}, "'environment' must be an object of texts"),
+    ("seconds", 10**400, "'seconds' must be a number"),
+]
+
+
+@pytest.mark.parametrize(("name", "value", "message"), DAMAGES)
+def test_load_checks_types_lengths_ranges_and_duplicates(name, value, message, selection, tmp_path):
+    path = tmp_path / "s.json"
+    path.write_text(json.dumps(selection.to_dict() | {name: value}))
+    with pytest.raises(ValueError, match=re.escape(f"s.json: not a saved selection ({message}")):
+        seqatt.Selection.load(path)
+
+
+@pytest.mark.parametrize("depth", [100, 100_000])
+def test_load_refuses_deep_nesting(depth, selection, tmp_path):
+    path = tmp_path / "s.json"
+    text = json.dumps(selection.to_dict() | {"settings": "here"})
+    path.write_text(text.replace('"here"', '{"a": ' + "[" * depth + "]" * depth + "}"))
+    with pytest.raises(ValueError, match=r"s\.json: not a saved selection \(nested too deeply\)"):
+        seqatt.Selection.load(path)
+
+
+@pytest.mark.parametrize("keep", [0, 1, 100])
+def test_load_names_a_half_written_file(keep, selection, tmp_path):
+    path = tmp_path / "s.json"
+    path.write_text(json.dumps(selection.to_dict())[:keep])
+    with pytest.raises(ValueError, match=r"s\.json: not a saved selection"):
+        seqatt.Selection.load(path)
+
+
+def test_load_names_a_file_that_is_not_there(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"gone\.json"):
+        seqatt.Selection.load(tmp_path / "gone.json")
 
 
 def test_a_failed_write_keeps_the_old_file(tmp_path, monkeypatch):

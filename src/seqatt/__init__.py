@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     )
     from seqatt.feature_selector import FeatureSelector
     from seqatt.layer import SequentialAttention
-    from seqatt.selection import Selection
+    from seqatt.selection import Selection, SelectionInterrupted
 
 _MODULES = {
     "Comparison": "comparison.comparison",
@@ -32,6 +32,7 @@ _MODULES = {
     "LinearAttentionSelector": "estimators",
     "OMPSelector": "estimators",
     "Selection": "selection",
+    "SelectionInterrupted": "selection",
     "SequentialAttention": "layer",
     "SequentialAttentionSelector": "estimators",
     "SequentialLassoSelector": "estimators",
@@ -51,6 +52,7 @@ __all__ = [
     "LinearAttentionSelector",
     "OMPSelector",
     "Selection",
+    "SelectionInterrupted",
     "SequentialAttention",
     "SequentialAttentionSelector",
     "SequentialLassoSelector",

@@ -14,6 +14,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from seqatt.algorithms.neural.attention_options import AttentionOptions
 from seqatt.api.select import select
+from seqatt.data.tables.consistency import check_same_order
+from seqatt.data.tables.containers import check_unique_names
 from seqatt.data.tables.options import TableOptions
 from seqatt.data.tables.table_data import Groups
 from seqatt.data.tables.target import target_array
@@ -31,6 +33,13 @@ class BaseSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Select features; ``sample_weight`` has one weight per row."""
         table = self._check(X, reset=True)
+        if isinstance(y, str):
+            raise TypeError(
+                f"y: must be the values, because the mask of a selector has all columns of X; pass X without the "
+                f"column, X.drop(columns={y!r}), and X[{y!r}]"
+            )
+        check_same_order(X, y, ("X", "y"))
+        check_same_order(X, sample_weight, ("X", "sample_weight"))
         labels = target_array(y, "y")
         options = self._options()
         seed = integer(0, optional=True)("random_state", getattr(self, "random_state", None))
@@ -70,6 +79,7 @@ class BaseSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
     def transform(self, X: Any) -> Any:
         """Keep the selected columns; a DataFrame is returned as a DataFrame."""
         check_is_fitted(self)
+        check_unique_names(X, "X")
         frame = nw.from_native(X, eager_only=True, pass_through=True)
         if not isinstance(frame, nw.DataFrame):
             return super().transform(X)
@@ -82,6 +92,7 @@ class BaseSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
 
     def _check(self, X: Any, *, reset: bool) -> Any:
         """Check X as scikit-learn does; of a DataFrame only the column names, because ``select`` reads its values."""
+        check_unique_names(X, "X")
         if isinstance(nw.from_native(X, eager_only=True, pass_through=True), nw.DataFrame):
             validate_data(self, X=X, reset=reset, skip_check_array=True)
             return X
@@ -119,7 +130,7 @@ class SequentialAttentionSelector(BaseSelector):
     device : str, default "auto"
         "auto" is CUDA where there is one, else "cpu".
     progress : bool, default False
-        Show a progress bar on the terminal.
+        Show a progress bar on the terminal or in a notebook.
     random_state : int or None, default None
         The seed; None is 0, so that a fit can be repeated.
 

@@ -36,7 +36,7 @@ class FeatureSelector(BaseSelector):
     device : str, default "auto"
         "auto" is CUDA where there is one, else "cpu".
     progress : bool, default False
-        Show a progress bar on the terminal.
+        Show a progress bar on the terminal or in a notebook.
     random_state : int or None, default None
         The seed; None is 0, so that a fit can be repeated.
 

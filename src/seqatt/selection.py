@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import platform
-import tempfile
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -13,10 +12,11 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from seqatt.json_files import write_atomically
+from seqatt.selection_file import FORMAT, named_fields, plain_names, read_selection_file
 from seqatt.version import __version__
 
-FORMAT = 2  # version of the JSON format
-RENAMED_IN_FORMAT_2 = {"members": "input_columns", "inputs": "input_names"}  # format 1 is read too
+STANDS_OUT = 0.05  # a feature stands out if its q-value, its false discovery rate, is at most this
 MAX_SCORES = 100  # scores per phase in the history, so that tables of 50,000 features do not give gigabytes
 
 
@@ -24,13 +24,13 @@ class FeatureLayout(Protocol):
     """How the features of a method map to those of the user; ``TableData`` and ``FileData`` have it."""
 
     @property
-    def names(self) -> tuple[str, ...]: ...
-    @property
     def input_columns(self) -> tuple[tuple[int, ...], ...]: ...
     @property
     def user_position(self) -> NDArray[np.int64]: ...
     @property
-    def input_names(self) -> tuple[str, ...]: ...
+    def given_names(self) -> tuple[Any, ...]: ...
+    @property
+    def given_input_names(self) -> tuple[Any, ...]: ...
     @property
     def features(self) -> int: ...
 
@@ -86,7 +86,8 @@ class Selection:
     selection, and ``scores`` their scores when they were selected. ``ranking`` is the rank of every feature
     (1 is the first selected) and ``support`` the mask of the selected ones. ``columns`` are the selected input
     columns; they differ from ``indices`` only if columns are grouped. ``input_columns`` are the input columns of
-    each feature, and ``input_names`` the names of all input columns. ``history`` has one entry per phase: scores
+    each feature, and ``input_names`` the names of all input columns. Names are as the user gave them, so those of a
+    data frame with numbered columns are whole numbers. ``history`` has one entry per phase: scores
     of the features not yet selected, by name, best first (at most 100), mean training loss (None if nothing was
     trained), seconds, and the features selected ("taken") and dropped at the end of the phase.
     """
@@ -94,18 +95,33 @@ class Selection:
     method: str
     seed: int
     indices: NDArray[np.int64]
-    features: list[str]
+    features: list[Any]
     scores: NDArray[np.float64]
     ranking: NDArray[np.int64]
     support: NDArray[np.bool_]
     columns: NDArray[np.int64]
-    names: list[str]
+    names: list[Any]
     input_columns: list[list[int]]
-    input_names: list[str]
+    input_names: list[Any]
     history: list[dict[str, Any]]
     settings: dict[str, Any]
     environment: dict[str, str]
     seconds: float
+
+    @property
+    def column_names(self) -> list[Any]:
+        """The names of the selected input columns: those of ``columns``."""
+        return [self.input_names[column] for column in self.columns]
+
+    def transform(self, X: Any) -> Any:
+        """The selected columns of ``X``, in the order of selection, in a container of the same kind.
+
+        Columns of a data frame are found by name; it may have others, in any order. Arrays, tensors and sparse
+        matrices have the columns that the selection was made from.
+        """
+        from seqatt.column_names import take_columns  # here: it needs narwhals
+
+        return take_columns(X, self.columns.tolist(), self.input_names)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write as JSON; an interrupted write leaves an existing file unchanged."""
@@ -113,16 +129,8 @@ class Selection:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Selection:
-        """Read a file that ``save`` wrote, also in format 1."""
-        try:
-            raw = json.loads(Path(path).read_text(encoding="utf-8"))
-            if raw["format"] not in (1, FORMAT):
-                raise ValueError(f"format {raw['format']}")
-            if raw["format"] == 1:
-                raw = {RENAMED_IN_FORMAT_2.get(name, name): value for name, value in raw.items()}
-            return cls._from_dict(raw)
-        except (KeyError, TypeError, ValueError) as error:
-            raise ValueError(f"{path}: not a saved selection ({error})") from None
+        """Read a file that ``save`` wrote, also in format 1; any other content is a ``ValueError``."""
+        return cls._from_dict(read_selection_file(path, list(cls.__dataclass_fields__)))
 
     def to_dict(self) -> dict[str, Any]:
         """All fields as plain lists, numbers and strings."""
@@ -130,27 +138,46 @@ class Selection:
             name: value.tolist() if isinstance(value, np.ndarray) else value
             for name, value in vars(self).items()
         }
-        return {"format": FORMAT, **plain}
+        return {"format": FORMAT, **plain_names(plain)}
 
     @classmethod
     def _from_dict(cls, raw: dict[str, Any]) -> Selection:
         integers = {"indices", "ranking", "columns"}
-        fields = {name: raw[name] for name in cls.__dataclass_fields__}
+        fields = named_fields({name: raw[name] for name in cls.__dataclass_fields__})
         fields |= {name: np.array(raw[name], dtype=np.int64) for name in integers}
         fields["scores"] = np.array(raw["scores"], dtype=np.float64)
         fields["support"] = np.array(raw["support"], dtype=bool)
         return cls(**fields)
 
     def __repr__(self) -> str:
-        shown = ", ".join(self.features[:6]) + (", ..." if len(self.features) > 6 else "")
+        shown = ", ".join(map(str, self.features[:6])) + (", ..." if len(self.features) > 6 else "")
         counted = f"{len(self.features)} of {len(self.names)} features"
-        return f"Selection({counted}: {shown}; {describe_task(self.settings)})"
+        notes = [describe_task(self.settings)]
+        notes += ["partial"] if self.settings.get("partial") else []
+        notes += ["no feature stands out by itself"] if lacks_evidence(self.settings) else []
+        return f"Selection({counted}: {shown}; {'; '.join(notes)})"
 
 
 def describe_task(settings: dict[str, Any]) -> str:
     """The kind of target in a few words, from the settings of a selection or a comparison: "multiclass, 3 classes"."""
     task, classes = str(settings.get("task", "unknown task")), settings.get("classes")
     return f"{task}, {classes} classes" if classes is not None and task == "multiclass" else task
+
+
+def lacks_evidence(settings: dict[str, Any]) -> bool:
+    """Whether the univariate test before training found no feature that is related to the target by itself."""
+    return bool(settings.get("min_q_value", 0.0) > STANDS_OUT)
+
+
+class SelectionInterrupted(KeyboardInterrupt):
+    """Ctrl-C during training; ``selections`` holds the features selected before that, one selection per seed."""
+
+    def __init__(self, message: str, selections: list[Selection]) -> None:
+        super().__init__(message)
+        self.selections = selections
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return SelectionInterrupted, (str(self), self.selections)
 
 
 class TrainingDiverged(RuntimeError):
@@ -179,21 +206,21 @@ def make_selection(
     ranking = np.empty(layout.features, dtype=np.int64)
     ranking[user_position[trace.order + trace.rest]] = np.arange(1, layout.features + 1)
     user_order = np.argsort(user_position)
-    names = [layout.names[f] for f in user_order]
+    names = [layout.given_names[f] for f in user_order]
     support = np.zeros(layout.features, dtype=bool)
     support[user_position[trace.order]] = True
     return Selection(
         method=method,
         seed=seed,
         indices=user_position[trace.order].astype(np.int64),
-        features=[layout.names[f] for f in trace.order],
+        features=[layout.given_names[f] for f in trace.order],
         scores=np.array([_score_when_taken(trace, f) for f in trace.order], dtype=np.float64),
         ranking=ranking,
         support=support,
         columns=np.array([c for f in trace.order for c in layout.input_columns[f]], dtype=np.int64),
         names=names,
         input_columns=[list(layout.input_columns[f]) for f in user_order],
-        input_names=list(layout.input_names),
+        input_names=list(layout.given_input_names),
         history=_history(layout, trace),
         settings=settings,
         environment=environment,
@@ -217,8 +244,8 @@ def _history(layout: FeatureLayout, trace: Trace) -> list[dict[str, Any]]:
             "sees": phase.sees,
             "loss": phase.loss,
             "seconds": phase.seconds,
-            "taken": [layout.names[f] for f in phase.taken],
-            "dropped": [layout.names[f] for f in phase.dropped],
+            "taken": [layout.given_names[f] for f in phase.taken],
+            "dropped": [layout.given_names[f] for f in phase.dropped],
             "scores": _best_scores(layout, phase, unselected),
         }
         history.append(entry)
@@ -239,7 +266,7 @@ def _best_scores(
         candidates, scores = candidates[high], scores[high]
     best = np.argsort(-scores, kind="stable")[:MAX_SCORES]
     rounded = _six_digits(scores[best]).tolist()
-    return {layout.names[f]: score for f, score in zip(candidates[best].tolist(), rounded, strict=True)}
+    return {layout.given_names[f]: score for f, score in zip(candidates[best].tolist(), rounded, strict=True)}
 
 
 def _six_digits(values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -261,24 +288,3 @@ def describe_environment(device: str) -> dict[str, str]:
         "platform": platform.platform(terse=True),
         "device": device,
     }
-
-
-def write_atomically(path: Path, text: str) -> None:
-    """Write a temporary file in the same folder and rename it, so that no reader sees a partial file."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(name, 0o666 & ~_umask())
-        os.replace(name, path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

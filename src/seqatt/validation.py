@@ -12,6 +12,23 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 Check = Callable[[str, Any], Any]
+LISTED = 20  # names of columns in an error message, at most
+# What other libraries call an argument of ours.
+SYNONYMS = {
+    "random_state": "seed",
+    "random_seed": "seed",
+    "n_features_to_select": "k",
+    "n_features": "k",
+    "num_features": "k",
+    "lr": "learning_rate",
+    "n_epochs": "epochs",
+    "num_epochs": "epochs",
+    "max_epochs": "epochs",
+    "weights": "sample_weight",
+    "cat_features": "column_types",
+    "verbose": "progress",
+}
+SEVERAL_SEEDS = ("evaluate", "compare")  # functions that take seeds
 
 
 def integer(minimum: int, *, maximum: int | None = None, optional: bool = False) -> Check:
@@ -114,14 +131,31 @@ def n_jobs(name: str, value: Any) -> int | None:
 def column_names(name: str, value: Any) -> tuple[str, ...]:
     """The names of columns: one string or several."""
     names = (value,) if isinstance(value, str) else value
-    if not isinstance(names, list | tuple | set | frozenset) or not all(isinstance(n, str) for n in names):
+    if not isinstance(names, list | tuple | set | frozenset) or not all(_is_name(n) for n in names):
         raise TypeError(f"{name}: must be names of columns, got {value!r}")
-    return tuple(names)
+    return tuple(str(n) for n in names)
+
+
+def _is_name(value: Any) -> bool:
+    """Text, or a whole number: the columns of a data frame may be numbered."""
+    return isinstance(value, str) or (hasattr(value, "__index__") and not isinstance(value, bool))
 
 
 def anything(name: str, value: Any) -> Any:
     """No check here: whoever uses the value checks it against the data."""
     return value
+
+
+def suggest(name: Any, known: Iterable[str]) -> str:
+    """The question "did you mean ...?" with the nearest of the known names; empty if none is near."""
+    near = difflib.get_close_matches(str(name), list(known), 1)
+    return f"did you mean {near[0]!r}?" if near else ""
+
+
+def list_names(names: Sequence[str], kind: str = "columns") -> str:
+    """The names, all of them or the first 20 and how many more there are."""
+    more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
+    return f"the {kind} are {', '.join(names[:LISTED])}{more}"
 
 
 def check_seeds(seeds: Sequence[int]) -> list[int]:
@@ -141,12 +175,15 @@ def check_option_names(
 ) -> None:
     """Refuse an option that ``function`` does not have and suggest the nearest one that it has.
 
-    ``also`` are further names that are allowed but not listed as options of the function itself.
+    ``also`` are further names that are allowed, listed after those of the function itself.
     """
     for name in given:
         if name not in (*known, *also):
-            near = difflib.get_close_matches(name, [*known, *also], 1)
-            hint = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(known) or 'none'}"
+            synonym = SYNONYMS.get(name)
+            if synonym == "seed" and function in SEVERAL_SEEDS:
+                synonym = "seeds"
+            hint = f"did you mean {synonym!r}?" if synonym else suggest(name, [*known, *also])
+            hint = hint or f"it has {', '.join([*known, *also]) or 'none'}"
             raise TypeError(f"{function} has no option {name!r}; {hint}")
 
 

@@ -74,7 +74,7 @@ def test_text_for_regression():
     [
         ({"method": "magic"}, "method: unknown 'magic'"),
         ({"mask": "l3"}, "mask: unknown 'l3'"),
-        ({"device": "abacus"}, "device: 'abacus' cannot be used"),
+        ({"device": "abacus"}, "device: 'abacus' is not supported"),
         ({"task": "guessing"}, "task: unknown task"),
         ({"activation": "step"}, "activation: unknown"),
         ({"epochs": 0}, "epochs: must be a number above 0"),

@@ -99,3 +99,15 @@ def test_repr_shows_the_metrics():
     X, y = linear_problem("binary")
     text = repr(seqatt.evaluate(X, y, X, y, [1], seeds=[0], epochs=1))
     assert text.startswith("Evaluation(accuracy 0.")
+
+
+@pytest.mark.parametrize("size", [1e-250, 1e250])
+def test_r2_does_not_depend_on_the_unit_of_the_target(size):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2))
+    y = X[:, 0]
+    usual, other = (
+        seqatt.evaluate(X, y * s, X, y * s, seeds=[0], epochs=5, task="regression") for s in (1.0, size)
+    )
+    assert other["r2"][0] == pytest.approx(usual["r2"][0], abs=1e-3)
+    assert other["rmse"][0] == pytest.approx(usual["rmse"][0] * size, rel=1e-2)

@@ -139,7 +139,7 @@ def test_fetch_all_downloads_all_it_can_and_fails_if_one_fails(folders, monkeypa
 
 def test_the_commands_do_not_import_torch(folders):
     code = (
-        "import sys; from typer.testing import CliRunner; from seqatt.cli.main import app; "
+        "import sys; from typer.testing import CliRunner; from seqatt.cli.app import app; "
         "assert CliRunner().invoke(app, ['data', 'list']).exit_code == 0; sys.exit('torch' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -38,7 +38,7 @@ def arguments(tmp_path) -> list[object]:
     X, y = linear_problem("binary")
     frame = pd.DataFrame(X, columns=[f"f{i}" for i in range(8)]).assign(label=y)
     frame.to_csv(tmp_path / "data.csv", index=False)
-    return [tmp_path / "data.csv", "-t", "label", "-k", 2, "--epochs", 20, "--out", tmp_path / "run"]
+    return [tmp_path / "data.csv", "-t", "label", "-k", 2, "--epochs", 120, "--out", tmp_path / "run"]
 
 
 def test_the_features_are_printed_and_the_error_names_the_file(arguments, tmp_path):

@@ -96,7 +96,7 @@ def test_every_file_format_is_read(frame, tmp_path, name):
 
 @pytest.mark.slow
 def test_select_prints_a_table_and_writes_the_selection(csv, tmp_path):
-    arguments = ["select", csv, "--target", "label", "-k", 2, "--out", tmp_path / "run", "--epochs", 60]
+    arguments = ["select", csv, "--target", "label", "-k", 2, "--out", tmp_path / "run", "--epochs", 120]
     done = run_process(*arguments)
     assert done.returncode == 0, done.stderr
     assert "2 of 8 features for label" in done.stdout

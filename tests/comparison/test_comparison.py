@@ -225,6 +225,48 @@ def test_missing_runs_are_counted():
     assert make_comparison({"a": [0.5], "b": [0.5]}).missing == 0
 
 
+def test_an_interrupted_comparison_compares_only_methods_with_the_same_runs():
+    """Over both of its runs a has the lower mean; on the split that both methods have, b is better."""
+    comparison = make_comparison({"a": [0.90, 0.83], "b": [0.93], "c": []}, seeds=[0, 1, 2])
+    assert comparison.best() == "b"
+    assert [(d["method"], d["runs"]) for d in comparison.differences()] == [("a", 1)]
+    assert find_row(comparison, "a")["mean"] == 0.90
+    assert find_row(comparison, "c")["mean"] is None
+    text = repr(comparison)
+    assert "0.865" not in text  # the mean of a over seeds that b does not have
+    assert "b comes first (accuracy 0.930), but one run cannot tell" in text
+    assert "Interrupted: compared over 1 of 3 seeds, without c." in text
+    assert "missing at k = 2: a (seed 2), b (seeds 1 and 2), c (seeds 0, 1 and 2)" in text
+    assert "left out at k = 2: seed 1, which not all of these methods have" in text
+
+
+def test_methods_that_failed_on_different_splits_are_not_compared_by_their_means():
+    """a has the easy split and b the hard one; c has both, so that it is the best of those with the same runs."""
+    comparison = make_comparison({"a": [0.99, None], "b": [None, 0.60], "c": [0.95, 0.55]})
+    assert comparison.best() == "c"
+    assert (
+        make_comparison({"a": [0.99, None, 0.7], "b": [None, 0.6, 0.8], "c": [None, 0.5, 0.7]}).best() == "b"
+    )
+
+
+def test_all_features_are_compared_over_the_splits_of_the_methods():
+    comparison = make_comparison({"a": [0.5, 0.6], "b": [0.4]})
+    runs = [
+        *comparison.runs,
+        *(ComparisonRun("all", 10, seed, [], {"accuracy": 0.7 + seed / 10}) for seed in (0, 1)),
+    ]
+    settings = comparison.settings | {"methods": ["a", "b", "all"]}
+    partial = Comparison(runs, settings, {})
+    assert find_row(partial, "all")["mean"] == 0.7
+    assert "accuracy 0.700, 0.200 better than the best selection of 2" in partial.conclusion()
+
+
+def test_an_added_method_without_runs_leaves_the_others_as_they_were():
+    comparison = make_comparison({"a": [0.5, 0.6], "b": [0.7, 0.4], "c": []})
+    assert comparison.compared_seeds(2) == [0, 1]
+    assert "Interrupted: compared over 2 of 2 seeds, without c." in comparison.conclusion()
+
+
 def test_a_saved_and_loaded_comparison_is_the_same(tmp_path):
     comparison = make_comparison({"a": [0.5, 0.75], "b": [0.1, None]})
     comparison.save(tmp_path / "c.json")

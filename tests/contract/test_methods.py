@@ -11,7 +11,7 @@ import pytest
 from tests.support.problems import linear_problem
 
 import seqatt
-from seqatt.algorithms.registry import all_methods
+from seqatt.algorithms.registry import DEFAULT, all_methods
 from seqatt.options import names_of
 
 METHODS = seqatt.methods()
@@ -34,6 +34,13 @@ def with_tasks(cases: list[tuple[str, str]]) -> list[tuple[str, str, str]]:
     """Every case on a table with every task, and batch by batch with classes and with numbers."""
     tasks = {"table": TASKS, "batches": ["binary", "regression"]}
     return [(*case, task) for case in cases for task in tasks[case[1]]]
+
+
+def default_first(cases: list[tuple[str, ...]]) -> list[Any]:
+    """Trainings in full: batch by batch, those of other methods than the default are exhaustive."""
+    long = [case[1] == "batches" and case[0] != DEFAULT for case in cases]
+    marks = [[pytest.mark.exhaustive] if each else [] for each in long]
+    return [pytest.param(*case, marks=mark) for case, mark in zip(cases, marks, strict=True)]
 
 
 def quick(method: str, **more) -> dict:
@@ -160,7 +167,7 @@ def test_a_trial_gives_the_same_selection_alone_and_beside_others(method, readin
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("method", "reading", "task"), with_tasks(INFORMED_CASES))
+@pytest.mark.parametrize(("method", "reading", "task"), default_first(with_tasks(INFORMED_CASES)))
 def test_the_relevant_features_are_found(method, task, reading, tmp_path):
     data = as_read(reading, *linear_problem(task), tmp_path)
     options = {"epochs": 150} if method in PENALISED else {}  # instead of their default of about 850
@@ -169,13 +176,15 @@ def test_the_relevant_features_are_found(method, task, reading, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("method", "reading"), [case for case in INFORMED_CASES if case[0] not in UNIVARIATE + RELATIVE]
+    ("method", "reading"),
+    default_first([case for case in INFORMED_CASES if case[0] not in UNIVARIATE + RELATIVE]),
 )
 def test_a_duplicated_column_is_not_selected_before_another_relevant_one(method, reading, tmp_path):
     X, y = linear_problem("regression")
     X[:, 0] = X[:, 1]
     data = as_read(reading, X, y, tmp_path)
-    selected = set(seqatt.select(**data, k=2, method=method).indices.tolist())
+    options = {"epochs": 300} if method in PENALISED else {}  # instead of their default of about 850
+    selected = set(seqatt.select(**data, k=2, method=method, **options).indices.tolist())
     assert 4 in selected
     assert len(selected & {0, 1}) == 1
 

@@ -147,6 +147,27 @@ def test_parts_of_two_versions_of_a_file_are_never_joined(site, cache, monkeypat
     np.testing.assert_array_equal(load().X, NOISE + 1)
 
 
+@pytest.mark.parametrize("content", [b"", b"sha256:12", b"\xff\xfe"])
+def test_an_empty_or_half_written_checksum_file_is_named(content, site, cache, monkeypatch):
+    add_entry(monkeypatch, site.url)
+    recorded = cache / "originals" / "noise" / "noise.mat.sha256"
+    recorded.parent.mkdir(parents=True)
+    recorded.write_bytes(content)
+    with pytest.raises(DataError, match=r"noise\.mat\.sha256: is empty or damaged and holds no checksum"):
+        seqatt.datasets.load("noise")
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe", b"one\r\ntwo"])
+def test_a_damaged_version_file_makes_a_download_start_again(content, site, cache, monkeypatch):
+    add_entry(monkeypatch, site.url)
+    folder = cache / "originals" / "noise"
+    folder.mkdir(parents=True)
+    (folder / "noise.mat.part").write_bytes(b"part of another file")
+    (folder / "noise.mat.part.version").write_bytes(content)
+    with pytest.warns(UserWarning, match="no checksum of noise"):
+        assert seqatt.datasets.load("noise").X.shape == NOISE.shape
+
+
 def test_without_checksum_or_version_a_download_starts_again(site, cache, monkeypatch):
     add_entry(monkeypatch, site.url)
     site.max_bytes, site.sends_etag = len(FILE) // 8, False

@@ -28,7 +28,7 @@ def run(*arguments: object) -> subprocess.CompletedProcess[str]:
     """Run ``seqatt`` in this process; the same exit code and output as ``run_process`` in less time."""
     command = ["seqatt", *map(str, arguments)]
     out, err = io.StringIO(), io.StringIO()
-    interrupt, code = signal.getsignal(signal.SIGINT), 0
+    handlers, code = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)}, 0
     with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
         warnings.resetwarnings()
         for category in HIDDEN_BY_PYTHON:
@@ -41,5 +41,6 @@ def run(*arguments: object) -> subprocess.CompletedProcess[str]:
         except SystemExit as ended:
             code = ended.code or 0
         finally:
-            signal.signal(signal.SIGINT, interrupt)
+            for each, handler in handlers.items():
+                signal.signal(each, handler)
     return subprocess.CompletedProcess(command, code, out.getvalue(), err.getvalue())

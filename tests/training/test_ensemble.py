@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
@@ -13,10 +15,12 @@ from seqatt.algorithms.neural.attention_options import AttentionOptions
 from seqatt.algorithms.neural.sequential_attention import make_plan
 from seqatt.algorithms.registry import SelectionRequest
 from seqatt.data.tables.table_data import read_table_data
+from seqatt.training.backend.threads import WorkerPool
 from seqatt.training.build import make_trial_groups
 from seqatt.training.defaults import default_input_dropout
 from seqatt.training.ensemble import pool_scores, split_rows
 from seqatt.training.loaders.input_dropout import InputDropout
+from seqatt.training.schedule import Phase
 from seqatt.training.trial_group import TrialGroup
 
 CPU = torch.device("cpu")
@@ -146,6 +150,21 @@ def test_a_surplus_is_selected_and_then_dropped():
     assert sum(len(entry["dropped"]) for entry in history) == 3
 
 
+def test_of_two_copies_that_can_each_be_spared_one_is_dropped():
+    """Features are dropped one at a time: once the first copy is gone, the second is needed."""
+    (group,) = trial_groups(*linear_problem("binary", rows=100), [0])
+    group.state.take(np.array([[3.0, 2.0, 1.0, 0, 0, 0, 0, 0]]), 3)
+
+    def usefulness(pool):
+        both = {0, 1} <= set(group.state.order[0])
+        return np.array([[1.0 if f == 2 else 9.0 - 9.0 * both for f in group.state.order[0]]])
+
+    group._usefulness = usefulness
+    group.end_phase(Phase(0, drop=2, sees="selected"), WorkerPool(1))
+    assert group.state.order == [[1]]
+    assert group.records[0][-1].dropped == [0, 2]
+
+
 @pytest.mark.parametrize(
     ("option", "value"), [("ensemble", 0), ("surplus", 0.5), ("input_dropout", 1.0), ("input_dropout", -0.1)]
 )
@@ -214,3 +233,14 @@ def test_a_surplus_is_selected_in_at_most_fifty_phases(k, per_phase, phases):
     assert (max(takes), len(takes), sum(takes)) == (per_phase, phases, 2 * k)
     schedule = make_plan(make_request(X, y, k, replacement=0, surplus=1)).schedule
     assert [phase.take for phase in schedule if phase.take] == [1] * k
+
+
+@pytest.mark.parametrize("k", [5, 20, 50])
+def test_the_default_batch_of_files_leaves_every_phase_thirty_two_steps(k):
+    """At 1.2 million rows, a batch that counted k phases, without those of the surplus, would leave 21 steps."""
+    files = SimpleNamespace(
+        rows=1_200_000, encoded_columns=200, features=200, constant=np.zeros(200, dtype=bool)
+    )
+    plan = make_plan(SelectionRequest(files, k, [0], AttentionOptions(), CPU))
+    assert plan.setup.batch_size > 256
+    assert min(phase.steps for phase in plan.schedule if phase.take) >= 32

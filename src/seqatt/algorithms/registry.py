@@ -27,6 +27,7 @@ from seqatt.progress import Advance
 from seqatt.selection import Trace
 from seqatt.training.build import StreamSource
 from seqatt.training.loop import TrainingHook
+from seqatt.validation import suggest
 
 if TYPE_CHECKING:  # files need pyarrow, tables do not
     from seqatt.data.files.file_data import FileData
@@ -168,7 +169,9 @@ def get_method(name: str) -> Method:
     """A method by name; an unknown name is an error that lists the known ones."""
     known = all_methods()
     if name not in known:
-        raise ValueError(f"method: unknown {name!r}; use one of {', '.join(known)}")
+        hint = suggest(name, known)
+        listed = f"{f'{hint} Use' if hint else 'use'} one of {', '.join(known)}"
+        raise ValueError(f"method: unknown {name!r}; {listed}")
     return known[name]
 
 

@@ -17,12 +17,14 @@ from seqatt.api.read_data import EMBEDDED, ONE_HOT, are_batches, are_files, read
 from seqatt.api.read_files import make_source, read_files
 from seqatt.api.select_options import DataOptions
 from seqatt.api.selected_columns import ignore_unselected, only_columns
+from seqatt.column_names import plain_name
 from seqatt.data.files.file_columns import split_target
 from seqatt.data.files.file_data import FileData
 from seqatt.data.files.file_set import open_files
 from seqatt.data.files.options import FileOptions
 from seqatt.data.tables.column_roles import read_columns
-from seqatt.data.tables.containers import InputTable, check_same_columns
+from seqatt.data.tables.consistency import check_same_columns
+from seqatt.data.tables.containers import InputTable
 from seqatt.data.tables.options import Categories, TableOptions
 from seqatt.data.tables.table_data import TableData
 from seqatt.distributed.process_group import SINGLE_PROCESS
@@ -68,11 +70,12 @@ class EvaluateOptions(DataOptions, total=False):
 
 def evaluate(
     X_train: Any,
-    y_train: Any,
-    X_test: Any,
+    y_train: Any = None,
+    X_test: Any = None,
     y_test: Any = None,
     indices: Selection | Sequence[int | str] | None = None,
     *,
+    target: str | None = None,
     hidden: Sequence[int] = (67,),
     seeds: Sequence[int] = range(5),
     device: str = "auto",
@@ -99,6 +102,8 @@ def evaluate(
         With a name, ``y_test`` is not needed.
     indices : Selection, sequence of int, str or bool, or None, default None
         The selected columns: a selection, positions, names or a mask; None is all columns.
+    target : str, optional
+        The name of the column to predict, in place of ``y_train`` and ``y_test``.
     hidden : sequence of int, default (67,)
         Widths of the hidden layers.
     seeds : sequence of int, default 0 to 4
@@ -106,7 +111,7 @@ def evaluate(
     device : str, default "auto"
         "auto" is CUDA where there is one, else "cpu".
     progress : bool, default False
-        Show a progress bar on the terminal.
+        Show a progress bar on the terminal or in a notebook.
     task, sample_weight, class_weight, missing_indicator, max_categories :
         As in ``select``. Weights apply to training rows only.
     **options
@@ -129,6 +134,12 @@ def evaluate(
     True
     """
     seeds = check_seeds(seeds)
+    if X_test is None:
+        raise TypeError("X_test: test rows are needed, such as X_test=test")
+    if target is not None:
+        if y_train is not None or y_test is not None:
+            raise TypeError("target: names the column to predict; pass either target or y_train and y_test")
+        y_train = target if isinstance(target, str) else str(plain_name(target))
     for argument, X in (("X_train", X_train), ("X_test", X_test)):
         if are_batches(X):
             raise TypeError(
@@ -240,7 +251,13 @@ def _find_columns(table: InputTable, indices: Selection | Sequence[int | str] | 
     if indices is None:
         return list(range(len(table.names)))
     columns = find_positions(
-        indices, table.names, named=table.named, kind="column", argument="indices", table="X_train"
+        indices,
+        table.names,
+        named=table.named,
+        kind="column",
+        argument="indices",
+        table="X_train",
+        given_names=[table.given_names.get(name, name) for name in table.names],
     )
     if not columns:
         raise ValueError("indices: at least one feature is needed")

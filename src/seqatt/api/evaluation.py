@@ -63,9 +63,12 @@ def compute_metrics(target: Target, outputs: NDArray[np.float64], targets: NDArr
         assert target.scale is not None
         assert target.shift is not None
         error = outputs * target.scale + target.shift - targets
+        size = float(max(np.abs(error).max(), np.abs(targets).max()))
+        unit = 1.0 if 1e-100 < size < 1e100 else max(size, np.finfo(np.float64).tiny)  # squares leave float64
+        error, targets = error / unit, targets / unit
         total = ((targets - targets.mean(0)) ** 2).sum(0)
         r2 = 1 - (error**2).sum(0) / np.where(total > 0, total, 1.0)
-        return {"r2": float(r2.mean()), "rmse": float(np.sqrt((error**2).mean()))}
+        return {"r2": float(r2.mean()), "rmse": unit * float(np.sqrt((error**2).mean()))}
     if target.task == "multilabel":
         return {"accuracy": float(((outputs > 0) == (targets > 0.5)).mean())}
     if target.task == "multiclass":

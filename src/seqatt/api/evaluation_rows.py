@@ -12,6 +12,7 @@ import pyarrow as pa
 import torch
 from numpy.typing import NDArray
 
+from seqatt.column_names import plain_name
 from seqatt.data.files.encoding.column_types import compatible, decide_kinds, describe_type
 from seqatt.data.files.errors import SkippedData, UnreadableFile
 from seqatt.data.files.file_data import FileData
@@ -70,7 +71,8 @@ def read_test_table(X: Any, y: Any, options: TableOptions, target: str | None) -
     """Test rows; a data frame may still have the target and the other columns that are no features."""
     others = [*options.ignore, options.sample_weight, None if isinstance(y, str) else target]
     names = getattr(X, "column_names", getattr(X, "columns", ()))
-    present = [name for name in others if isinstance(name, str) and name in names]
+    columns = {str(plain_name(name)) for name in names}
+    present = [name for name in others if isinstance(name, str) and name in columns]
     roles = read_columns(X, y, None, present, options.column_types, ("X_test", "y_test"))
     return EvaluationTable(roles.table, roles.y)
 

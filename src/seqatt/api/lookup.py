@@ -19,11 +19,13 @@ def find_positions(
     kind: Literal["column", "feature"],
     argument: str,
     table: str,
+    given_names: Sequence[Any] = (),
 ) -> list[int]:
     """Positions of the requested columns or features among ``names``, each once.
 
     ``named`` is False if the table came without names and ``names`` are ``x0, x1, ...``. ``argument`` and ``table``
-    are what error messages call the request and the table.
+    are what error messages call the request and the table. ``given_names`` are the user's names, which ``names`` are
+    the texts of: a whole number is a name where it is the name of a column, and else a position.
     """
     if isinstance(requested, Selection):
         return _find_selected(requested, names, named, kind, argument, table)
@@ -42,15 +44,41 @@ def find_positions(
             )
         return [position for position, selected in enumerate(items) if selected]
     position_of = {name: position for position, name in enumerate(names)}
+    numbered = _find_numbered(items, names, given_names, kind, argument, table)
     positions: dict[int, None] = {}  # a dict as an ordered set
     for item in items:
-        position = position_of.get(item, -1) if isinstance(item, str) else _as_position(item, kind, argument)
+        if isinstance(item, str | tuple) or numbered:
+            position = position_of.get(str(item), -1)
+        else:
+            position = _as_position(item, kind, argument)
         if not 0 <= position < len(names):
             raise ValueError(f"{argument}: {item!r} is not a {kind} of {table}, which has {len(names)}")
         if position in positions:
             raise ValueError(f"{argument}: {item!r} appears twice")
         positions[position] = None
     return list(positions)
+
+
+def _find_numbered(
+    items: Sequence[Any],
+    names: Sequence[str],
+    given_names: Sequence[Any],
+    kind: str,
+    argument: str,
+    table: str,
+) -> bool:
+    """Whether whole numbers among ``items`` are names; an error if they may be both names and positions."""
+    known = {name for name in given_names if isinstance(name, int)}
+    numbers = [int(item) for item in items if hasattr(item, "__index__") and not isinstance(item, bool)]
+    if not known or not numbers or not known.issuperset(numbers):
+        return False
+    are_positions = all(0 <= number < len(names) for number in numbers)
+    if are_positions and any(names[number] != str(number) for number in numbers):
+        raise ValueError(
+            f"{argument}: {numbers[0]} may be the name of a {kind} of {table} or its position; pass the Selection "
+            "itself, or a mask"
+        )
+    return True
 
 
 def _as_position(item: Any, kind: str, argument: str) -> int:
@@ -67,7 +95,7 @@ def _find_selected(
 ) -> list[int]:
     """By name if the table has names, so that the order of its columns does not matter; else by position."""
     columns = kind == "column"
-    all_names = selection.input_names if columns else selection.names
+    all_names = [str(name) for name in (selection.input_names if columns else selection.names)]
     selected = [int(position) for position in (selection.columns if columns else selection.indices)]
     if not named:
         if len(names) != len(all_names):

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 from seqatt.algorithms.neural.greedy import scatter_values
 from seqatt.api.lookup import find_positions
+from seqatt.api.read_data import choose_target
+from seqatt.data.tables.consistency import check_same_order
 from seqatt.data.tables.containers import read_input_table
 from seqatt.data.tables.scaling import scale_table
 from seqatt.data.tables.table_data import Groups, TableData, read_table_data
@@ -28,10 +30,11 @@ Features = Selection | Sequence[int | str] | NDArray[Any]  # by position, by nam
 
 def marginal_gains(
     X: Any,
-    y: Any,
+    y: Any = None,
     selected: Features = (),
     candidates: Features | None = None,
     *,
+    target: str | None = None,
     seed: int = 0,
     device: str = "auto",
     progress: bool = False,
@@ -51,7 +54,7 @@ def marginal_gains(
 
     Parameters
     ----------
-    X, y : table and target, as in ``select``
+    X, y, target : table and target, as in ``select``
     selected : Selection, sequence of int, str or bool, default ()
         Features already selected: a selection, positions, names or a mask.
     candidates : the same, or None, default None
@@ -80,6 +83,9 @@ def marginal_gains(
     options = CandidateOptions(**training)
     seed = check_seeds([seed])[0]
     torch_device = resolve_device(device)
+    y = choose_target(y, target)
+    check_same_order(X, y, ("X", "y"))
+    check_same_order(X, sample_weight, ("X", "sample_weight"))
     table = read_input_table(X, "X")
     data = read_table_data(
         table,
@@ -119,5 +125,13 @@ def _find_features(data: TableData, named: bool, requested: Features, argument: 
     """Features that the user requests, as features of ``data``, which may order them differently."""
     in_user_order = np.argsort(data.user_position)
     names = [data.names[f] for f in in_user_order]
-    positions = find_positions(requested, names, named=named, kind="feature", argument=argument, table="X")
+    positions = find_positions(
+        requested,
+        names,
+        named=named,
+        kind="feature",
+        argument=argument,
+        table="X",
+        given_names=[data.given_names[f] for f in in_user_order],
+    )
     return [int(in_user_order[position]) for position in positions]

@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from seqatt.column_names import plain_name
 from seqatt.data.tables.options import Categories, TableOptions
 from seqatt.data.tables.table_data import TableData, read_table_data
 from seqatt.options import names_of
@@ -53,6 +54,15 @@ def are_batches(X: Any) -> bool:
     if isinstance(X, str | bytes | dict | list | tuple) or hasattr(X, "shape") or hasattr(X, "columns"):
         return False
     return hasattr(X, "__iter__") and hasattr(X, "__len__") and not are_files(X)
+
+
+def choose_target(y: Any, target: Any, *, files: bool = False) -> Any:
+    """The target: ``y``, or the name of a column of X that is given as ``target``, as text for a table."""
+    if target is None:
+        return y
+    if y is not None:
+        raise TypeError("target: names a column of X to predict; pass either target or y")
+    return target if files or isinstance(target, str) else str(plain_name(target))
 
 
 def read_table(X: Any, y: Any, options: TableOptions, categories: Categories, **others: Any) -> TableData:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 
 from seqatt.algorithms.registry import Method, Running, SelectionRequest, get_method
+from seqatt.api.phase_steps import warn_about_few_steps
 from seqatt.api.read_data import COUNTED, EMBEDDED, ONE_HOT, Reading, StreamEncoding
 from seqatt.checkpoints.checkpointer import Checkpointer
 from seqatt.checkpoints.options import CheckpointOptions
@@ -24,8 +25,15 @@ from seqatt.data.tables.table_data import TableData, resolve_k
 from seqatt.distributed.process_group import SINGLE_PROCESS, ProcessGroup
 from seqatt.options import Options, names_of
 from seqatt.progress import progress_bar
-from seqatt.selection import Selection, Trace, TrainingDiverged, describe_environment, make_selection
-from seqatt.training.loop import Diverged, TrainingHook
+from seqatt.selection import (
+    Selection,
+    SelectionInterrupted,
+    Trace,
+    TrainingDiverged,
+    describe_environment,
+    make_selection,
+)
+from seqatt.training.loop import Diverged, TrainingHook, TrainingInterrupted
 from seqatt.validation import check_option_names
 
 if TYPE_CHECKING:  # files need pyarrow, tables do not
@@ -110,6 +118,7 @@ class Run:
             data, count, self.seeds, self.options.method, self.device, source=source, running=running
         )
         plan = method.plan(request)
+        warn_about_few_steps(method, request, plan)
         facts = {"k": count, "task": data.target.task, "rows": data.rows}
         if data.target.classes is not None:
             facts["classes"] = len(data.target.classes)
@@ -123,9 +132,16 @@ class Run:
             with progress_bar(method.title, plan.steps, shown=shown) as self._hook.advance:
                 yield select_features, request, plan
         except Diverged as error:
-            # Of a surplus that was not removed yet, only the first k features are part of the result.
-            traces = [replace(t, order=t.order[:count], rest=t.order[count:] + t.rest) for t in error.traces]
-            raise TrainingDiverged(str(error), self._make_selections(traces)) from None
+            self._settings["partial"] = "diverged"
+            raise TrainingDiverged(str(error), self._make_partial(error.traces, count)) from None
+        except TrainingInterrupted as error:
+            self._settings["partial"] = "interrupted"
+            # With several strengths of a penalty there are more traces than seeds: none of them is chosen yet.
+            traces = error.traces if len(error.traces) <= len(self.seeds) else []
+            selections = self._make_partial(traces, count)
+            selected = min((len(selection.features) for selection in selections), default=0)
+            message = f"interrupted after {selected} of {count} features were selected"
+            raise SelectionInterrupted(message, selections) from None
         finally:
             if isinstance(self._hook, CheckpointHook):
                 self._hook.close()
@@ -150,6 +166,12 @@ class Run:
         )
         hook.open()
         return hook
+
+    def _make_partial(self, traces: list[Trace], k: int) -> list[Selection]:
+        """Of a surplus that was not removed yet, only the first k features are part of the result."""
+        return self._make_selections(
+            [replace(t, order=t.order[:k], rest=t.order[k:] + t.rest) for t in traces]
+        )
 
     def _make_selections(self, traces: list[Trace]) -> list[Selection]:
         seconds = time.perf_counter() - self.started

@@ -8,7 +8,7 @@ from contextlib import ExitStack, closing
 from typing import Any, Unpack
 
 from seqatt.algorithms.registry import get_method
-from seqatt.api.read_data import Reading, are_batches, are_files, read_table
+from seqatt.api.read_data import Reading, are_batches, are_files, choose_target, read_table
 from seqatt.api.run import Run, categories_for, make_options, stream_encoding_for
 from seqatt.api.select_options import SelectOptions, describe_options
 from seqatt.distributed.process_group import ProcessGroup, device_of_rank
@@ -59,7 +59,7 @@ def select(
     device : str, default "auto"
         "auto" is CUDA where there is one, else "cpu".
     progress : bool, default False
-        Show a progress bar on the terminal.
+        Show a progress bar on the terminal or in a notebook. The logger "seqatt" logs progress at level INFO.
     **options
         Options of the table and of the method, by name; those of files are in docs/streaming.md.
 
@@ -75,7 +75,7 @@ def select(
     >>> from sklearn.datasets import load_breast_cancer
     >>> import seqatt
     >>> data = load_breast_cancer(as_frame=True)
-    >>> selection = seqatt.select(data.data, data.target, k=3, epochs=20)
+    >>> selection = seqatt.select(data.data, data.target, k=3)
     >>> len(selection.features)
     3
 
@@ -120,9 +120,7 @@ def select_trials(
     resolved_device = resolve_device(device)
     if isinstance(checked.method, TrainingOptions):
         start_device(resolved_device)
-    if target is not None and y is not None:
-        raise TypeError("target: names a column of X to predict; pass either target or y")
-    y = y if target is None else target
+    y = choose_target(y, target, files=files)
     own_model = getattr(checked.method, "model", None) is not None
     categories = categories_for(registered, own_model)
     run = Run(
@@ -146,7 +144,9 @@ def select_trials(
                 seed=seeds[0],
             )
         else:
-            reading = Reading(read_table(X, y, checked.data, categories, by_name=not own_model))
+            arguments = ("X", "y" if target is None else "target")
+            table = read_table(X, y, checked.data, categories, by_name=not own_model, arguments=arguments)
+            reading = Reading(table)
         select_features, request, plan = stack.enter_context(run.open(reading, k, progress))
         traces = select_features(request, plan, request.hook.advance)
         return run.finish(traces)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import json
+import logging
 import os
 from enum import StrEnum
 from pathlib import Path
@@ -21,10 +22,17 @@ FILES_HELP = (
 class TaskName(StrEnum):
     """Choices of --task."""
 
+    classification = "classification"
     binary = "binary"
     multiclass = "multiclass"
     multilabel = "multilabel"
     regression = "regression"
+
+
+def start_log() -> None:
+    """Show what the logger "seqatt" logs about progress on stderr."""
+    logging.basicConfig(format="%(asctime)s %(message)s", datefmt="%Y-%m-%d %H:%M:%S")
+    logging.getLogger("seqatt").setLevel(logging.INFO)
 
 
 def read_amount(k: str) -> int | float:

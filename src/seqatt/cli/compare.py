@@ -23,7 +23,8 @@ EXAMPLES = (
     "  seqatt compare visits.csv --target ill -k 10 --split-groups patient --metric auc\n\n"
     "  seqatt compare data.csv --target label -k 10 --set sequential_attention.epochs=20\n\n"
     "With --out, a run that was stopped continues where it was, and methods, k and seeds can be added.\n\n"
-    "Exit code: 0 done, 1 failed, 2 wrong usage, 130 interrupted (the finished runs are shown)."
+    "Exit code: 0 done, 1 failed, 2 wrong usage, 130 interrupted (the finished runs are shown), "
+    "143 stopped by SIGTERM."
 )
 
 
@@ -135,7 +136,7 @@ def _read_method_options(given: list[str]) -> dict[str, dict[str, Any]]:
 
 def _write_report(comparison: Any, out: Path, *, quiet: bool) -> None:
     """Write the page and the chart; comparison.json was written while the runs were made."""
-    from seqatt.selection import write_atomically
+    from seqatt.json_files import write_atomically
 
     names = ["comparison.json", "comparison.md"]
     try:

@@ -12,7 +12,8 @@ from rich.table import Table
 
 from seqatt.comparison import formatting
 from seqatt.comparison.comparison import Comparison
-from seqatt.selection import Selection, describe_task
+from seqatt.display_text import escape_controls
+from seqatt.selection import Selection, describe_task, lacks_evidence
 
 
 def show(selection: Selection, target: str) -> None:
@@ -23,12 +24,18 @@ def show(selection: Selection, target: str) -> None:
     table.add_column("feature", overflow="fold")
     table.add_column("score", justify="right")
     for rank, (name, score) in enumerate(zip(selection.features, selection.scores, strict=True), 1):
-        table.add_row(str(rank), escape(name), f"{score:.3f}")
+        table.add_row(str(rank), escape(escape_controls(str(name))), f"{score:.3f}")
     console = _console()
     console.print(f"[bold]{escape(title)}[/bold]")
     console.print(table)
     settings, device = selection.settings, selection.environment["device"]
-    console.print(f"{describe_task(settings)}, {selection.seconds:.1f} s on {device}{_reading(settings)}\n")
+    console.print(f"{describe_task(settings)}, {selection.seconds:.1f} s on {device}{_reading(settings)}")
+    if lacks_evidence(settings):
+        console.print(
+            f"No feature stands out: none is related to {escape(target)} by itself (smallest q-value "
+            f"{settings['min_q_value']:.2g}). Features may still matter together: check with --holdout."
+        )
+    console.print()
 
 
 def _reading(settings: dict[str, Any]) -> str:

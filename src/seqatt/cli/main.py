@@ -1,4 +1,7 @@
-"""The command line: the commands and how the program ends."""
+"""How the program starts and ends: signals, errors in one line, exit codes.
+
+Libraries are imported once signals are handled, so that one that arrives meanwhile ends the program as it does later.
+"""
 
 from __future__ import annotations
 
@@ -7,66 +10,42 @@ import signal
 import sys
 import warnings
 from contextlib import suppress
-from typing import Annotated
 
-import typer
-
-from seqatt.cli import compare, select
-from seqatt.cli.data import data_app
-from seqatt.cli.demo import demo
-from seqatt.cli.methods import list_methods
-from seqatt.version import __version__
-
-app = typer.Typer(
-    help="Select the features of a table that predict a target best, with neural networks.\n\n"
-    "Start with [bold]seqatt demo[/bold], then [bold]seqatt select data.csv --target label -k 20[/bold].",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode="rich",
-    pretty_exceptions_enable=False,
-)
-app.add_typer(data_app, name="data")
-app.command("methods")(list_methods)
-app.command()(demo)
-app.command(epilog=compare.EXAMPLES)(compare.compare)
-app.command(epilog=select.EXAMPLES)(select.select)
+from seqatt.display_text import escape_controls
 
 
-def _show_version(requested: bool) -> None:
-    if requested:
-        print(f"seqatt {__version__}")
-        raise typer.Exit
+class _Stopped(BaseException):
+    """A signal arrived. Not KeyboardInterrupt, which some libraries catch and turn into errors of their own."""
+
+    def __init__(self, signal_number: int) -> None:
+        super().__init__()
+        self.signal_number = signal_number
 
 
-@app.callback()
-def _root(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version.")
-    ] = False,
-) -> None:
-    pass
+def _stop(signal_number: int, _: object) -> None:
+    raise _Stopped(signal_number)
 
 
-class _Interrupted(BaseException):
-    """Ctrl-C. Not KeyboardInterrupt, which some libraries catch and turn into errors of their own."""
-
-
-def _interrupt(*_: object) -> None:
-    raise _Interrupted
+MESSAGES = {signal.SIGINT: "interrupted", signal.SIGTERM: "stopped by SIGTERM"}
 
 
 def main() -> None:
     """Run a command. An error is one line on stderr instead of a traceback; exit codes are in the commands' help."""
-    signal.signal(signal.SIGINT, _interrupt)
-    warnings.showwarning = lambda message, *_: print(f"note: {message}", file=sys.stderr)
     try:
+        for signal_number in MESSAGES:
+            signal.signal(signal_number, _stop)
+        warnings.showwarning = lambda message, *_: print(
+            f"note: {escape_controls(str(message))}", file=sys.stderr
+        )
+        from seqatt.cli.app import app
+
         app(standalone_mode=True)
-    except _Interrupted:
-        _end(130, "interrupted")
+    except _Stopped as stopped:
+        _end(128 + stopped.signal_number, MESSAGES[signal.Signals(stopped.signal_number)])
     except BrokenPipeError:
         _end(1)
-    except (ValueError, TypeError, OSError, RuntimeError, MemoryError) as error:
-        _end(1, f"error: {' '.join(str(error).split()) or type(error).__name__}")
+    except (ValueError, TypeError, OSError, RuntimeError, MemoryError, ImportError) as error:
+        _end(1, f"error: {escape_controls(' '.join(str(error).split())) or type(error).__name__}")
 
 
 def _end(code: int, message: str = "") -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,8 +22,13 @@ from seqatt.cli.display import show, show_scores
 from seqatt.cli.holdout import HeldOut, evaluate_holdout, hold_out, nan_to_none, open_for
 from seqatt.data.files.errors import SkippedData
 from seqatt.data.files.options import FileOptions
+from seqatt.display_text import escape_controls
 from seqatt.distributed.process_group import join_process_group
-from seqatt.selection import Selection, TrainingDiverged
+from seqatt.json_files import write_atomically
+from seqatt.selection import Selection, SelectionInterrupted, TrainingDiverged
+
+PARTIAL = "selection.partial.json"  # of a run that diverged or was interrupted
+EVALUATION, EVALUATION_FORMAT = "evaluation.json", 1
 
 
 class Request(NamedTuple):
@@ -73,6 +80,9 @@ def run_selection(request: Request) -> None:
     try:
         if held_out is not None:
             scores = evaluate_holdout(*held_out.train, *held_out.test, selection, request.device, options)
+            if out is not None and not failure:
+                failure = _write_scores(out / EVALUATION, held_out.description, scores, quiet=as_json)
+                path = out / EVALUATION if failure else path
             if not as_json:
                 show_scores(scores, f"on {held_out.description}")
     finally:  # a result that cannot be evaluated is still printed
@@ -106,25 +116,64 @@ def _prepare(request: Request) -> tuple[tuple[Any, Any], dict[str, Any], HeldOut
 
 
 def _select(request: Request, data: tuple[Any, Any], options: dict[str, Any], rank: int) -> Selection:
-    """The selection; if training diverges, the features selected so far are written."""
+    """The selection; if training diverges or is interrupted, the features selected so far are written."""
     progress = not request.as_json
     try:
-        return select(
-            *data,
-            request.k,
-            method=request.method,
-            seed=request.seed,
-            device=request.device,
-            progress=progress,
-            **options,  # type: ignore[arg-type]
-        )
+        with _interrupts_as_exceptions():
+            return select(
+                *data,
+                request.k,
+                method=request.method,
+                seed=request.seed,
+                device=request.device,
+                progress=progress,
+                **options,  # type: ignore[arg-type]
+            )
     except TrainingDiverged as error:
         if request.out is None or rank:
             raise
-        path = request.out / "selection.partial.json"
-        failure = _save(error.selections[0], path)
-        where = f"cannot be written to {path} ({failure})" if failure else f"are in {path}"
-        raise RuntimeError(f"{error}; the features selected so far {where}") from None
+        raise RuntimeError(f"{error}; {_save_partial(error.selections[0], request.out)}") from None
+    except SelectionInterrupted as error:
+        if error.selections and error.selections[0].features and not rank:
+            partial = error.selections[0]
+            kept = (
+                _save_partial(partial, request.out) if request.out else ", ".join(map(str, partial.features))
+            )
+            print(escape_controls(f"{error}: {kept}"), file=sys.stderr)
+    except KeyboardInterrupt:
+        pass
+    signal.raise_signal(signal.SIGINT)  # ends the program as Ctrl-C does at any other time
+    raise KeyboardInterrupt
+
+
+def _save_partial(selection: Selection, out: Path) -> str:
+    """Write a selection that is not complete, and say where it is."""
+    path = out / PARTIAL
+    failure = _save(selection, path)
+    where = f"cannot be written to {path} ({failure})" if failure else f"are in {path}"
+    return f"the features selected so far {where}"
+
+
+@contextmanager
+def _interrupts_as_exceptions() -> Iterator[None]:
+    """Raise KeyboardInterrupt on Ctrl-C, which ``select`` answers with what it has selected."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _write_scores(path: Path, rows: str, scores: dict[str, Any], *, quiet: bool) -> str | None:
+    """Write the scores on held-out rows; returns what went wrong, if something did."""
+    contents = {"format": EVALUATION_FORMAT, "rows": rows, "holdout": nan_to_none(scores)}
+    try:
+        write_atomically(path, json.dumps(contents, indent=1) + "\n")
+    except OSError as error:
+        return error.strerror or str(error)
+    if not quiet:
+        print(f"Wrote {path}\n")
+    return None
 
 
 def _save(selection: Selection, path: Path) -> str | None:

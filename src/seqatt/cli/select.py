@@ -9,7 +9,7 @@ import typer
 
 from seqatt.algorithms.neural.attention_options import AttentionOptions
 from seqatt.checkpoints.options import CheckpointOptions
-from seqatt.cli.arguments import FILES_HELP, TaskName, read_amount, read_names, read_settings
+from seqatt.cli.arguments import FILES_HELP, TaskName, read_amount, read_names, read_settings, start_log
 from seqatt.cli.option_flags import add_option_flags, read_flags
 from seqatt.data.files.options import FileOptions
 from seqatt.options import RUNNING, SELECTION, help_of
@@ -72,7 +72,10 @@ def select(
     log1p: Annotated[str, typer.Option(help=help_of(FileOptions, "log1p"), rich_help_panel=SELECTION)] = "",
     out: Annotated[
         Path | None,
-        typer.Option(help="Folder for selection.json; made if missing.", rich_help_panel=RUNNING),
+        typer.Option(
+            help="Folder for selection.json and, with --holdout, evaluation.json; made if missing.",
+            rich_help_panel=RUNNING,
+        ),
     ] = None,
     holdout: Annotated[
         float,
@@ -80,6 +83,12 @@ def select(
             help="Share of rows held out to evaluate the selection on, such as 0.2.", rich_help_panel=RUNNING
         ),
     ] = 0.0,
+    log: Annotated[
+        bool,
+        typer.Option(
+            "--log", help="Log progress on stderr, for output that goes to a file.", rich_help_panel=RUNNING
+        ),
+    ] = False,
     as_json: Annotated[
         bool,
         typer.Option("--json", help="Print the selection as JSON and nothing else.", rich_help_panel=RUNNING),
@@ -104,7 +113,8 @@ def select(
     """Select the k features of a table that predict a column best.
 
     Prints them in the order of selection; with --out also writes selection.json, which holds the scores of every phase
-    and the settings. Files that fit in memory are read into it, larger ones are read batch by batch.
+    and the settings. After Ctrl-C, what was selected so far is in selection.partial.json. Files that fit in memory are
+    read into it, larger ones are read batch by batch.
     """
     columns = {
         "task": None if task is None else task.value,
@@ -129,6 +139,8 @@ def select(
             "needs the folder that holds the checkpoints; add --out DIR or --checkpoint DIR",
             param_hint="--resume",
         )
+    if log:
+        start_log()
     from seqatt.cli.run_selection import Request, check_settings, run_selection
 
     check_settings(method, own)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from seqatt.api.evaluate import evaluate
+from seqatt.api.read_data import choose_target
 from seqatt.api.select import select
 from seqatt.api.select_options import DataOptions
 from seqatt.comparison.comparison import Comparison
@@ -23,9 +24,10 @@ from seqatt.selection import describe_environment
 
 def compare(
     X: Any,
-    y: Any,
-    k: int | float | Sequence[int | float],
+    y: Any = None,
+    k: int | float | Sequence[int | float] | None = None,
     *,
+    target: str | None = None,
     methods: Sequence[str] | None = None,
     seeds: Sequence[int] = range(5),
     options: Mapping[str, Mapping[str, Any]] | None = None,
@@ -59,7 +61,7 @@ def compare(
         The table or the files, as in ``select``. Files that fit in memory are compared as the table they make. Of
         others, every run selects and evaluates batch by batch, or on a sample if its method needs a table.
     y : array of shape (n_samples,) or (n_samples, n_targets), or str
-        The target, as in ``select``, or the name of its column.
+        The target, as in ``select``, or the name of its column. ``target`` also takes that name.
     k : int, float or sequence of them
         Number of features to select, or a fraction of all features.
     methods : sequence of str, default None
@@ -118,6 +120,9 @@ def compare(
     Nadeau, Bengio: Inference for the Generalization Error, Machine Learning 52, 2003: the corrected t-test
     for differences over splits that share rows.
     """
+    if k is None:
+        raise TypeError("k: the number of features to select is needed, such as k=10")
+    y = choose_target(y, target)
     options_of_data = dict(data_options) | {
         "task": task,
         "sample_weight": sample_weight,
@@ -196,7 +201,7 @@ def _run(setup: ComparisonSetup, key: tuple[str, int, int], train: RunRows, test
         if method != ALL:
             options = setup.options.get(method, {})
             selection = select(train.X, train.y, k, method=method, seed=seed, **shared, **options)
-            features, seconds = selection.features, selection.seconds
+            features, seconds = [str(name) for name in selection.features], selection.seconds
         shared.pop("groups")
         result = evaluate(train.X, train.y, test.X, test.y, selection, seeds=[seed], **shared)
     except Exception as error:  # whatever a method raises, the others are still worth running

@@ -11,7 +11,7 @@ from typing import Any
 from seqatt.comparison import chart, conclusion, formatting
 from seqatt.comparison.results_table import ResultsTable
 from seqatt.comparison.runs import read_run
-from seqatt.selection import write_atomically
+from seqatt.json_files import read_json, write_atomically
 
 FORMAT = 3
 
@@ -69,14 +69,15 @@ class Comparison(ResultsTable):
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Comparison:
         """Read a file written by ``save``."""
+        raw = read_json(path, "a saved comparison")
         try:
-            raw = json.loads(Path(path).read_text(encoding="utf-8"))
             if raw["format"] != FORMAT:
                 raise ValueError(f"format {raw['format']}")
             comparison = cls([read_run(run) for run in raw["runs"]], raw["settings"], raw["environment"])
             comparison.to_markdown()  # raises if settings are missing or damaged
-        except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
-            raise ValueError(f"{path}: not a saved comparison ({error})") from None
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            reason = f"it has no {error}" if isinstance(error, KeyError) else error
+            raise ValueError(f"{path}: not a saved comparison ({reason})") from None
         return comparison
 
     def to_dict(self) -> dict[str, Any]:

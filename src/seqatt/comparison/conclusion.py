@@ -14,8 +14,18 @@ METRIC_NAMES = {"auc": "AUC", "r2": "R²", "rmse": "RMSE", "log_loss": "log loss
 
 def conclude(results: ResultsTable) -> str:
     """One line per k, and one for all features if they were compared."""
-    lines = [_conclude_k(results, k) for k in results.k]
+    lines = [_conclude_k(results, k) + _limits(results, k) for k in results.k]
     return "\n".join(line for line in [*lines, _conclude_all_features(results)] if line)
+
+
+def join_names(names: Sequence[str]) -> str:
+    """Names as in a sentence: "a, b and c"."""
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def name_seeds(seeds: Sequence[int]) -> str:
+    """Seeds as in a sentence: "seeds 0, 1 and 2"."""
+    return f"seed{'s' if len(seeds) > 1 else ''} {join_names([str(seed) for seed in seeds])}"
 
 
 def metric_name(metric: str) -> str:
@@ -44,7 +54,7 @@ def _conclude_k(results: ResultsTable, k: int) -> str:
         return f"k = {k}: {best} {score}, with nothing to compare it with."
     if not known:
         level = [d["method"] for d in others if d["ahead"] == 0]
-        first = f"{_join_names([best, *level])} are level" if level else f"{best} comes first"
+        first = f"{join_names([best, *level])} are level" if level else f"{best} comes first"
         return f"k = {k}: {first} {score}, but one run cannot tell; use more seeds."
     near = [d["method"] for d in known if d["near"]]
     behind = [d for d in known if not d["near"]]
@@ -57,15 +67,30 @@ def _conclude_k(results: ResultsTable, k: int) -> str:
         text += f", which may be chance in {unsure[0]['runs']} runs." if unsure[0]["sd"] else f"{unknown}."
     else:
         text = f"k = {k}: {best} has the best mean {score}; "
-        text += (
-            f"{_join_names(near)} {'is' if len(near) == 1 else 'are'} within one standard deviation of it."
-        )
+        text += f"{join_names(near)} {'is' if len(near) == 1 else 'are'} within one standard deviation of it."
         if behind:
             difference = format_score(behind[0]["ahead"], metric)
             text += f" Of the rest {behind[0]['method']} is nearest, {difference} behind."
     if best == "random" or "random" in near:
         text += " Random features are not significantly worse, so it is not shown that selection helps."
     return text
+
+
+def _limits(results: ResultsTable, k: int) -> str:
+    """What an interrupted comparison leaves open at ``k``; empty if no run of this k is missing."""
+    missing = [key for key in results.missing_runs() if key[1] == k and key[0] != ALL]
+    seeds = results.compared_seeds(k)
+    if not missing or not seeds:
+        return ""
+    absent = [
+        method
+        for method in dict.fromkeys(key[0] for key in missing)
+        if not any(run.method == method and run.k == k and run.seed in seeds for run in results.runs)
+    ]
+    text = f" Interrupted: compared over {len(seeds)} of {len(results.settings['seeds'])} seeds"
+    if absent:
+        text += f", without {join_names(absent)}"
+    return f"{text}."
 
 
 def _margin(other: dict[str, Any], metric: str) -> str:
@@ -92,7 +117,3 @@ def _conclude_all_features(results: ResultsTable) -> str:
     if float(difference.replace(",", "")) == 0:
         return f"{text}, no better and no worse than the best selection of {k}."
     return f"{text}, {difference} {'better' if better > 0 else 'worse'} than the best selection of {k}."
-
-
-def _join_names(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

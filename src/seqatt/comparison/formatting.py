@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from seqatt.comparison.conclusion import conclude, format_score, metric_name
+from seqatt.comparison.conclusion import conclude, format_score, metric_name, name_seeds
 from seqatt.comparison.results_table import ResultsTable
+from seqatt.comparison.runs import ALL
 from seqatt.comparison.statistics import LOWER_IS_BETTER
 from seqatt.selection import describe_task
 
@@ -41,7 +42,7 @@ def sections(results: ResultsTable) -> list[list[FormattedRow]]:
     sign = 1 if results.metric in LOWER_IS_BETTER else -1
     by_k: dict[int, list[dict[str, Any]]] = {}
     for row in results.table():
-        separate = row["method"] == "all" and row["k"] in results.k  # a section of its own, not that of k
+        separate = row["method"] == ALL and row["k"] in results.k  # a section of its own, not that of k
         by_k.setdefault(-1 if separate else row["k"], []).append(row)
     for rows in by_k.values():
         rows.sort(key=lambda row: (row["mean"] is None, sign * (row["mean"] or 0)))
@@ -88,6 +89,24 @@ def failures(results: ResultsTable) -> list[str]:
         lines.append(f"{metric_name(metric)} is undefined on test rows of seed {listed}{reason}")
     if results.missing:
         lines.append(f"interrupted: {len(runs)} of {len(runs) + results.missing} runs were made")
+        lines += _describe_missing(results)
+    return lines
+
+
+def _describe_missing(results: ResultsTable) -> list[str]:
+    """The missing runs, and those that are left out because other methods have none of the same seed."""
+    missing: dict[int, dict[str, list[int]]] = {}
+    for method, k, seed in results.missing_runs():
+        missing.setdefault(k, {}).setdefault(method, []).append(seed)
+    lines = []
+    for k, by_method in sorted(missing.items()):
+        runs = (f"{method} ({name_seeds(by_method[method])})" for method in sorted(by_method))
+        lines.append(f"missing at k = {k}: {', '.join(runs)}")
+    for k in results.k:
+        compared = results.compared_seeds(k)
+        seeds = sorted({r.seed for r in results.runs if r.k == k and r.method != ALL} - {*compared})
+        if seeds:
+            lines.append(f"left out at k = {k}: {name_seeds(seeds)}, which not all of these methods have")
     return lines
 
 
@@ -135,7 +154,7 @@ def to_html(results: ResultsTable) -> str:
 
 def _format_row(results: ResultsTable, row: dict[str, Any]) -> FormattedRow:
     k, method, metric = row["k"], row["method"], results.metric
-    ranked = method != "all"
+    ranked = method != ALL
     best = ranked and results.best(k) == method
     difference = next((d for d in results.differences(k) if d["method"] == method), None) if ranked else None
     behind = "best" if best else NO_VALUE

@@ -57,14 +57,38 @@ def stability(sets: Sequence[Iterable[str]]) -> float | None:
     return float(np.mean([len(a & b) / len(a | b) for a, b in pairs])) if pairs else None
 
 
-def find_best(rows: Sequence[dict[str, Any]], metric: str) -> str | None:
-    """The method with the best mean among those with the most runs; the first of several equal ones."""
-    runs = max((r["runs"] for r in rows if r["mean"] is not None), default=0)
-    candidates = [r for r in rows if r["mean"] is not None and r["runs"] == runs]
-    if not candidates:
+def comparable_seeds(runs: Iterable[ComparisonRun], methods: Sequence[str], k: int) -> list[int]:
+    """The seeds over which the methods are compared at ``k``, in order.
+
+    These are the seeds that all methods have run with. If runs are missing, they are the seeds that as many methods as
+    possible have in common; the other methods have none of them.
+    """
+    ran: dict[int, set[str]] = {}
+    for run in runs:
+        if run.k == k and run.method in methods:
+            ran.setdefault(run.seed, set()).add(run.method)
+    most = max(map(len, ran.values()), default=0)
+    shared = [[seed for seed in ran if ran[seed] == some] for some in ran.values() if len(some) == most]
+    longest: list[int] = max(shared, key=len, default=[])
+    return sorted(longest)
+
+
+def find_best(runs: Sequence[ComparisonRun], methods: Sequence[str], k: int, metric: str) -> str | None:
+    """The method with the best mean among those that have scores of the most seeds, which are the same seeds.
+
+    Of several equal ones it is the first; None if no run has a score.
+    """
+    by_method = {method: scores(runs, method, k, metric) for method in methods}
+    most = max(map(len, by_method.values()), default=0)
+    if not most:
         return None
+    groups: dict[frozenset[int], list[str]] = {}
+    for method, values in by_method.items():
+        if len(values) == most:
+            groups.setdefault(frozenset(values), []).append(method)
+    candidates = max(groups.values(), key=len)
     sign = -1 if metric in LOWER_IS_BETTER else 1
-    return str(max(candidates, key=lambda r: sign * r["mean"])["method"])
+    return max(candidates, key=lambda method: sign * float(np.mean(list(by_method[method].values()))))
 
 
 def difference(

@@ -13,7 +13,8 @@ from seqatt.comparison.fingerprint import fingerprint
 from seqatt.comparison.splits import Rows, check_test_size, hold_out
 from seqatt.data.files.file_data import FileData
 from seqatt.data.tables.column_roles import read_columns
-from seqatt.data.tables.containers import InputTable, check_same_columns, feature_names, read_input_table
+from seqatt.data.tables.consistency import check_same_columns
+from seqatt.data.tables.containers import InputTable, feature_names, read_input_table
 from seqatt.data.tables.options import TableOptions
 from seqatt.data.tables.table_data import TableData, read_table_data
 from seqatt.data.tables.target import target_array

@@ -76,7 +76,11 @@ class Download:
         import requests
 
         headers = {"Accept-Encoding": "identity"}
-        version = self.version.read_text(encoding="utf-8") if self.version.exists() else ""
+        version = self.version.read_text("utf-8", errors="replace") if self.version.exists() else ""
+        if not (
+            version.isascii() and version.isprintable()
+        ):  # damaged: without it, the download starts again
+            version = ""
         start = self._size() if version or self.expected else 0
         if start:
             headers |= {"Range": f"bytes={start}-"} | ({"If-Range": version} if version else {})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -83,11 +84,18 @@ def _download(entry: DatasetEntry, original: PublisherFile, folder: Path) -> Pat
     recorded = _checksum_file(original, folder)
     expected, remedy = original.checksum, "try again later"
     if expected is None and recorded.is_file():
-        expected = recorded.read_text(encoding="utf-8").strip()
+        expected = _read_checksum(recorded)
         remedy = f"if the source has published a new version, delete {recorded} and try again"
     download = Download(entry, original, folder, expected, remedy)
     with _quiet(pooch.get_logger()), writing_into(folder, entry.name):
         return Path(pooch.retrieve(original.url, expected, original.file, folder, downloader=download))
+
+
+def _read_checksum(path: Path) -> str:
+    text = path.read_text(encoding="utf-8", errors="replace").strip()
+    if not re.fullmatch("sha256:[0-9a-f]{64}", text):
+        raise DataError(f"{path}: is empty or damaged and holds no checksum; delete it and try again")
+    return text
 
 
 def _record_checksums(entry: DatasetEntry, folder: Path) -> None:

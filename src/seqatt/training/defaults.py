@@ -17,9 +17,12 @@ EVALUATION_EPOCHS = 50  # its passes over the rows, within these limits
 EVALUATION_ROWS = 10_000  # above this many rows, it has a larger learning rate and less dropout and smoothing
 MAX_REPLACEMENT = 5  # rounds of dropping and selecting again
 ENSEMBLE_SIZE = 4  # models per trial
+MIN_HELD_OUT_ROWS = 8  # per member of an ensemble, else none: fewer would say nothing
 MIN_UNIVARIATE, MAX_UNIVARIATE = 2.0, 4.0  # of univariate_test, a threshold on -log10 of the FDR q-value
+MIN_PENALTY_SHARE = 0.25  # by which univariate_test counts when features are selected, where rows are many
+ROWS_PER_LOG_COLUMN = 20  # rows up to which univariate_test counts in full when features are selected
 CHANCE_CORRELATION = 0.4  # largest correlation expected by chance at which univariate_test is at its maximum
-LOGIT_LEARNING_RATE = 0.05  # of attention logits: in a phase of a few dozen steps, features must compete
+LOGIT_LEARNING_RATE = 0.03  # of attention logits: in a phase of a few dozen steps, features must compete
 
 
 def default_batch_size(rows: int) -> int:
@@ -106,8 +109,9 @@ def default_replacement(k: int) -> int:
 
 
 def training_rows(rows: int, members: int) -> int:
-    """Rows that each member of an ensemble trains on: all but its own held-out part."""
-    return rows if members == 1 else rows - rows // (members + 1)
+    """Rows that each member of an ensemble trains on: all but its own held-out part, if that is not too small."""
+    held_out = rows // (members + 1) if members > 1 else 0
+    return rows - held_out if held_out >= MIN_HELD_OUT_ROWS else rows
 
 
 def default_univariate_test(rows: int, columns: int) -> float:
@@ -117,6 +121,14 @@ def default_univariate_test(rows: int, columns: int) -> float:
     """
     by_chance = math.sqrt(2 * math.log(max(2, columns)) / rows)
     return min(MAX_UNIVARIATE, max(MIN_UNIVARIATE, MAX_UNIVARIATE * by_chance / CHANCE_CORRELATION))
+
+
+def penalty_share(rows: int, columns: int) -> float:
+    """How much the univariate test counts beside attention in a selection: 20 log(columns) / rows, from 1/4 to 1.
+
+    A network tells useful features from noise by itself if it has many rows for the logarithm of its columns.
+    """
+    return min(1.0, max(MIN_PENALTY_SHARE, ROWS_PER_LOG_COLUMN * math.log(max(2, columns)) / rows))
 
 
 def default_asinh_inputs(rows: int, columns: int) -> bool:

@@ -31,6 +31,14 @@ class Diverged(RuntimeError):
         self.traces = traces
 
 
+class TrainingInterrupted(KeyboardInterrupt):
+    """Ctrl-C during training. ``traces`` holds what each trial had selected by then."""
+
+    def __init__(self, traces: list[Trace]) -> None:
+        super().__init__()
+        self.traces = traces
+
+
 class TrainingHook:
     """What happens beside the steps of a training: progress, checkpoints and requests to stop.
 
@@ -81,16 +89,20 @@ def train(
         if known is None:
             assert isinstance(some, list)
             hook.start(some[0], number, schedule)
-            with _Threads(some, threads) as plan:
-                trainings = [_train_group(group, schedule, plan, hook, skip_diverged) for group in some]
-                try:
+            try:
+                with _Threads(some, threads) as plan:
+                    trainings = [_train_group(group, schedule, plan, hook, skip_diverged) for group in some]
                     if plan.concurrent:
                         run_concurrently(trainings, min(len(some), threads), hook.advance)
                     else:
                         for progress in zip_longest(*trainings):
                             hook.advance(max(steps or 0 for steps in progress))
-                except NonFiniteLoss:
-                    raise Diverged([trace for group in some for trace in group.traces()]) from None
+            except NonFiniteLoss:
+                raise Diverged(traces + [trace for group in some for trace in group.traces()]) from None
+            except KeyboardInterrupt:  # here no thread changes a group any more
+                raise TrainingInterrupted(
+                    traces + [trace for group in some for trace in group.traces()]
+                ) from None
             known = []
             for group in some:
                 try:

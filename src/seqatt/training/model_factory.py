@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+import inspect
+import warnings
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -28,6 +30,11 @@ from seqatt.training.reducer import Reducer
 if TYPE_CHECKING:  # files need pyarrow, tables do not
     from seqatt.data.files.file_data import FileData
 
+EMBEDDING_HINT = (
+    "a model gets numbers, scaled and then weighted by attention, never codes for an nn.Embedding; leave model out, "
+    "as the built-in network embeds categories, or put the layer seqatt.SequentialAttention behind your embeddings"
+)
+MIN_PROBED_ROWS = 16  # rows of outputs from 0 to 1 that are no coincidence
 OWN_MODEL_WIDTH = 256  # hidden units assumed of a user's own model, to choose the number of threads
 
 
@@ -103,7 +110,7 @@ def make_model(
             return build_mlp(shape, batch_norm=options.batch_norm)
         if isinstance(own, nn.Module):
             return copy.deepcopy(own)
-        return own(shape.columns, shape.outputs)
+        return _call_own(own, shape.columns, shape.outputs)
 
     def make_adam(params: object) -> torch.optim.Optimizer:
         return torch.optim.Adam(params, lr=options.learning_rate)  # type: ignore[arg-type]
@@ -115,17 +122,57 @@ def make_model(
     )
 
 
+def _call_own(make_module: Callable[[int, int], nn.Module], columns: int, outputs: int) -> nn.Module:
+    """The module that a user's own function or class makes."""
+    try:
+        inspect.signature(make_module).bind(columns, outputs)
+    except TypeError:
+        name = getattr(make_module, "__name__", type(make_module).__name__)
+        kind = "class" if isinstance(make_module, type) else "function"
+        raise TypeError(
+            f"model: the {kind} {name} cannot be called as {name}({columns}, {outputs}), with the columns and the "
+            f"outputs; pass a module, such as {name}(...), or a function (columns, outputs) -> nn.Module"
+        ) from None
+    except ValueError:  # a built-in function without a signature
+        pass
+    return make_module(columns, outputs)
+
+
 def check_own_model(
     model: TorchModule, data: TableData | FileData, table: DeviceTable, options: TrainingOptions
 ) -> None:
     """Run the model on a few rows before any training, so that a model that does not fit the data is an error."""
-    out = model.dry_run(table.batch(torch.arange(min(2, table.count), device=table.device)[None]))
+    try:
+        out = model.dry_run(table.batch(torch.arange(min(2, table.count), device=table.device)[None]))
+    except ValueError as error:
+        embeds = any(isinstance(m, nn.Embedding | nn.EmbeddingBag) for m in model.module.modules())
+        if not embeds or not str(error).startswith("model:"):
+            raise
+        raise ValueError(f"{error}; {EMBEDDING_HINT}") from error.__cause__
     some = table.batch(torch.arange(min(64, table.count), device=table.device)[None])
     model.blend_rows = model.is_scale_invariant(some.x[0])
     target = data.target
     widths = {target.outputs, 2} if target.task == "binary" else {target.outputs}
+    if options.loss is None and target.task != "regression":
+        everything = torch.ones(1, some.x.shape[2], device=table.device)
+        _warn_about_probabilities(model.predict(some.x, everything)[0], target.task)
     if options.loss is None and (out.ndim != 2 or out.shape[-1] not in widths):
         raise ValueError(
             f"model: returns shape {tuple(out.shape)} for 2 rows, but the {target.task} target "
             f"needs {target.outputs} output(s) per row"
         )
+
+
+def _warn_about_probabilities(out: torch.Tensor, task: str) -> None:
+    """Warn if outputs (B, o) of an untrained model are probabilities, of which the built-in loss would take another."""
+    if out.shape[0] < MIN_PROBED_ROWS or not bool(((out >= 0) & (out <= 1)).all()):
+        return
+    exclusive = task == "multiclass" or out.shape[-1] == 2
+    name = "softmax" if exclusive and task != "multilabel" else "sigmoid"
+    if name == "softmax" and not torch.allclose(out.sum(-1), torch.ones_like(out[:, 0]), atol=1e-3):
+        return
+    warnings.warn(
+        f"model: its outputs look like probabilities, and the built-in loss applies a {name} itself, so that it "
+        f"would be applied twice; leave out the last {name}, or pass a loss of your own",
+        stacklevel=2,
+    )

@@ -60,7 +60,7 @@ class TrainingOptions(NetworkOptions):
         None,
         number(minimum=0, below=1, optional=True),
         "Share of inputs dropped at random in training; by default sqrt(columns / rows) where that is 0.15 or "
-        "more, at most 0.6; sequential_attention drops none.",
+        "more, at most 0.6; sequential_attention drops none, and no method where scaling is not standard.",
     )
     label_smoothing: float = option(
         0.0, number(minimum=0, below=1), "Share of a label that is spread over all classes.", group=RARE

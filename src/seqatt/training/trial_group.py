@@ -112,25 +112,27 @@ class TrialGroup:
         ]
 
     def _scores(self) -> NDArray[np.float64]:
-        """The scores (trials, d): pooled over the members, plus the score penalties, which are 0 or less."""
+        """The scores (trials, d): pooled over the members, plus their share of the score penalties (0 or less)."""
         scores = self._by_trial([trainer.scores() for trainer in self.trainers])
         candidates = self.state.candidates()
         if self.score_penalty is None:
             return scores[:, 0] if scores.shape[1] == 1 else pool_scores(scores, candidates)
         penalties = [self.score_penalty.penalties(order) for order in self.state.order]
-        return pool_scores(scores, candidates) + np.stack(penalties)
+        return pool_scores(scores, candidates) + self.score_penalty.share * np.stack(penalties)
 
     def _usefulness(self, pool: WorkerPool) -> NDArray[np.float64]:
         """How useful each selected feature is (trials, m): the loss without it, plus its score penalty (0 or less).
 
         The members have different validation rows, so the spread of their losses measures chance. Where there is a
-        score penalty, the mean loss is divided by its standard error, to be on the scale of the penalty.
+        score penalty, the mean loss is divided by its standard error, to be on the scale of the penalty: that of the
+        median feature, because the losses without a very useful feature differ by more than chance.
         """
         losses = self._losses_without_each(pool)
         if self.score_penalty is None or losses.shape[1] == 1:
             return np.asarray(losses.mean(1))
         losses -= losses.mean(2, keepdims=True)  # the validation rows of some members are harder than others'
-        standard_error = np.sqrt(losses.var(1, ddof=1).mean(1, keepdims=True) / losses.shape[1])
+        variance = np.median(losses.var(1, ddof=1), axis=1, keepdims=True)
+        standard_error = np.sqrt(variance / losses.shape[1])
         t_statistic = losses.mean(1) / np.where(standard_error > 0, standard_error, 1.0)
         penalties = [self.score_penalty.penalties(order)[order] for order in self.state.order]
         return np.asarray(t_statistic + np.stack(penalties))

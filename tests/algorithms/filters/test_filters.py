@@ -267,3 +267,13 @@ def test_a_selection_can_be_saved_and_loaded(method, problem, tmp_path):
     assert loaded.features == selection.features
     assert loaded.history[0]["loss"] is None
     assert list(loaded.history[0]["scores"]) != []
+
+
+def test_mutual_information_of_a_category_without_repeated_values_is_zero():
+    """scikit-learn's estimate needs two rows of some value."""
+    rng = np.random.default_rng(0)
+    numbers = rng.normal(size=14)
+    frame = pd.DataFrame({"number": numbers, "identifier": [f"id{i}" for i in range(14)]})
+    selection = seqatt.select(frame, numbers, 2, method="mutual_information")
+    assert selection.features[0] == "number"
+    assert selection.scores[1] == 0

@@ -225,6 +225,15 @@ def test_a_network_without_a_first_linear_layer_is_an_error_only_for_methods_tha
         assert len(set(selection.indices.tolist())) == 2
 
 
+@pytest.mark.parametrize("method", ["sequential_lasso", "group_lasso", "entry_prune"])
+def test_a_frozen_first_layer_is_an_error_that_says_so(method):
+    X, y = linear_problem("regression")
+    model = torch.nn.Sequential(torch.nn.Linear(X.shape[1], 4), torch.nn.ReLU(), torch.nn.Linear(4, 1))
+    model[0].requires_grad_(False)
+    with pytest.raises(ValueError, match="model: this method trains the first Linear layer, which is frozen"):
+        seqatt.select(X, y, 2, method=method, model=model, epochs=5)
+
+
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")
 @pytest.mark.parametrize("method", GATED)

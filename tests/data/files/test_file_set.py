@@ -376,3 +376,20 @@ def test_a_split_has_every_row_once_and_the_test_rows_at_equal_distances(tmp_pat
             files.split(step, offset)
     with pytest.raises(ValueError, match="split already"):
         train.split(4, 1)
+
+
+@pytest.mark.parametrize("name", ["a.feather", "a.arrow"])
+def test_a_damaged_arrow_file_is_an_error_and_not_the_end_of_the_process(name, tmp_path):
+    """Offsets of texts that point outside the file: a reader that does not check them reads foreign memory."""
+    words = pa.array(["plain", "words", "of", "text"] * 10)
+    path = tmp_path / name
+    with pa.OSFile(str(path), "wb") as sink:
+        new = pa.ipc.new_file if name.endswith("feather") else pa.ipc.new_stream
+        with new(sink, pa.schema({"word": words.type})) as writer:
+            writer.write_table(pa.table({"word": words}))
+    content = path.read_bytes()
+    offsets = np.frombuffer(words.buffers()[1], np.int32)[1:9].tobytes()
+    assert offsets in content
+    path.write_bytes(content.replace(offsets, np.full(8, 2**30, np.int32).tobytes()))
+    with pytest.raises(UnreadableFile, match=rf"{name}: cannot be read as a table"):
+        read_all(path, ["word"])

@@ -14,7 +14,7 @@ from pyarrow import parquet as pq
 from typer.testing import CliRunner
 
 import seqatt
-from seqatt.cli.main import app
+from seqatt.cli.app import app
 from seqatt.data.files.errors import IgnoredFiles, UnreadableFile
 from seqatt.data.files.file_set import find_files, open_files, read_row_group
 from seqatt.datasets.synthetic import click_log

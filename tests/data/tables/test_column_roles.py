@@ -136,7 +136,7 @@ def test_times_of_day_and_decimals_are_numbers():
 @pytest.mark.parametrize(
     ("y", "options", "message"),
     [
-        ("clicks", {}, "y: no column 'clicks'; the columns are site, price"),
+        ("clicks", {}, "y: no column 'clicks'; did you mean 'click'"),
         ("click", {"sample_weight": "w"}, "sample_weight: no column 'w'; the columns are"),
         ("click", {"sample_weight": "click"}, "sample_weight: 'click' is the target"),
         ("click", {"sample_weight": "text"}, "sample_weight: must hold numbers"),

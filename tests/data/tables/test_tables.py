@@ -306,3 +306,20 @@ def test_a_wide_table_needs_the_memory_of_a_few_copies():
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 12 * X.nbytes
+
+
+def test_integers_of_128_bits_are_numbers():
+    frame = pl.DataFrame({"a": [10**30, 2 * 10**30, 3 * 10**30, 4 * 10**30], "b": [1, 0, 1, 0]})
+    assert frame.schema["a"] == pl.Int128
+    assert seqatt.select(frame, [1, 2, 3, 4], 1, method="linear_omp", task="regression").features == ["a"]
+
+
+def test_values_too_large_to_add_up_are_refused_without_a_warning_of_numpy():
+    X = np.array([[1.7e308, 1.0], [1.7e308, 2.0], [-1.7e308, 3.0], [1.7e308, 5.0]])
+    with pytest.raises(ValueError, match="X: column 'x0' holds values too large to work with; rescale it"):
+        seqatt.select(X, [0, 1, 0, 1], 1, method="f_test")
+
+
+def test_a_nul_in_a_name_of_a_polars_column_is_a_name_like_any_other():
+    frame = pl.DataFrame({"\x00a": ["u", "v", "u", "v"], "b": [1.0, 2.0, 3.0, 4.0]})
+    assert set(seqatt.select(frame, [0, 1, 0, 1], 2, method="random").features) == {"\x00a", "b"}

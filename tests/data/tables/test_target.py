@@ -12,7 +12,7 @@ from tests.support.problems import linear_problem
 from typer.testing import CliRunner
 
 import seqatt
-from seqatt.cli.main import app
+from seqatt.cli.app import app
 from seqatt.data.files.encoding.target_column import fit_target
 from seqatt.data.files.options import FileOptions
 from seqatt.data.tables.target import read_target

@@ -14,6 +14,7 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.feature_selection import f_classif, f_regression
 
 import seqatt
+from seqatt.data.tables.scaling import scale_table
 from seqatt.data.tables.table_data import read_table_data
 from seqatt.training.defaults import default_univariate_test
 from seqatt.training.screening import row_sample
@@ -145,6 +146,14 @@ def test_noise_is_no_more_significant_in_bins():
         log_q_values(read_table_data(rng.normal(size=(90, 40)), rng.normal(size=90))) for _ in range(40)
     ]
     assert sum(log_q.max() > 2 for log_q in tables) <= 3
+
+
+@pytest.mark.parametrize("unit", [1e-7, 1e7])
+def test_the_unit_of_unscaled_numbers_changes_nothing(unit):
+    X, y, _ = table()
+    X[:, 5] = 1.0
+    scaled, unscaled = read_table_data(X, y), scale_table(read_table_data(unit * X, y), "none")
+    np.testing.assert_allclose(log_q_values(unscaled), log_q_values(scaled), rtol=1e-3, atol=1e-3)
 
 
 def test_benjamini_hochberg_by_hand():

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqatt.algorithms.filters.discrete import refuse_row_weights, varying_outputs
-from seqatt.algorithms.filters.ranking import max_over_columns, rank_features
+from seqatt.algorithms.filters.ranking import Floats, max_over_columns, rank_features
 from seqatt.algorithms.filters.threads import threads_for_table
 from seqatt.algorithms.registry import Plan, SelectionRequest, register
 from seqatt.data.tables.table_data import SparseColumns, TableData
@@ -58,17 +58,35 @@ def mutual_information(request: SelectionRequest, plan: Plan, advance: Advance) 
     settings = {
         "n_neighbors": options.n_neighbors,
         "n_jobs": threads_for_table(values.shape, options.n_jobs),
-        "discrete_features": discrete,
     }
     traces = []
     for seed in request.seeds:
         started = time.perf_counter()
         with parallel_config(backend="threading"):  # most of the work releases Python's lock
-            estimates = [estimate(values, y, random_state=seed, **settings) for y in outputs]
+            estimates = [_estimate(estimate, values, y, discrete, seed, settings) for y in outputs]
         scores = max_over_columns(feature_of, np.mean(estimates, axis=0), data.features)
         traces.append(rank_features(data, scores, request.k, time.perf_counter() - started))
         advance(1)
     return traces
+
+
+def _estimate(
+    estimate: Any, values: Any, y: Any, discrete: Any, seed: int, settings: dict[str, Any]
+) -> Floats:
+    """Information per column (m,): 0 where one side is discrete and has no value twice, which nothing is known of."""
+    classes = estimate.__name__ == "mutual_info_classif"
+    known = discrete | _repeats(y) if classes else ~discrete
+    if not classes:
+        known[discrete] = [_repeats(column) for column in values[:, discrete].T]
+    found = np.zeros(values.shape[1])
+    if known.any():
+        some = values if known.all() else values[:, known]
+        found[known] = estimate(some, y, discrete_features=discrete[known], random_state=seed, **settings)
+    return found
+
+
+def _repeats(column: NDArray[Any]) -> bool:
+    return len(np.unique(column)) < len(column)
 
 
 def _encode(data: TableData, columns: NDArray[np.float32]) -> tuple[Any, Any, NDArray[np.int64]]:

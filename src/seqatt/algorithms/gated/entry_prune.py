@@ -21,9 +21,7 @@ from seqatt.training.state import Arrays
 from seqatt.validation import integer, number
 
 MIN_ROTATIONS = 20  # rotations of a training, at least; for that, rotations of a short training are shorter
-MIN_CANDIDATES = (
-    10  # or all features, if these are fewer: a score is relative to the other features in the network
-)
+MIN_CANDIDATES = 10  # or all other features, if fewer: a score is relative to the features in the network
 NOT_ENTERED = -100.0  # score of a feature that was never in the network; scores are in standard deviations
 OUTSIDE = 1000.0  # subtracted from the scores of features that are not kept, so that those kept are selected
 

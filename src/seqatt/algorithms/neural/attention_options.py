@@ -27,7 +27,7 @@ class AttentionOptions(LoopOptions):
     logit_learning_rate: float | None = option(
         None,
         number(above=0, optional=True),
-        "Adam's step size of the attention logits; by default 0.05 for the softmax mask, so that features compete "
+        "Adam's step size of the attention logits; by default 0.03 for the softmax mask, so that features compete "
         "within a phase, and learning_rate for the others. The paper's is learning_rate.",
         group=RARE,
     )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -26,6 +26,7 @@ from seqatt.training.defaults import (
     default_stream_ensemble,
     default_univariate_test,
     default_weight_decay,
+    penalty_share,
     resolve_batch_size,
     resolve_steps,
     resolve_stream_budget,
@@ -77,10 +78,10 @@ def make_plan(request: SelectionRequest) -> AttentionPlan:
     if streamed:
         if not one_pass:
             raise ValueError(
-                "one_pass: False trains one model per phase on all rows, which is for tables; raise memory so that "
-                "the files are read into one"
+                "one_pass: False (as in recipe='algorithm_1') trains one model per phase, which is for tables; "
+                "raise memory so that the files are read into one"
             )
-        phases = min(k, MAX_PHASES) + MAX_DROP_PHASES + MAX_REPLACEMENT
+        phases = round(min(options.surplus * k, MAX_PHASES)) + MAX_DROP_PHASES + MAX_REPLACEMENT
         batch_size, passes, steps = resolve_stream_budget(
             rows, shared_steps, members, options.batch_size, phases
         )
@@ -89,9 +90,8 @@ def make_plan(request: SelectionRequest) -> AttentionPlan:
         replacement = 0 if streamed and passes == 1 else default_replacement(k)
     schedule = make_schedule(data, k, options, steps, replacement)
     steps = sum(phase.steps for phase in schedule)
-    input_dropout = (
-        options.input_dropout or 0.0
-    )  # with dropout, a copy of a selected feature would be worth something
+    # None by default: where inputs are dropped, a copy of a selected feature is useful.
+    input_dropout = options.input_dropout or 0.0
     threshold = resolve(options.univariate_test, default_univariate_test(rows, columns), applies=one_pass)
     weight_decay = resolve(options.weight_decay, default_weight_decay(rows))
     asinh_inputs = _resolve_asinh(data, options)
@@ -177,9 +177,7 @@ def make_schedule(
         )
     if not options.one_pass:
         return algorithm_1(k, steps, features_per_phase=per_phase or 1)
-    rounds = (
-        0 if k == data.features else replacement
-    )  # with all features selected, none is left to replace another
+    rounds = 0 if k == data.features else replacement  # where all are selected, none can replace another
     steps = max(steps, math.ceil(len(takes_per_phase(k, per_phase or 1)) / (1 - options.warmup)) + 1)
     while True:
         schedule = one_pass(
@@ -223,6 +221,8 @@ def sequential_attention(request: SelectionRequest, plan: AttentionPlan, advance
         gate.keeps_logits = not options.reset_logits
         return gate
 
+    share = penalty_share(data.rows, data.encoded_columns)
+    score_penalty, facts = _test_features(screened, plan.univariate_test, share)
     with training_threads(largest_product(data, options, plan.setup.batch_size), device) as threads:
         groups = make_trial_groups(
             data,
@@ -231,10 +231,11 @@ def sequential_attention(request: SelectionRequest, plan: AttentionPlan, advance
             device,
             plan.setup,
             make_gate,
-            score_penalty=_make_score_penalty(screened, plan.univariate_test),
+            score_penalty=score_penalty,
             source=request.source,
         )
-        return train(groups, plan.schedule, request.hook, threads)
+        traces = train(groups, plan.schedule, request.hook, threads)
+    return [replace(trace, settings=trace.settings | facts) for trace in traces]
 
 
 def make_attention_gate(
@@ -248,14 +249,20 @@ def make_attention_gate(
     return gate
 
 
-def _make_score_penalty(data: TableData | FileData, threshold: float) -> ScorePenalty | None:
-    """The penalty of features that fall short in the univariate test; None where it is the same for all features.
+def _test_features(
+    data: TableData | FileData, threshold: float, share: float
+) -> tuple[ScorePenalty | None, dict[str, Any]]:
+    """The penalty of features that fall short in the univariate test, and the smallest q-value for the settings.
 
-    Features beyond the threshold have a penalty of zero, so that their scores come from attention alone.
+    Features beyond the threshold have a penalty of zero, so that their scores come from attention alone. The penalty
+    is None where it is the same for all features.
     """
     if not threshold:
-        return None
+        return None, {}
     assert isinstance(data, TableData)
     sample = draw_sample(data)
-    shortfall = np.minimum(univariate_test(sample), threshold) - threshold
-    return ScorePenalty(sample, shortfall) if len(np.unique(shortfall[~data.constant])) > 1 else None
+    log_q = univariate_test(sample)
+    shortfall = np.minimum(log_q, threshold) - threshold
+    differs = len(np.unique(shortfall[~data.constant])) > 1
+    penalty = ScorePenalty(sample, shortfall, share) if differs else None
+    return penalty, {"min_q_value": float(f"{10.0 ** -log_q.max():.3g}")}

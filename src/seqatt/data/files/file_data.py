@@ -76,6 +76,15 @@ class FileData:
         return len(self.names)
 
     @property
+    def given_names(self) -> tuple[str, ...]:
+        """The names as the user gave them: those of columns of files are text."""
+        return self.names
+
+    @property
+    def given_input_names(self) -> tuple[str, ...]:
+        return self.input_names
+
+    @property
     def encoded_columns(self) -> int:
         """Columns of numbers and of codes."""
         return len(self.feature_of) + len(self.categories)

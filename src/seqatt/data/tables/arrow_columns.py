@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyarrow import types as of
 
-from seqatt.data.tables.objects import find_distinct, find_missing, value_types
+from seqatt.data.tables.objects import COMPLEX, find_distinct, find_missing, value_types
 
 MICROSECONDS = {"s": 1_000_000, "ms": 1_000, "us": 1}  # per tick
 TEMPORAL = (nw.Date, nw.Datetime, nw.Duration, nw.Time)
@@ -35,6 +35,8 @@ def read_column(series: nw.Series[Any], argument: str) -> Any:
     native_type = getattr(native, "dtype", None)
     if dtype == nw.Object or (isinstance(native_type, np.dtype) and native_type.kind == "O"):
         return _read_objects(series.to_numpy(), series.name, argument)
+    if isinstance(native_type, np.dtype) and native_type.kind == "c":
+        raise ValueError(f"{argument}: column {series.name!r}: {COMPLEX}")
     if isinstance(native_type, np.dtype) and native_type.kind in "iuf":
         return pa.array(series.to_numpy())  # shares memory; NaN stays NaN
     if dtype in (nw.Categorical, nw.Enum) and series.implementation.is_pandas_like():
@@ -47,7 +49,9 @@ def read_column(series: nw.Series[Any], argument: str) -> Any:
             f"{argument}: column {series.name!r} has type {dtype}, which cannot be a feature; "
             "convert it to numbers or text, or leave it out"
         )
-    column = series.to_arrow()
+    if dtype in (nw.Int128, nw.UInt128):  # Arrow has no such type
+        series = series.cast(nw.Float64)
+    column = series.alias("").to_arrow()  # polars panics if a name has a NUL
     return as_dictionary(column) if dtype in (nw.String, nw.Categorical, nw.Enum) else column
 
 

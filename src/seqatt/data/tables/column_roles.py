@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
+from seqatt.data.tables.consistency import check_same_order
 from seqatt.data.tables.containers import KINDS, InputTable, Kind, feature_names, read_input_table
-from seqatt.validation import column_names
+from seqatt.validation import column_names, list_names, suggest
 
 
 class ColumnRoles(NamedTuple):
@@ -28,6 +29,8 @@ def read_columns(
 ) -> ColumnRoles:
     """Read a table; ``y`` and ``sample_weight`` given as a name are columns of it and no features."""
     ignored = column_names("ignore", ignore)
+    check_same_order(X, y, arguments)
+    check_same_order(X, sample_weight, (arguments[0], "sample_weight"))
     target = y if isinstance(y, str) else None
     weight = sample_weight if isinstance(sample_weight, str) else None
     if target in ignored:
@@ -47,7 +50,7 @@ def check_column_types(names: Sequence[str], requested: Any) -> None:
         raise TypeError(f"column_types: must be a dict such as {{'site': 'categorical'}}, got {requested!r}")
     for name, kind in requested.items():
         if name not in names:
-            raise ValueError(f"column_types: no column {name!r}; the columns are {', '.join(names[:8])}")
+            raise ValueError(f"column_types: no column {name!r}; {suggest(name, names) or list_names(names)}")
         if kind not in KINDS:
             raise ValueError(f"column_types: {kind!r} for {name!r} is unknown; use one of {', '.join(KINDS)}")
 

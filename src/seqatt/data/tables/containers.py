@@ -7,8 +7,8 @@ frames of every library are read into an Arrow table, which shares the memory of
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import narwhals.stable.v1 as nw
@@ -16,11 +16,19 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from seqatt.column_names import plain_name
+from seqatt.data.tables.objects import COMPLEX
+from seqatt.validation import list_names, suggest
+
 if TYPE_CHECKING:  # Arrow is imported when the first data frame is read
     from seqatt.data.tables.arrow_columns import CategoricalValues
 
 Kind = Literal["numeric", "boolean", "categorical"]
 KINDS: tuple[str, ...] = get_args(Kind)
+SAME_LENGTH = (
+    "its rows have different numbers of values, but all need the same; lists of labels become columns of 0 and 1 by "
+    "scikit-learn's MultiLabelBinarizer().fit_transform"
+)
 BLOCK_CELLS = 1 << 22  # numbers of a data frame that are converted to float64 at a time (32 MiB)
 
 
@@ -29,7 +37,8 @@ class InputTable:
     """A table of (rows, columns) with unique column names.
 
     ``data`` is a NumPy array, a SciPy sparse matrix or an Arrow table. ``named`` is True if the names come from the
-    user, False if they were made up (``x0``, ``x1``, ...).
+    user, False if they were made up (``x0``, ``x1``, ...). ``given_names`` are the user's names that are not text, such
+    as 3, by their text.
     """
 
     data: Any
@@ -38,6 +47,7 @@ class InputTable:
     rows: int
     named: bool
     argument: str = "X"
+    given_names: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def sparse(self) -> bool:
@@ -115,58 +125,33 @@ def read_input_table(X: Any, argument: str = "X", ignore: Sequence[str] = ()) ->
         return _leave_out(X, ignore)
     if sp.issparse(X):
         return _leave_out(_read_sparse(X.tocsr(), argument), ignore)
-    _check_unique_names(X, argument)
+    check_unique_names(X, argument)
     frame = nw.from_native(X, eager_only=True, pass_through=True)
     if isinstance(frame, nw.DataFrame):
         return _read_frame(frame, argument, ignore)
     return _leave_out(_read_array(X, argument), ignore)
 
 
-def check_same_columns(train: InputTable, test: InputTable, arguments: tuple[str, str]) -> None:
-    """Check that test columns have the names and contents of the training columns.
-
-    Otherwise the text "1" would count as an unknown category of a column that held the number 1.0.
-    """
-    train_argument, test_argument = arguments
-    if train.names != test.names:
-        raise ValueError(
-            f"{test_argument}: must have the same columns as {train_argument}, in the same order"
-        )
-    pairs = zip(_contents(train), _contents(test), strict=True)
-    for position, (expected, actual) in enumerate(pairs):
-        if expected != actual and not _is_empty(test, position):
-            raise ValueError(
-                f"{test_argument}: column {train.names[position]!r} holds {actual}, but {expected} in "
-                f"{train_argument}; convert it to {expected}"
-            )
-
-
-def _contents(table: InputTable) -> list[str]:
-    """What each column holds, for error messages: "text", "numbers" or "times"."""
-    contents = ["text" if kind == "categorical" else "numbers" for kind in table.kinds]
-    if table.framed:
-        from pyarrow import types
-
-        for position, type_ in enumerate(table.data.schema.types):
-            contents[position] = "times" if types.is_temporal(type_) else contents[position]
-    return contents
-
-
-def _is_empty(table: InputTable, position: int) -> bool:
-    """Whether a column has only missing values, which mean the same in a column of any kind."""
-    if not table.framed or table.kinds[position] == "categorical":
-        return False
-    return bool(np.isnan(table.numbers([position])).all())
+def to_array(values: Any, argument: str) -> NDArray[Any]:
+    """Anything that NumPy reads as an array; rows of different lengths are an error."""
+    try:
+        return np.asarray(values)
+    except ValueError:
+        raise ValueError(f"{argument}: {SAME_LENGTH}") from None
 
 
 def _read_array(X: Any, argument: str) -> InputTable:
-    array = np.asarray(X)
+    if isinstance(X, Mapping):
+        raise TypeError(f"{argument}: a dict is no table; pass pandas.DataFrame({argument})")
+    array = to_array(X, argument)
     if array.ndim != 2:
         raise ValueError(
             f"{argument}: must be a table of rows and columns, got {array.ndim} dimension(s); "
             "reshape it with .reshape(-1, 1) if it is a single feature"
         )
     _check_size(array.shape, argument)
+    if array.dtype.kind == "c":
+        raise ValueError(f"{argument}: {COMPLEX}")
     if array.dtype.kind not in "biuf":
         try:
             array = array.astype(np.float64)
@@ -185,6 +170,8 @@ def _read_sparse(X: Any, argument: str) -> InputTable:
     if not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()
+    if X.dtype.kind == "c":
+        raise ValueError(f"{argument}: {COMPLEX}")
     if X.dtype.kind not in "biuf":
         raise ValueError(f"{argument}: a sparse matrix must hold numbers, got {X.dtype}")
     names = tuple(f"x{i}" for i in range(X.shape[1]))
@@ -198,12 +185,17 @@ def _read_frame(frame: nw.DataFrame[Any], argument: str, ignore: Sequence[str]) 
     from seqatt.data.tables.arrow_columns import read_column
 
     _check_size(frame.shape, argument)
-    names = feature_names([str(c) for c in frame.columns], ignore)
+    given = [plain_name(name) for name in frame.columns]
+    names = feature_names([str(name) for name in given], ignore)
     kept = set(names)
     series: Iterable[Any] = frame.iter_columns()
-    columns = [read_column(each, argument) for each in series if str(each.name) in kept]
+    columns = [
+        read_column(each, argument) for name, each in zip(given, series, strict=True) if str(name) in kept
+    ]
     kinds = tuple(_kind(column) for column in columns)
-    return InputTable(pa.table(columns, names), tuple(names), kinds, frame.shape[0], True, argument)
+    given_names = {str(name): name for name in given if not isinstance(name, str)}
+    table = pa.table(columns, names)
+    return InputTable(table, tuple(names), kinds, frame.shape[0], True, argument, given_names)
 
 
 def _kind(column: Any) -> Kind:
@@ -238,7 +230,7 @@ def feature_names(
     for option, columns in named.items():
         for name in columns:
             if name is not None and name not in names:
-                raise ValueError(f"{option}: no column {name!r}; the columns are {', '.join(names[:8])}")
+                raise ValueError(f"{option}: no column {name!r}; {suggest(name, names) or list_names(names)}")
     if target in ignore:
         raise ValueError(f"ignore: {target!r} is the target, which is never a feature; leave it out")
     if target is not None and target == sample_weight:
@@ -250,10 +242,10 @@ def feature_names(
     return inputs
 
 
-def _check_unique_names(X: Any, argument: str) -> None:
+def check_unique_names(X: Any, argument: str) -> None:
     """Check this on the user's own frame: libraries differ in what they do with a repeated name."""
     names = getattr(X, "column_names", getattr(X, "columns", None))
-    counts = Counter(str(name) for name in names) if isinstance(names, Iterable) else {}
+    counts = Counter(str(plain_name(name)) for name in names) if isinstance(names, Iterable) else {}
     repeated = [name for name, count in counts.items() if count > 1]
     if repeated:
         raise ValueError(

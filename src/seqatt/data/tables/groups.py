@@ -36,6 +36,20 @@ def list_features(names: Sequence[str], groups: Groups | None) -> list[Feature]:
     return sorted(features + ungrouped, key=lambda feature: feature[1][0])
 
 
+def given_feature_names(
+    features: Sequence[Feature], names: Sequence[str], given_names: Sequence[Any], groups: Groups | None
+) -> list[Any]:
+    """The name of each feature as the user gave it: that of its column, or that of its group.
+
+    ``given_names`` are the user's names of the columns, ``names`` their texts.
+    """
+    group_names = {str(name): name for name in groups} if isinstance(groups, Mapping) else {}
+    return [
+        given_names[columns[0]] if names[columns[0]] == name else group_names.get(name, name)
+        for name, columns in features
+    ]
+
+
 def _pairs(groups: Groups) -> list[tuple[str, list[Any]]]:
     """Name and columns of each group; a group without a name is named after its columns, as in "b+e"."""
     if isinstance(groups, str) or not isinstance(groups, Mapping | Sequence):

@@ -26,6 +26,7 @@ def dense_moments(
 ) -> Moments:
     """In two passes over chunks of rows."""
 
+    @np.errstate(over="ignore", invalid="ignore")  # a sum that is too large is found below
     def sums(rows: slice, raw: NDArray[Any]) -> tuple[Any, ...]:
         values = to_floats(raw, logarithms)
         w = np.ones(len(values)) if weights is None else weights[rows]
@@ -46,12 +47,16 @@ def dense_moments(
         table, numeric, sums
     ):
         low, high = np.minimum(low, chunk_low), np.maximum(high, chunk_high)
-        total, present, missing = total + chunk_total, present + chunk_present, missing + chunk_missing
+        with np.errstate(over="ignore", invalid="ignore"):
+            total = total + chunk_total
+        present, missing = present + chunk_present, missing + chunk_missing
         any_missing = any_missing or some_missing
     mean = total / np.where(present > 0, present, 1.0)
     # Squares of very large or very small deviations leave float64; relative to the largest they never do.
-    max_deviation = np.where(low < high, np.maximum(high - mean, mean - low), 1.0)
-    check_not_too_large(mean + max_deviation, numeric, table, argument)
+    with np.errstate(over="ignore", invalid="ignore"):
+        max_deviation = np.where(low < high, np.maximum(high - mean, mean - low), 1.0)
+        largest = mean + max_deviation
+    check_not_too_large(largest, numeric, table, argument)
 
     def squares(rows: slice, raw: NDArray[Any]) -> Floats:
         values = to_floats(raw, logarithms)
@@ -98,11 +103,13 @@ def sparse_moments(
     if not np.isfinite(data.data).all():
         raise ValueError(f"{argument}: a sparse matrix must not hold NaN or infinity; fill them in")
     w = np.ones(table.rows) if weights is None else weights
-    mean = np.asarray(w @ data).ravel() / w.sum()
     # Squared deviations: (x - mean)^2 for stored cells, mean^2 for all others.
     low, high = (np.asarray(m.todense()).ravel() for m in (data.min(0), data.max(0)))
-    max_deviation = np.where(low < high, np.maximum(high - mean, mean - low), 1.0)
-    check_not_too_large(mean + max_deviation, list(range(len(mean))), table, argument)
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean = np.asarray(w @ data).ravel() / w.sum()
+        max_deviation = np.where(low < high, np.maximum(high - mean, mean - low), 1.0)
+        largest = mean + max_deviation
+    check_not_too_large(largest, list(range(len(mean))), table, argument)
     centred = data.copy()
     centred.data = ((centred.data - mean[centred.indices]) / max_deviation[centred.indices]) ** 2
     pattern = data.copy()

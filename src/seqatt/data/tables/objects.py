@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+COMPLEX = "complex numbers cannot be features; pass the real and the imaginary parts as columns of their own"
 MISSING_TYPES = (
     "NoneType",
     "NAType",

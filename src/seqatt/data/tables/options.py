@@ -21,7 +21,7 @@ def types_by_column(name: str, value: Any) -> Mapping[str, str]:
     """Check: a dict from columns to types; the names are checked against the data when it is read."""
     if not isinstance(value, Mapping):
         raise TypeError(f"{name}: must be a dict such as {{'site': 'categorical'}}, got {value!r}")
-    return value
+    return {str(column): kind for column, kind in value.items()}
 
 
 def all_or_columns(name: str, value: Any) -> bool | tuple[str, ...]:

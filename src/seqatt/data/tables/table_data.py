@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from seqatt.data.tables.column_roles import log1p_columns, read_columns
 from seqatt.data.tables.containers import read_input_table
 from seqatt.data.tables.encoding import Columns, EncodedTable, Encoder, SparseColumns, fit_encoder
-from seqatt.data.tables.groups import Groups, list_features
+from seqatt.data.tables.groups import Groups, given_feature_names, list_features
 from seqatt.data.tables.options import Categories
 from seqatt.data.tables.target import Target, read_target, target_array
 from seqatt.data.tables.weights import effective_sample_size, read_row_weights, with_class_weights
@@ -35,7 +35,8 @@ class TableData:
     ``input_columns[f]`` are the input columns of feature f (several for a group), and ``user_position[f]`` is
     the position of feature f in the user's order. ``input_names`` are the names of all input columns, and
     ``column_order`` the input columns in the order in which they are encoded. ``effective_rows`` is the
-    effective sample size: how many rows of weight 1 carry as much information.
+    effective sample size: how many rows of weight 1 carry as much information. ``given_names`` and
+    ``given_input_names`` are ``names`` and ``input_names`` as the user gave them, such as 3 for "3".
     """
 
     columns: Columns
@@ -52,6 +53,8 @@ class TableData:
     column_order: tuple[int, ...]
     input_names: tuple[str, ...]
     effective_rows: float
+    given_names: tuple[Any, ...]
+    given_input_names: tuple[Any, ...]
 
     @property
     def rows(self) -> int:
@@ -123,6 +126,8 @@ def read_table_data(
     if table.rows < 2:
         raise ValueError(f"{arguments[0]}: at least 2 rows are needed, got {table.rows}")
     features = list_features(table.names, groups)
+    given_input_names = tuple(table.given_names.get(name, name) for name in table.names)
+    given_names = given_feature_names(features, table.names, given_input_names, groups)
     order = np.arange(len(features))
     if table.named and by_name:
         order = np.array(sorted(order, key=lambda f: features[f][0]))
@@ -168,6 +173,8 @@ def read_table_data(
         column_order=column_order,
         input_names=table.names,
         effective_rows=effective_rows,
+        given_names=tuple(given_names[f] for f in order),
+        given_input_names=given_input_names,
     )
 
 
@@ -177,9 +184,10 @@ def resolve_k(k: Any, features: int, argument: str = "k") -> int:
         raise TypeError(f"{argument}: must be a whole number or a fraction, got {k!r}")
     if isinstance(k, float | np.floating):
         if not 0 < k <= 1:
+            remedy = f"use {k:.0f}" if k >= 1 and float(k).is_integer() else "use a whole number"
             raise ValueError(
                 f"{argument}: a float is a fraction of the features, above 0 and at most 1, got {k}; "
-                f"use a whole number for that many features"
+                f"{remedy} for that many features"
             )
         return max(1, int(k * features))
     if k < 1:

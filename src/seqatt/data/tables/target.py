@@ -10,6 +10,7 @@ import narwhals.stable.v1 as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from seqatt.data.tables.containers import to_array
 from seqatt.data.tables.objects import find_distinct, find_missing, value_types
 from seqatt.data.tables.options import TASKS, Task
 
@@ -77,7 +78,11 @@ def target_array(y: Any, argument: str) -> NDArray[Any]:
     elif isinstance(frame, nw.DataFrame):
         array = frame.to_numpy()
     else:
-        array = np.asarray(y)
+        array = to_array(y, argument)
+    if array.dtype.kind == "c":
+        raise ValueError(
+            f"{argument}: complex numbers cannot be predicted; pass two columns, y.real and y.imag"
+        )
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim not in (1, 2) or array.size == 0:

@@ -124,7 +124,8 @@ class TorchModule(Model):
             self._reducer.average([owner.grad for owner in owners if owner.grad is not None], rows)
         if self.first_layer_decay is not None or self.first_layer_gradients is not None:
             first = self._first_linear().weight
-            assert first.grad is not None
+            if first.grad is None:
+                raise ValueError("model: this method trains the first Linear layer, which is frozen")
             self._add_first_layer_decay(first.data[None], first.grad[None])
         if self._optimizer is not None:
             self._optimizer.step()

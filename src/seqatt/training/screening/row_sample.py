@@ -75,7 +75,7 @@ class RowSample:
                 weighted = weights[:, None] * centred**2
                 squares[block] = weighted.sum(0)
                 cubes[block] = (weighted * centred).sum(0)
-            squares[squares < 1e-9] = 0
+                squares[block][np.ptp(centred, axis=0) == 0] = 0  # in any unit: columns may be unscaled
         divisor = np.where(squares > 0, squares, np.inf)
         return squares, np.asarray(cubes * np.sqrt(self.effective_rows) / divisor**1.5)
 

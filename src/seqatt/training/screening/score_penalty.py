@@ -26,9 +26,14 @@ UNRELATED_FACTOR = 2.0  # a feature unrelated to all selected ones gets this man
 
 
 class ScorePenalty:
-    """``shortfall`` (d,) is 0 or less: by how much each feature's univariate test misses its threshold."""
+    """``shortfall`` (d,) is 0 or less: by how much each feature's univariate test misses its threshold.
 
-    def __init__(self, sample: RowSample, shortfall: Floats) -> None:
+    ``share`` is how much of a penalty is added to the pooled logits when features are selected. Features that matter
+    only together are not significant alone; where rows are many, their logits must outweigh those of a copy that is.
+    """
+
+    def __init__(self, sample: RowSample, shortfall: Floats, share: float = 1.0) -> None:
+        self.share = share
         feature_of = sample.data.feature_of
         self._shortfall = shortfall
         self._sample = sample

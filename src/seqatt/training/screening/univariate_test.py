@@ -93,7 +93,7 @@ def _binned_p_values(sample: RowSample, target: Floats) -> Floats:
         total = np.broadcast_to(weighted.sum(0), below[0].shape)
         per_bin = np.diff([np.zeros_like(total), *below, total], axis=0)  # (bins, columns, outputs + 1)
         sums, weights = per_bin[:, :, :-1], per_bin[:, :, -1]
-        filled = weights > 1e-9
+        filled = weights > 1e-9 * sample.effective_rows
         trace = ((sums**2).sum(2) * filled / np.where(filled, weights, 1.0)).sum(0)
         degrees = filled.sum(0) - 1
         binned = _f_test(trace, degrees, target.shape[1], sample.effective_rows)

@@ -29,6 +29,7 @@ class ArrowFormat:
     ) -> Iterator[tuple[Any, float]]:
         for batch, share in _batches(row_group.path):
             columns = batch.select(list(types))
+            columns.validate(full=True)  # an offset outside a damaged file would end the process
             for start in range(0, batch.num_rows, batch_rows):
                 check_types(row_group.path, columns, types)
                 yield columns.slice(start, batch_rows), share

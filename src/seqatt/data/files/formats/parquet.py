@@ -48,6 +48,7 @@ class ParquetFormat:
                 )
             for batch in _batches(file, row_group, types, batch_rows):
                 check_types(path, batch, types)
+                batch.select(texts).validate(full=True)  # a damaged page may have codes without a text
                 rows += batch.num_rows
                 yield batch, rows / max(1, count)
 

@@ -1,0 +1,63 @@
+"""JSON files: written completely or not at all, and read with errors that name the file."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+MAX_DEPTH = 64  # nested lists and objects; what seqatt writes has 6
+
+
+def read_json(path: str | os.PathLike[str], description: str) -> dict[str, Any]:
+    """The object in a JSON file; ``description`` says in errors what the file should be."""
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+        if not text.strip():
+            raise ValueError("the file is empty")
+        raw = json.loads(text)
+    except OSError as error:
+        error.filename = error.filename or str(path)  # a failed read does not name the file
+        raise
+    except (ValueError, RecursionError) as error:
+        reason = "nested too deeply" if isinstance(error, RecursionError) else error
+        raise ValueError(f"{path}: not {description} ({reason})") from None
+    if not isinstance(raw, dict):
+        raise ValueError(f"{path}: not {description} (a {type(raw).__name__} instead of an object)")
+    if _is_deeper(raw, MAX_DEPTH):
+        raise ValueError(f"{path}: not {description} (nested too deeply)")
+    return raw
+
+
+def _is_deeper(value: Any, depth: int) -> bool:
+    """Whether more than ``depth`` lists and objects are nested; level by level, since recursion has a limit."""
+    level = [value]
+    for _ in range(depth + 1):
+        level = [v for each in level for v in (each.values() if isinstance(each, dict) else each)]
+        level = [v for v in level if isinstance(v, dict | list)]
+        if not level:
+            return False
+    return True
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Write a temporary file in the same folder and rename it, so that no reader sees a partial file."""
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(name, 0o666 & ~_umask())
+        os.replace(name, path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -1,0 +1,163 @@
+"""Checks of the layer ``SequentialAttention``: its input, its schedule and what the model does with its output."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from itertools import count
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.optim import Optimizer
+
+from seqatt.training.schedule import Schedule
+
+SCALE_INVARIANT = 1e-3  # the scale dependence of a model that normalises its input is below this
+NORMALISED = (
+    "the model behind this layer normalises its input, so scaling features by attention weights has little effect "
+    "on its outputs; rows are blended instead. SequentialAttention(..., blend_rows=True) does so without this warning, "
+    "blend_rows=False scales all the same"
+)
+NOT_EXAMINED = (
+    "this layer could not examine whether the model behind it normalises its input, because the code is compiled; say "
+    "SequentialAttention(..., blend_rows=True) if it starts with a normalisation, else blend_rows=False"
+)
+
+
+def check_total_steps(schedule: Schedule, total_steps: int, warmup: float) -> None:
+    """Refuse a schedule in which a feature would be selected without a step before."""
+    if all(phase.steps for phase in schedule):
+        return
+    phases = [phase for phase in schedule if phase.take]
+    left = sum(phase.steps for phase in phases)
+    needed = next(steps for steps in count(len(phases)) if steps - round(warmup * steps) >= len(phases))
+    raise ValueError(
+        f"total_steps: {total_steps} is too few; after {total_steps - left} steps of warm-up {left} are left for "
+        f"{len(phases)} phases, and every phase needs at least one. Use at least {needed}, better some fifty for each "
+        "phase, or a larger features_per_phase"
+    )
+
+
+def check_dim(dim: Any) -> None:
+    if dim is not None and (isinstance(dim, bool) or not hasattr(dim, "__index__") or dim == 0):
+        raise ValueError(f"dim: must be a dimension of the input other than 0, the batch, got {dim!r}")
+
+
+def features_of_columns(groups: Any, num_features: int) -> Tensor | None:
+    """The feature of each input column, (c,), or None if every column is a feature."""
+    if groups is None:
+        return None
+    features = torch.as_tensor(groups, dtype=torch.long)
+    if sorted(set(features.tolist())) != list(range(num_features)):
+        raise ValueError(f"groups: must contain every feature from 0 to {num_features - 1}")
+    return features
+
+
+def check_input(x: Tensor, columns: int, dim: int | None) -> int:
+    """The dimension of ``x`` that holds the features, from 0 on; it must have one entry per column."""
+    shape = tuple(x.shape)
+    if dim is None and x.ndim > 2:
+        raise ValueError(
+            f"x: has {x.ndim} dimensions, {shape}; say which of them holds the features, such as "
+            "SequentialAttention(..., dim=1) for (batch, fields, embedding) or dim=-1 for (batch, time, features)"
+        )
+    gated = -1 if dim is None else dim
+    if not -x.ndim <= gated < x.ndim:
+        raise ValueError(f"x: has {x.ndim} dimensions, {shape}, so dim={gated} is not one of them")
+    if x.shape[gated] != columns:
+        fitting = [i for i in range(1, x.ndim) if x.shape[i] == columns]
+        hint = f"use dim={fitting[0]}" if fitting else "num_features or groups must fit the input"
+        raise ValueError(
+            f"x: dimension {gated} of {shape} holds the features and has {x.shape[gated]} entries, but the layer has "
+            f"{columns}; {hint}"
+        )
+    return gated % x.ndim
+
+
+def check_finite(x: Tensor, dim: int) -> None:
+    """Refuse inputs with NaN or infinite values, which would make the weights of all features NaN."""
+    finite = torch.isfinite(x).transpose(0, dim).flatten(1).all(1)
+    if finite.all():
+        return
+    columns = (~finite).nonzero().flatten().tolist()
+    listed = ", ".join(map(str, columns[:10])) + (", ..." if len(columns) > 10 else "")
+    raise ValueError(
+        f"x: NaN or infinite values in column {listed}; all attention weights would become NaN. Replace missing values "
+        "before the layer"
+    )
+
+
+def all_tied(scores: Tensor, count: int) -> bool:
+    """Whether more than ``count`` features may be selected (score above minus infinity) and all score the same."""
+    candidates = scores[scores != -torch.inf]
+    return len(candidates) > count and bool(candidates.max() == candidates.min())
+
+
+def check_scores(scores: Tensor, count: int, step: int, optimizers: Sequence[Optimizer]) -> None:
+    """Refuse scores that are not finite or come from logits that no optimizer trains; warn if they are all equal."""
+    if not torch.isfinite(scores[scores != -torch.inf]).all():
+        raise RuntimeError(
+            f"logits: not finite at step {step}, so no feature can be selected; an input, the loss or a gradient was "
+            "NaN or infinite. Replace missing values before the layer, or lower the learning rate"
+        )
+    if not all_tied(scores, count):
+        return
+    if not optimizers:
+        raise RuntimeError(
+            f"logits: unchanged after {step} steps, because no optimizer that made a step has them; give your "
+            'optimizer the parameters of this layer too: {"params": attention.parameters(), "lr": 0.05}'
+        )
+    warnings.warn(
+        f"all features have the same score at step {step}, so those with the smallest numbers are selected: the logits "
+        "got no gradient in this phase. Does the loss depend on the output of this layer, and does the optimizer "
+        "make a step before each advance()?",
+        UserWarning,
+        stacklevel=4,
+    )
+
+
+def scale_dependence(product: Tensor, dim: int) -> Tensor:
+    """How much a loss depends on the scale of an input, from the product of the input and its gradient.
+
+    A function that does not change when its argument is scaled has a gradient orthogonal to it (Euler's theorem on
+    homogeneous functions). A batch norm ignores the scale of every feature, so the product sums to 0 over the rows; a
+    layer norm ignores the scale of every row, so it sums to 0 over the features. Returned is the median of these sums
+    in relation to the sums of magnitudes, over features or over rows, whichever is smaller: about 1e-6 if scale does
+    not matter, some 0.01 to 0.5 if it does, and NaN if there is no gradient.
+    """
+    product = product.float()
+    by_feature, by_row = (
+        (lines.sum(1).abs() / lines.abs().sum(1)).nanmedian()  # 0 / 0 is NaN
+        for lines in (product.transpose(0, dim).flatten(1), product.flatten(1))
+    )
+    return torch.minimum(by_feature, by_row)
+
+
+def incompatible_schedule(
+    schedule: Tensor, saved: Tensor | None, *, steps_done: Tensor | None, order: Tensor | None
+) -> str | None:
+    """Why a saved state cannot go on in a layer with this ``schedule`` (rows of last step and features selected).
+
+    A state in which all features are selected, or in which no step was made, can.
+    """
+    if (
+        saved is None
+        or steps_done is None
+        or order is None
+        or not int(steps_done)
+        or bool((order >= 0).all())
+    ):
+        return None
+    if torch.equal(saved.cpu(), schedule.cpu()):
+        return None
+    before, now = int(saved[-1, 0]), int(schedule[-1, 0])
+    if before != now:
+        return (
+            f"total_steps: the saved layer selects within {before} steps, this one within {now}; create it with "
+            f"total_steps={before} (training may go on after that), or call finish() before saving"
+        )
+    return (
+        "warmup, features_per_phase or k: the saved layer selects at other steps than this one; create it with the "
+        "same arguments"
+    )

@@ -1,0 +1,162 @@
+"""The file of a saved selection: read, and checked before a ``Selection`` is made of it."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from seqatt.json_files import read_json
+
+NAMED = ("features", "names", "input_names")  # fields that hold names
+FORMAT = 2  # version of the JSON format
+RENAMED_IN_FORMAT_2 = {"members": "input_columns", "inputs": "input_names"}  # format 1 is read too
+
+
+def read_selection_file(path: str | os.PathLike[str], names: Sequence[str]) -> dict[str, Any]:
+    """The fields ``names`` of a saved selection, of the right types, lengths and ranges, or one ``ValueError``."""
+    raw = read_json(path, "a saved selection")
+    try:
+        version = raw.get("format")
+        if version not in (1, FORMAT):
+            raise ValueError(f"format {version!r}" if "format" in raw else "it has no 'format'")
+        if version == 1:
+            raw = {RENAMED_IN_FORMAT_2.get(name, name): value for name, value in raw.items()}
+        missing = [name for name in names if name not in raw]
+        if missing:
+            raise ValueError(f"it has no {missing[0]!r}")
+        check_selection(raw)
+    except ValueError as error:
+        raise ValueError(f"{path}: not a saved selection ({error})") from None
+    return {name: raw[name] for name in names}
+
+
+def check_selection(raw: dict[str, Any]) -> None:
+    """Raise unless the fields have the types, lengths and ranges of a selection, and agree with each other."""
+    _check(isinstance(raw["method"], str), "method", "must be a name")
+    _check(_are_integers([raw["seed"]]), "seed", "must be an integer")
+    names, inputs = _names(raw, "names"), _names(raw, "input_names")
+    indices = _integers(raw, "indices", 0, len(names))
+    _check(len(set(indices)) == len(indices), "indices", "must not contain duplicates")
+    features = _names(raw, "features")
+    _check(features == [names[i] for i in indices], "features", "must be the names at the indices")
+    _check(len(_numbers(raw, "scores")) == len(indices), "scores", "must be one per selected feature")
+    ranking = _integers(raw, "ranking", 1, len(names) + 1)
+    _check(
+        sorted(ranking) == list(range(1, len(names) + 1)), "ranking", "must have every rank once, from 1 on"
+    )
+    _check(
+        [ranking[i] for i in indices] == list(range(1, len(indices) + 1)),
+        "ranking",
+        "must agree with indices",
+    )
+    support, chosen = raw["support"], set(indices)
+    _check(support == [i in chosen for i in range(len(names))], "support", "must mark the selected features")
+    _check(all(isinstance(s, bool) for s in support), "support", "must be true or false for every feature")
+    grouped = raw["input_columns"]
+    _check(
+        isinstance(grouped, list) and len(grouped) == len(names), "input_columns", "must be one per feature"
+    )
+    for columns in grouped:
+        _check_integers("input_columns", columns, 0, len(inputs))
+    columns = [column for i in indices for column in grouped[i]]
+    _check(_integers(raw, "columns", 0, len(inputs)) == columns, "columns", "must be those of the indices")
+    history = raw["history"]
+    _check(
+        isinstance(history, list) and all(isinstance(h, dict) for h in history), "history", "must be objects"
+    )
+    _check(isinstance(raw["settings"], dict), "settings", "must be an object")
+    environment = raw["environment"]
+    texts = isinstance(environment, dict) and all(isinstance(v, str) for v in environment.values())
+    _check(texts, "environment", "must be an object of texts")
+    _check(_are_numbers([raw["seconds"]]), "seconds", "must be a number")
+
+
+def _check(condition: bool, name: str, problem: str) -> None:
+    if not condition:
+        raise ValueError(f"{name!r} {problem}")
+
+
+def _names(raw: dict[str, Any], name: str) -> list[Any]:
+    """A list of names: texts, or whatever else names columns of a frame and is plain in JSON."""
+    values = raw[name]
+    parts = (
+        [part for v in values for part in (v if isinstance(v, list) else [v])]
+        if isinstance(values, list)
+        else [[]]
+    )
+    plain = all(isinstance(part, str | int | float | bool | None) for part in parts)  # a tuple is a list
+    _check(plain, name, "must be a list of names")
+    return list(values)
+
+
+def _integers(raw: dict[str, Any], name: str, start: int, stop: int) -> list[int]:
+    _check_integers(name, raw[name], start, stop)
+    return list(raw[name])
+
+
+def _check_integers(name: str, values: Any, start: int, stop: int) -> None:
+    _check(isinstance(values, list) and _are_integers(values), name, "must be a list of integers")
+    inside = all(start <= value < stop for value in values)
+    _check(inside, name, f"must be between {start} and {stop - 1}")
+
+
+def _numbers(raw: dict[str, Any], name: str) -> list[float]:
+    values = raw[name]
+    _check(isinstance(values, list) and _are_numbers(values), name, "must be a list of numbers")
+    return list(values)
+
+
+def _are_integers(values: list[Any]) -> bool:
+    return all(isinstance(value, int) and not isinstance(value, bool) for value in values)
+
+
+def _are_numbers(values: list[Any]) -> bool:
+    """Whether all are numbers that fit in a float, as 10**400 does not; NaN and infinity do."""
+    for value in values:
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            return False
+        try:
+            math.isnan(value)
+        except OverflowError:
+            return False
+    return True
+
+
+def plain_names(fields: dict[str, Any]) -> dict[str, Any]:
+    """The fields of a selection with names as JSON can hold them; scores of the history have texts as keys."""
+    names = {field: [_plain_name(name) for name in fields[field]] for field in NAMED}
+    return fields | names | {"history": [_plain_phase(phase) for phase in fields["history"]]}
+
+
+def named_fields(raw: dict[str, Any]) -> dict[str, Any]:
+    """The opposite of ``plain_names``: names as the user gave them."""
+    names = {field: [_given_name(name) for name in raw[field]] for field in NAMED}
+    name_of = {str(name): name for name in names["names"]}
+    return raw | names | {"history": [_named_phase(phase, name_of) for phase in raw["history"]]}
+
+
+def _plain_name(name: Any) -> Any:
+    """A tuple as a list, and anything but text and numbers as text."""
+    if isinstance(name, tuple):
+        return [_plain_name(part) for part in name]
+    return name if name is None or isinstance(name, str | int | float) else str(name)
+
+
+def _given_name(name: Any) -> Any:
+    return tuple(map(_given_name, name)) if isinstance(name, list) else name
+
+
+def _plain_phase(phase: dict[str, Any]) -> dict[str, Any]:
+    names = {key: [_plain_name(name) for name in phase[key]] for key in ("taken", "dropped") if key in phase}
+    scores = phase.get("scores")
+    return phase | names | ({"scores": {str(n): s for n, s in scores.items()}} if scores else {})
+
+
+def _named_phase(phase: dict[str, Any], name_of: dict[str, Any]) -> dict[str, Any]:
+    lists = {key: phase[key] for key in ("taken", "dropped") if isinstance(phase.get(key), list)}
+    names = {key: [_given_name(name) for name in some] for key, some in lists.items()}
+    scores = phase.get("scores")
+    named = {name_of.get(n, n): s for n, s in scores.items()} if isinstance(scores, dict) else None
+    return phase | names | ({} if named is None else {"scores": named})

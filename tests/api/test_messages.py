@@ -1,0 +1,206 @@
+"""Frequent mistakes get one line that names the argument and the way out."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+import torch
+from tests.support.problems import linear_problem
+from torch import nn
+
+import seqatt
+from seqatt.cli.arguments import TaskName
+from seqatt.data.tables.options import TASKS
+
+
+class Net(nn.Module):
+    """A model that makes its own sizes up."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(8, 1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.linear(x)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"random_state": 1}, "has no option 'random_state'; did you mean 'seed'?"),
+        ({"n_features_to_select": 3}, "did you mean 'k'?"),
+        ({"lr": 0.1}, "did you mean 'learning_rate'?"),
+        (
+            {"method": "forrest"},
+            "method: unknown 'forrest'; did you mean 'forest'? Use one of sequential_att",
+        ),
+        ({"method": "magic"}, "method: unknown 'magic'; use one of sequential_attention, batch_attention"),
+        ({"device": "gpu"}, "device: 'gpu' is not a name that PyTorch knows; use 'cuda', or 'auto'"),
+        ({"device": "mps"}, "device: 'mps' is not supported; use 'auto', 'cpu', 'cuda' or 'cuda:N'"),
+        ({"device": None}, "device: must be a name such as 'cuda', got None"),
+        ({"device": "cuda:x"}, "device: 'cuda:x' is not supported"),
+        (
+            {"model": Net},
+            "model: the class Net cannot be called as Net(8, 1), with the columns and the outputs; pass",
+        ),
+        ({"model": lambda: Net()}, "model: the function <lambda> cannot be called"),
+        ({"model": nn.Embedding(8, 1)}, "never codes for an nn.Embedding; leave model out"),
+        ({"task": "guessing"}, "use one of binary, multiclass, multilabel, regression or classification"),
+    ],
+)
+def test_an_argument_that_is_wrong_says_what_would_be_right(options, message, problem):
+    with pytest.raises((TypeError, ValueError)) as caught:
+        seqatt.select(*problem, 2, **options)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_seeds_are_suggested_where_there_are_several(problem):
+    X, y = problem
+    with pytest.raises(TypeError, match="evaluate has no option 'random_state'; did you mean 'seeds'"):
+        seqatt.evaluate(X, y, X, y, random_state=1)
+
+
+@pytest.mark.skipif(torch.backends.cuda.is_built(), reason="needs a build without CUDA")
+def test_cuda_on_a_build_without_it_is_one_clear_line(problem):
+    with pytest.raises(
+        ValueError, match=r"^device: 'cuda' needs a PyTorch that is built with CUDA.*use 'cpu'"
+    ):
+        seqatt.select(*problem, 2, device="cuda")
+
+
+def test_cuda_without_a_gpu_is_one_clear_line(problem, monkeypatch):
+    monkeypatch.setattr(torch.backends.cuda, "is_built", lambda: True)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(ValueError, match=r"^device: 'cuda' needs a GPU and its driver"):
+        seqatt.select(*problem, 2, device="cuda")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    with pytest.raises(ValueError, match=r"^device: 'cuda:7' does not exist; the machine has 1 GPU\(s\)"):
+        seqatt.select(*problem, 2, device="cuda:7")
+
+
+def test_a_class_that_takes_columns_and_outputs_is_a_model(problem):
+    class Sized(nn.Linear):
+        pass
+
+    assert len(seqatt.select(*problem, 2, model=Sized, epochs=1).features) == 2
+
+
+def test_a_whole_float_k_suggests_the_number(problem):
+    with pytest.raises(ValueError, match=r"k: a float is a fraction.*got 2\.0; use 2 for that many features"):
+        seqatt.select(*problem, 2.0)
+
+
+def test_a_dict_is_no_table(problem):
+    X, y = problem
+    with pytest.raises(TypeError, match=r"X: a dict is no table; pass pandas\.DataFrame\(X\)"):
+        seqatt.select({"a": X[:, 0].tolist()}, y, 1)
+
+
+def test_ragged_lists_name_the_remedy(problem):
+    X, _ = problem
+    with pytest.raises(
+        ValueError, match=r"^y: its rows have different numbers of values.*MultiLabelBinarizer"
+    ):
+        seqatt.select(X, [["a"], ["a", "b"]] * 150, 2)
+    with pytest.raises(ValueError, match=r"^X: its rows have different numbers of values"):
+        seqatt.select([[1.0], [1.0, 2.0]], [0, 1], 1)
+
+
+@pytest.mark.parametrize("container", [np.asarray, pd.DataFrame, sp.csr_matrix])
+def test_complex_numbers_are_refused(container, problem):
+    X, y = problem
+    with pytest.raises(ValueError, match=r"X: .*complex numbers cannot be features; pass the real"):
+        seqatt.select(container(X + 1j), y, 2)
+    with pytest.raises(ValueError, match=r"y: complex numbers cannot be predicted; pass two columns"):
+        seqatt.select(X, y + 1j, 2)
+
+
+def misordered() -> tuple[pd.DataFrame, pd.Series]:
+    X, y = linear_problem("binary")
+    return pd.DataFrame(X), pd.Series(y).sample(frac=1, random_state=0)
+
+
+def test_a_target_with_the_index_of_x_in_another_order_is_refused():
+    X, y = misordered()
+    message = r"^y(_train)?: has the index of X(_train)? in another order; pass y(_train)?\.loc\[X"
+    for call in (
+        lambda: seqatt.select(X, y, 2),
+        lambda: seqatt.OMPSelector(2).fit(X, y),
+        lambda: seqatt.marginal_gains(X, y),
+        lambda: seqatt.evaluate(X, y, X, y.loc[X.index]),
+        lambda: seqatt.compare(X, y, 2),
+    ):
+        with pytest.raises(ValueError, match=message):
+            call()
+    with pytest.raises(ValueError, match="y_test: has the index of X_test in another order"):
+        seqatt.evaluate(X, y.loc[X.index], X, y)
+    with pytest.raises(ValueError, match="sample_weight: has the index of X in another order"):
+        seqatt.select(X, y.loc[X.index], 2, sample_weight=y.abs() + 1)
+
+
+def test_a_target_with_another_index_is_used_by_position():
+    X, y = misordered()
+    same = seqatt.select(X, y.loc[X.index], 2, method="linear_omp").features
+    assert same == [1, 4] or same == [4, 1]
+    shifted = y.loc[X.index].set_axis(range(1000, 1300))
+    assert seqatt.select(X, shifted, 2, method="linear_omp").features == same
+    assert seqatt.select(X, y.loc[X.index].to_numpy(), 2, method="linear_omp").features == same
+
+
+def test_an_unknown_column_gets_a_suggestion_or_the_list():
+    X, y = linear_problem("binary")
+    frame = pd.DataFrame(X, columns=["age", "income", *"cdefgh"])
+    with pytest.raises(ValueError, match="ignore: no column 'incom'; did you mean 'income'"):
+        seqatt.select(frame, y, 2, ignore=["incom"])
+    with pytest.raises(ValueError, match="column_types: no column 'zzz'; the columns are age, income, c, d"):
+        seqatt.select(frame, y, 2, column_types={"zzz": "numeric"})
+    wide = pd.DataFrame(np.random.default_rng(0).normal(size=(30, 25))).add_prefix("f")
+    with pytest.raises(ValueError, match=r"the columns are f0, .*f19 and 5 more$"):
+        seqatt.select(wide, [0, 1] * 15, 2, ignore=["zzz"])
+
+
+def test_the_list_of_options_is_complete(problem):
+    with pytest.raises(TypeError) as caught:
+        seqatt.select(*problem, 2, qqqq=1)
+    for name in ("epochs", "mask", "groups", "column_types", "checkpoint"):
+        assert name in str(caught.value)
+
+
+def test_the_command_line_has_every_task():
+    assert {task.value for task in TaskName} == {*TASKS, "classification"}
+
+
+@pytest.mark.parametrize(
+    ("task", "last", "name"),
+    [
+        ("multiclass", nn.Softmax(-1), "softmax"),
+        ("binary", nn.Sigmoid(), "sigmoid"),
+        ("multilabel", nn.Sigmoid(), "sigmoid"),
+    ],
+)
+def test_probabilities_under_the_built_in_loss_are_noticed(task, last, name):
+    X, y = linear_problem(task)
+    outputs = {"multiclass": 3, "multilabel": 2, "binary": 1}[task]
+    model = nn.Sequential(nn.Linear(8, outputs), last)
+    with pytest.warns(
+        UserWarning, match=f"model: its outputs look like probabilities.*{name} itself"
+    ) as caught:
+        seqatt.select(X, y, 2, model=model, epochs=2)
+    assert sum("probabilities" in str(each.message) for each in caught) == 1
+
+
+def test_two_softmax_outputs_for_two_classes_are_noticed(problem):
+    with pytest.warns(UserWarning, match="softmax itself"):
+        seqatt.select(*problem, 2, model=nn.Sequential(nn.Linear(8, 2), nn.Softmax(-1)), epochs=2)
+
+
+def test_logits_and_probabilities_under_a_loss_of_ones_own_are_not_warned_about(problem):
+    X, y = problem
+    seqatt.select(X, y, 2, model=nn.Linear(8, 1), epochs=2)
+    model = nn.Sequential(nn.Linear(8, 1), nn.Sigmoid())
+    seqatt.select(X, y, 2, model=model, loss=nn.functional.binary_cross_entropy, epochs=2)
+    seqatt.select(X, y * 0.5, 2, model=model, task="regression", epochs=2)

@@ -1,0 +1,102 @@
+"""How the program ends: signals during start-up, files that vanish, names with control characters."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from tests.support import command
+
+WAITING_IMPORT = """
+import signal, sys, time
+from seqatt.cli import main
+class Slow:
+    def find_spec(self, name, *_):
+        if name == "seqatt.cli.app":
+            print("importing", flush=True)
+            time.sleep(60)
+sys.meta_path.insert(0, Slow())
+main.main()
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals")
+@pytest.mark.parametrize(
+    ("number", "code", "message"),
+    [(signal.SIGTERM, 143, "stopped by SIGTERM\n"), (signal.SIGINT, 130, "interrupted\n")],
+)
+def test_a_signal_while_libraries_are_imported_ends_with_a_message_and_its_exit_code(number, code, message):
+    process = subprocess.Popen(
+        [sys.executable, "-c", WAITING_IMPORT], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "importing\n"
+    process.send_signal(number)
+    _, err = process.communicate(timeout=30)
+    assert (process.returncode, err) == (code, message)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals")
+@pytest.mark.parametrize("seconds", [0.3, 1.0])
+def test_sigterm_during_start_up_ends_with_exit_code_143(seconds):
+    process = subprocess.Popen(
+        [sys.executable, "-m", "seqatt", "demo"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    time.sleep(seconds)
+    process.send_signal(signal.SIGTERM)
+    _, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (143, "stopped by SIGTERM\n")
+
+
+def test_sigterm_is_handled_before_any_library_is_imported():
+    code = (
+        "import sys, seqatt.cli.main; print(sorted({'typer', 'torch', 'numpy', 'rich'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+TABLE = "a\x1b[31m,b,y\n" + "".join(f"{i},{i * 7 % 5},{i % 2}\n" for i in range(40))
+
+
+def test_control_characters_of_column_names_are_shown_escaped(tmp_path):
+    (tmp_path / "t.csv").write_text(TABLE)
+    done = command.run("select", tmp_path / "t.csv", "-t", "y", "-k", 2, "--method", "random")
+    assert done.returncode == 0, done.stderr
+    assert r"a\x1b[31m" in done.stdout
+    assert "\x1b" not in done.stdout + done.stderr
+
+
+def test_control_characters_of_an_error_are_shown_escaped(tmp_path):
+    done = command.run("select", tmp_path / "\x1b2Jno.csv", "-t", "y", "-k", 1)
+    assert done.returncode == 1
+    assert r"\x1b2Jno.csv: no such file or folder" in done.stderr
+    assert "\x1b" not in done.stderr
+
+
+@pytest.mark.parametrize("content", ["", "a", "a,b,y\n", "a,b,y\n1,2", '{"format": 3, "runs": ['])
+@pytest.mark.parametrize("name", ["t.csv", "t.parquet", "t.arrow", "t.csv.gz"])
+def test_an_empty_or_half_written_table_is_named(content, name, tmp_path):
+    (tmp_path / name).write_text(content)
+    done = command.run("select", tmp_path / name, "-t", "y", "-k", 1, "--method", "f_test")
+    assert done.returncode == 1
+    assert done.stderr.startswith(("error: target", f"error: {tmp_path / name}")), done.stderr
+    assert name in done.stderr or "target" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"format": 3}', '{"format": 3, "runs": ['])
+def test_a_half_written_comparison_is_named(content, tmp_path):
+    (tmp_path / "t.csv").write_text(TABLE)
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "comparison.json").write_text(content)
+    done = command.run(
+        "compare", tmp_path / "t.csv", "-t", "y", "-k", 1, "--methods", "random", "--out", tmp_path / "out"
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"error: {tmp_path / 'out' / 'comparison.json'}: not a saved comparison")

@@ -21,7 +21,7 @@ from timing import synchronize
 
 from seqatt.algorithms.neural import sequential_attention as method
 from seqatt.algorithms.neural.attention_options import AttentionOptions
-from seqatt.algorithms.registry import SelectionRequest
+from seqatt.algorithms.request import SelectionRequest
 from seqatt.data.tables.table_data import read_table_data
 from seqatt.training.loop import train
 

@@ -13,7 +13,8 @@ import torch
 from timing import in_turns, synchronize
 from torch.profiler import ProfilerActivity, profile
 
-from seqatt.algorithms.registry import SelectionRequest, get_method
+from seqatt.algorithms.registry import get_method
+from seqatt.algorithms.request import SelectionRequest
 from seqatt.api.read_data import EMBEDDED
 from seqatt.api.read_files import make_source, read_files
 from seqatt.data.files.agreement import FileBatch

@@ -58,6 +58,22 @@ def test_planted_features_are_found_before_a_batch_norm(seed):
 
 
 @pytest.mark.parametrize(
+    "norm",
+    [nn.BatchNorm1d(30), nn.LayerNorm(30), nn.RMSNorm(30), nn.GroupNorm(3, 30)],
+    ids=lambda module: type(module).__name__,
+)
+def test_planted_features_are_found_behind_a_normalisation_as_the_warning_recommends(norm):
+    attention = SequentialAttention(30, k=5, total_steps=400)
+    assert train(attention, nn.Identity(), call=lambda x: attention(norm(x))) == set(
+        PLANTED
+    )  # and no warning
+    with pytest.warns(
+        UserWarning, match=r"Better put the layer behind the normalisation: nn\.Sequential\(norm, att"
+    ):
+        train(SequentialAttention(30, k=5, total_steps=400), norm, steps=1)
+
+
+@pytest.mark.parametrize(
     "first",
     [nn.BatchNorm1d(30), nn.LayerNorm(30), nn.RMSNorm(30), nn.GroupNorm(3, 30), NormInForward()],
     ids=lambda module: type(module).__name__,

@@ -47,7 +47,9 @@ def notebook(monkeypatch) -> Notebook:
 def test_a_notebook_gets_a_bar(notebook):
     seqatt.select(*linear_problem("binary"), 2, epochs=3, progress=True)
     assert len(notebook.shown) > 2
-    assert 'value="0.0000"' in notebook.shown[0]["text/html"]
+    assert notebook.shown[0]["text/plain"].startswith("Preparing")
+    assert "value" not in notebook.shown[0]["text/html"]  # how long that takes is not known
+    assert 'value="0.0000"' in notebook.shown[1]["text/html"]
     assert "Sequential Attention: 100%" in notebook.shown[-1]["text/plain"]
 
 
@@ -85,6 +87,26 @@ def test_a_line_is_logged_now_and_then(caplog, monkeypatch):
     assert texts[1].startswith("Work: 25% after 0 s, about ")
     assert texts[2].startswith("Other work: 50%")
     assert texts[-1] == "Other work: 100% after 0 s"
+
+
+def test_a_new_total_starts_the_count_again(caplog):
+    with caplog.at_level(logging.INFO, "seqatt"), progress_bar("Reading", None, shown=False) as advance:
+        advance(3)
+        advance(0, "Work", 4)
+        advance(1)
+    texts = [record.getMessage() for record in caplog.records]
+    assert texts == ["Reading: started", "Work: started", "Work: 100% after 0 s"]
+
+
+def test_parts_of_a_call_add_up():
+    timings = progress.Timings()
+    timings.end("read")
+    timings.end("select")
+    timings.include({"select": 2.0, "prepare": 1.0})
+    timings.end("write")
+    assert list(timings.seconds) == ["read", "select", "prepare", "write"]
+    assert timings.seconds["select"] >= 2.0
+    assert sum(timings.seconds.values()) < 1.0  # included time is taken from the time that passed
 
 
 def test_lines_are_seconds_apart(caplog):

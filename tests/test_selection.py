@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import time
 
 import pytest
 from tests.support.problems import linear_problem
@@ -39,6 +40,28 @@ def test_a_file_of_a_later_format_is_refused(selection, tmp_path):
     (tmp_path / "s.json").write_text(json.dumps(selection.to_dict() | {"format": 3}))
     with pytest.raises(ValueError, match=r"not a saved selection \(format 3\)"):
         seqatt.Selection.load(tmp_path / "s.json")
+
+
+def test_a_file_without_timings_is_read(selection, tmp_path):
+    path = tmp_path / "s.json"
+    plain = selection.to_dict()
+    del plain["timings"]
+    path.write_text(json.dumps(plain))
+    loaded = seqatt.Selection.load(path)
+    assert (loaded.timings, loaded.seconds) == ({}, selection.seconds)
+
+
+def test_seconds_are_those_of_the_whole_call(tmp_path):
+    X, y = linear_problem("binary")
+    started = time.perf_counter()
+    selection = seqatt.select(X, y, 2, epochs=2)
+    elapsed = time.perf_counter() - started
+    assert list(selection.timings) == ["prepare", "select"]
+    assert sum(selection.timings.values()) == pytest.approx(selection.seconds)
+    assert 0.9 * elapsed - 0.05 < selection.seconds <= elapsed
+    path = tmp_path / "table.csv"
+    path.write_text("a,b,y\n" + "".join(f"{i % 7},{i % 5},{i % 2}\n" for i in range(60)))
+    assert list(seqatt.select(path, "y", 1, epochs=2).timings) == ["read", "prepare", "select"]
 
 
 def test_the_file_is_plain_json(selection, tmp_path):
@@ -82,6 +105,8 @@ DAMAGES = [
     ("settings", [], "'settings' must be an object"),
     ("environment", {"torch": 2}, "'environment' must be an object of texts"),
     ("seconds", 10**400, "'seconds' must be a number"),
+    ("timings", [1.0], "'timings' must be an object of numbers"),
+    ("timings", {"select": "long"}, "'timings' must be an object of numbers"),
 ]
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any
 
 import narwhals.stable.v1 as nw
 import numpy as np
-import scipy.sparse as sp
 
 
 def plain_name(name: Any) -> Any:
@@ -15,6 +15,12 @@ def plain_name(name: Any) -> Any:
     if isinstance(name, tuple):
         return tuple(plain_name(part) for part in name)
     return name.item() if isinstance(name, np.generic) else name
+
+
+def is_sparse(X: Any) -> bool:
+    """Whether ``X`` is a SciPy sparse matrix. SciPy is not imported: whoever has such a matrix has imported it."""
+    sparse = sys.modules.get("scipy.sparse")
+    return sparse is not None and bool(sparse.issparse(X))
 
 
 def take_columns(X: Any, columns: Sequence[int], input_names: Sequence[Any]) -> Any:
@@ -37,7 +43,7 @@ def take_columns(X: Any, columns: Sequence[int], input_names: Sequence[Any]) -> 
             f"X: must have rows and the {len(input_names)} columns that the selection was made from, got shape "
             f"{tuple(shape)}"
         )
-    return (X.tocsr() if sp.issparse(X) else X)[:, list(columns)]
+    return (X.tocsr() if is_sparse(X) else X)[:, list(columns)]
 
 
 def _find_by_name(frame: Any, columns: Sequence[int], input_names: Sequence[Any]) -> list[int]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from seqatt.estimators import BaseSelector
+from seqatt.validation import show
 
 # Arguments of ``select`` that have another place in a scikit-learn selector.
 OTHER_PARAMETERS = {
@@ -69,7 +70,7 @@ class FeatureSelector(BaseSelector):
     def _options(self) -> dict[str, Any]:
         options = {} if self.options is None else self.options
         if not isinstance(options, Mapping) or not all(isinstance(name, str) for name in options):
-            raise TypeError(f"options: must be a dict of options by name, got {options!r}")
+            raise TypeError(f"options: must be a dict of options by name, got {show(options)}")
         for name in options:
             if name in OTHER_PARAMETERS:
                 raise ValueError(f"options: {name!r} is {OTHER_PARAMETERS[name]}; give it there")

@@ -1,11 +1,11 @@
-"""Progress of long runs: a bar on a terminal or in a notebook, and lines in the log of the logger "seqatt"."""
+"""Progress of long runs: a bar on a terminal or in a notebook, lines in the log of the logger "seqatt", and seconds."""
 
 from __future__ import annotations
 
 import logging
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any, Protocol
 
@@ -16,14 +16,37 @@ logger = logging.getLogger("seqatt")
 
 
 class Advance(Protocol):
-    """Called with the number of steps done since the last call and, optionally, a new title."""
+    """Called with the number of steps done since the last call, optionally with a new title and a new total.
 
-    def __call__(self, steps: int, title: str | None = None) -> None: ...
+    A new total starts the count again: what went before was other work.
+    """
+
+    def __call__(self, steps: int, title: str | None = None, total: int | None = None) -> None: ...
+
+
+class Timings:
+    """The seconds of each part of a call; together they are those since the start."""
+
+    def __init__(self) -> None:
+        self._last = time.perf_counter()
+        self.seconds: dict[str, float] = {}
+
+    def end(self, part: str) -> None:
+        """Count the time since the last ``end``, or since the start, as that of ``part``."""
+        now = time.perf_counter()
+        self.seconds[part] = self.seconds.get(part, 0.0) + now - self._last
+        self._last = now
+
+    def include(self, parts: Mapping[str, float]) -> None:
+        """Count the time since the last ``end`` as ``parts``; what is left of it belongs to the next ``end``."""
+        for part, seconds in parts.items():
+            self.seconds[part] = self.seconds.get(part, 0.0) + seconds
+        self._last += sum(parts.values())
 
 
 @contextmanager
-def progress_bar(title: str, total: int, *, shown: bool) -> Iterator[Advance]:
-    """Yield the function that counts ``total`` steps.
+def progress_bar(title: str, total: int | None, *, shown: bool) -> Iterator[Advance]:
+    """Yield the function that counts ``total`` steps; with None, nobody knows yet how long it will take.
 
     If ``shown``, there is a bar on a terminal (stderr) or in a notebook. Where the logger "seqatt" is enabled for INFO,
     a line is logged at the start, at the end, and every ``LOG_SECONDS`` in between.
@@ -37,50 +60,65 @@ def progress_bar(title: str, total: int, *, shown: bool) -> Iterator[Advance]:
         if logger.isEnabledFor(logging.INFO):
             outputs.append(stack.enter_context(_log_lines(title, total)))
 
-        def advance(steps: int, title: str | None = None) -> None:
+        def advance(steps: int, title: str | None = None, total: int | None = None) -> None:
             for output in outputs:
-                output(steps, title)
+                output(steps, title, total)
 
         yield advance
 
 
 @contextmanager
-def _terminal_bar(title: str, total: int) -> Iterator[Advance]:
+def _terminal_bar(title: str, total: int | None) -> Iterator[Advance]:
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
     bar = Progress(
         TextColumn("{task.description}"),
         BarColumn(),
-        TextColumn("{task.percentage:>3.0f}%"),
+        TaskProgressColumn(),
         TimeRemainingColumn(),
         console=Console(stderr=True),
         transient=True,
     )
     with bar:
-        task = bar.add_task(title, total=max(total, 1))
-        yield lambda steps, title=None: bar.update(task, advance=steps, description=title)
+        task = bar.add_task(title, total=None if total is None else max(total, 1))
+
+        def advance(steps: int, title: str | None = None, total: int | None = None) -> None:
+            if total is not None:
+                bar.reset(task, total=max(total, 1), description=title)
+            bar.update(task, advance=steps, description=title)
+
+        yield advance
 
 
 class _Progress:
-    """Steps done and the time they took, as a line of text; ``due`` says when to show the next one."""
+    """Steps done and the time they took, as a line of text; ``due`` says when to show the next one.
 
-    def __init__(self, title: str, total: int, seconds: float) -> None:
-        self.title, self._total, self._interval = title, max(total, 1), seconds
+    ``share`` is None as long as the total is not known.
+    """
+
+    def __init__(self, title: str, total: int | None, seconds: float) -> None:
+        self._interval = seconds
+        self._start(title, total)
+
+    def _start(self, title: str, total: int | None) -> None:
+        self.title, self._total = title, None if total is None else max(total, 1)
         self._done, self._started = 0, time.monotonic()
         self._shown = self._started
 
     @property
-    def share(self) -> float:
-        return min(self._done / self._total, 1.0)
+    def share(self) -> float | None:
+        return None if self._total is None else min(self._done / self._total, 1.0)
 
-    def advance(self, steps: int, title: str | None) -> None:
+    def advance(self, steps: int, title: str | None, total: int | None) -> None:
+        if total is not None:
+            self._start(title or self.title, total)
         self._done += steps
         self.title = title or self.title
 
     def finish(self) -> None:
         """All is done, also where fewer steps were counted: some methods cannot tell how far they are."""
-        self._done = self._total
+        self._done = self._total = self._total or 1
 
     def due(self) -> bool:
         now = time.monotonic()
@@ -90,19 +128,23 @@ class _Progress:
         return True
 
     def __str__(self) -> str:
-        seconds = time.monotonic() - self._started
-        left = f", about {seconds / self.share * (1 - self.share):.0f} s left" if 0 < self.share < 1 else ""
-        return f"{self.title}: {self.share:.0%} after {seconds:.0f} s{left}"
+        seconds, share = time.monotonic() - self._started, self.share
+        if share is None:
+            return f"{self.title}: {seconds:.0f} s"
+        left = f", about {seconds / share * (1 - share):.0f} s left" if 0 < share < 1 else ""
+        return f"{self.title}: {share:.0%} after {seconds:.0f} s{left}"
 
 
 @contextmanager
-def _log_lines(title: str, total: int) -> Iterator[Advance]:
+def _log_lines(title: str, total: int | None) -> Iterator[Advance]:
     progress = _Progress(title, total, LOG_SECONDS)
     logger.info("%s: started", title)
 
-    def advance(steps: int, title: str | None = None) -> None:
-        progress.advance(steps, title)
-        if progress.due():
+    def advance(steps: int, title: str | None = None, total: int | None = None) -> None:
+        progress.advance(steps, title, total)
+        if total is not None:
+            logger.info("%s: started", progress.title)
+        elif progress.due():
             logger.info("%s", str(progress))  # as text: a handler may format it later
 
     yield advance
@@ -122,19 +164,20 @@ def _notebook_shell() -> Any:
 
 
 @contextmanager
-def _notebook_bar(title: str, total: int, display: Any) -> Iterator[Advance]:
+def _notebook_bar(title: str, total: int | None, display: Any) -> Iterator[Advance]:
     progress = _Progress(title, total, NOTEBOOK_SECONDS)
 
     def drawn() -> dict[str, str]:
-        text = str(progress)
-        bar = f'<progress value="{progress.share:.4f}" max="1" style="vertical-align: middle"></progress>'
+        text, share = str(progress), progress.share
+        value = "" if share is None else f' value="{share:.4f}"'  # without a value, the bar moves to and fro
+        bar = f'<progress{value} max="1" style="vertical-align: middle"></progress>'
         return {"text/plain": text, "text/html": f"{bar} {text}"}
 
     handle = display.display(drawn(), raw=True, display_id=True)
 
-    def advance(steps: int, title: str | None = None) -> None:
-        progress.advance(steps, title)
-        if progress.due():
+    def advance(steps: int, title: str | None = None, total: int | None = None) -> None:
+        progress.advance(steps, title, total)
+        if total is not None or progress.due():
             handle.update(drawn(), raw=True)
 
     try:

@@ -89,7 +89,9 @@ class Selection:
     each feature, and ``input_names`` the names of all input columns. Names are as the user gave them, so those of a
     data frame with numbered columns are whole numbers. ``history`` has one entry per phase: scores
     of the features not yet selected, by name, best first (at most 100), mean training loss (None if nothing was
-    trained), seconds, and the features selected ("taken") and dropped at the end of the phase.
+    trained), seconds, and the features selected ("taken") and dropped at the end of the phase. ``seconds`` are those
+    from the call of ``select`` to its answer, and ``timings`` what they were spent on: "read" (files), "prepare" and
+    "select"; trials of several seeds train together and have the same.
     """
 
     method: str
@@ -107,6 +109,7 @@ class Selection:
     settings: dict[str, Any]
     environment: dict[str, str]
     seconds: float
+    timings: dict[str, float] = field(default_factory=dict)
 
     @property
     def column_names(self) -> list[Any]:
@@ -199,7 +202,7 @@ def make_selection(
     seed: int,
     settings: dict[str, Any],
     environment: dict[str, str],
-    seconds: float,
+    timings: dict[str, float],
 ) -> Selection:
     """The selection of a trace, with features mapped back to the user's order."""
     user_position = layout.user_position
@@ -224,7 +227,8 @@ def make_selection(
         history=_history(layout, trace),
         settings=settings,
         environment=environment,
-        seconds=seconds,
+        seconds=sum(timings.values()),
+        timings=timings,
     )
 
 

@@ -23,6 +23,7 @@ def read_selection_file(path: str | os.PathLike[str], names: Sequence[str]) -> d
             raise ValueError(f"format {version!r}" if "format" in raw else "it has no 'format'")
         if version == 1:
             raw = {RENAMED_IN_FORMAT_2.get(name, name): value for name, value in raw.items()}
+        raw.setdefault("timings", {})  # earlier versions did not write it
         missing = [name for name in names if name not in raw]
         if missing:
             raise ValueError(f"it has no {missing[0]!r}")
@@ -71,6 +72,12 @@ def check_selection(raw: dict[str, Any]) -> None:
     texts = isinstance(environment, dict) and all(isinstance(v, str) for v in environment.values())
     _check(texts, "environment", "must be an object of texts")
     _check(_are_numbers([raw["seconds"]]), "seconds", "must be a number")
+    timings = raw["timings"]
+    _check(
+        isinstance(timings, dict) and _are_numbers(list(timings.values())),
+        "timings",
+        "must be an object of numbers",
+    )
 
 
 def _check(condition: bool, name: str, problem: str) -> None:

@@ -38,9 +38,9 @@ def integer(minimum: int, *, maximum: int | None = None, optional: bool = False)
         if value is None and optional:
             return None
         if isinstance(value, bool) or not hasattr(value, "__index__") or value < minimum:
-            raise ValueError(f"{name}: must be a whole number of at least {minimum}, got {value!r}")
+            raise ValueError(f"{name}: must be a whole number of at least {minimum}, got {show(value)}")
         if maximum is not None and value > maximum:
-            raise ValueError(f"{name}: must be a whole number of at most {maximum}, got {value!r}")
+            raise ValueError(f"{name}: must be a whole number of at most {maximum}, got {show(value)}")
         return int(value)
 
     return check
@@ -73,7 +73,7 @@ def number(
             and (maximum is None or converted <= maximum)
         )
         if not inside:
-            raise ValueError(f"{name}: must be a number {described}, got {value!r}")
+            raise ValueError(f"{name}: must be a number {described}, got {show(value)}")
         return converted
 
     return check
@@ -83,9 +83,12 @@ def boolean(*, optional: bool = False) -> Check:
     """True or False; with ``optional`` also None."""
 
     def check(name: str, value: Any) -> bool | None:
-        if not isinstance(value, bool) and not (value is None and optional):
-            raise TypeError(f"{name}: must be True or False, got {value!r}")
-        return value
+        if value is None and optional:
+            return None
+        plain = value.item() if hasattr(value, "dtype") and not getattr(value, "shape", True) else value
+        if not isinstance(plain, bool):  # one of NumPy is now one of Python
+            raise TypeError(f"{name}: must be True or False, got {show(value)}")
+        return plain
 
     return check
 
@@ -98,7 +101,7 @@ def choice(allowed: Iterable[str], *, optional: bool = False) -> Check:
         if value is None and optional:
             return None
         if value not in names:
-            raise ValueError(f"{name}: unknown {value!r}; use one of {', '.join(names)}")
+            raise ValueError(f"{name}: unknown {show(value)}; use one of {', '.join(names)}")
         return str(value)
 
     check.choices = names  # type: ignore[attr-defined]  # the command line lists them
@@ -111,14 +114,14 @@ def layer_widths(name: str, value: Any) -> tuple[int, ...]:
     widths = (plain,) if hasattr(plain, "__index__") else plain
     widths = tuple(widths) if isinstance(widths, Iterable) else (None,)
     if any(isinstance(width, bool) or not hasattr(width, "__index__") or width < 1 for width in widths):
-        raise ValueError(f"{name}: must be widths of at least 1, such as (67,), got {value!r}")
+        raise ValueError(f"{name}: must be widths of at least 1, such as (67,), got {show(value)}")
     return tuple(int(width) for width in widths)
 
 
 def function(name: str, value: Any) -> Any:
     """A module, a function or None."""
     if value is not None and not callable(value):
-        raise TypeError(f"{name}: must be a module or a function, got {value!r}")
+        raise TypeError(f"{name}: must be a module or a function, got {show(value)}")
     return value
 
 
@@ -132,7 +135,7 @@ def column_names(name: str, value: Any) -> tuple[str, ...]:
     """The names of columns: one string or several."""
     names = (value,) if isinstance(value, str) else value
     if not isinstance(names, list | tuple | set | frozenset) or not all(_is_name(n) for n in names):
-        raise TypeError(f"{name}: must be names of columns, got {value!r}")
+        raise TypeError(f"{name}: must be names of columns, got {show(value)}")
     return tuple(str(n) for n in names)
 
 
@@ -144,6 +147,17 @@ def _is_name(value: Any) -> bool:
 def anything(name: str, value: Any) -> Any:
     """No check here: whoever uses the value checks it against the data."""
     return value
+
+
+def show(value: Any) -> str:
+    """The value as in ``repr``, but NumPy's scalars as plain ones: 0.0 instead of np.float64(0.0), also in lists."""
+    import numpy as np  # here, because a program that shows no value need not wait for it
+
+    if isinstance(value, np.datetime64):
+        return str(value)
+    legacy: Any = "1.25" if np.lib.NumpyVersion(np.__version__) >= "2.0.0" else False
+    with np.printoptions(legacy=legacy):
+        return repr(value)
 
 
 def suggest(name: Any, known: Iterable[str]) -> str:
@@ -163,7 +177,7 @@ def check_seeds(seeds: Sequence[int]) -> list[int]:
     checked = []
     for seed in seeds:
         if isinstance(seed, bool) or not hasattr(seed, "__index__") or int(seed) < 0:
-            raise ValueError(f"seed: must be a whole number of at least 0, got {seed!r}")
+            raise ValueError(f"seed: must be a whole number of at least 0, got {show(seed)}")
         checked.append(int(seed))
     if not checked:
         raise ValueError("seeds: at least one seed is needed")
@@ -194,5 +208,7 @@ def falling_temperatures(name: str, value: Any) -> tuple[float, float]:
     except (TypeError, ValueError):
         first = last = float("nan")
     if not 0 < last <= first < float("inf"):
-        raise ValueError(f"{name}: must be two numbers above 0, falling, such as (10, 0.01), got {value!r}")
+        raise ValueError(
+            f"{name}: must be two numbers above 0, falling, such as (10, 0.01), got {show(value)}"
+        )
     return first, last

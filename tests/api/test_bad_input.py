@@ -182,7 +182,7 @@ def test_evaluate(problem):
         seqatt.evaluate(X, y, X, y, [1, 1])
     with pytest.raises(ValueError, match="X_test: must have the same columns"):
         seqatt.evaluate(X, y, X[:, :3], y, [1])
-    with pytest.raises(ValueError, match="y_test: label '7' does not occur"):
+    with pytest.raises(ValueError, match="y_test: label 7 does not occur"):
         seqatt.evaluate(X, y, X, np.full(300, 7), [1])
     with pytest.raises(
         ValueError, match="X_test has 300 rows and y_test has 3: they must have the same length"

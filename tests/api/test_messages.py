@@ -31,6 +31,7 @@ class Net(nn.Module):
     [
         ({"random_state": 1}, "has no option 'random_state'; did you mean 'seed'?"),
         ({"n_features_to_select": 3}, "did you mean 'k'?"),
+        ({"seeds": [0, 1]}, "select has no option 'seeds'; did you mean 'seed'? Call it once per seed"),
         ({"lr": 0.1}, "did you mean 'learning_rate'?"),
         (
             {"method": "forrest"},
@@ -198,9 +199,82 @@ def test_two_softmax_outputs_for_two_classes_are_noticed(problem):
         seqatt.select(*problem, 2, model=nn.Sequential(nn.Linear(8, 2), nn.Softmax(-1)), epochs=2)
 
 
+@pytest.mark.parametrize("hidden", [[], [nn.Linear(8, 8), nn.LayerNorm(8)], [nn.Linear(8, 8), nn.Tanh()]])
+@pytest.mark.parametrize(
+    ("task", "outputs"), [("binary", 1), ("binary", 2), ("multilabel", 2), ("multiclass", 3)]
+)
+def test_logits_that_are_between_0_and_1_by_chance_are_not_warned_about(task, outputs, hidden):
+    """Outputs of an untrained model with small weights, and of one whose last layer starts at zero."""
+    X, y = linear_problem(task)
+    for scale, bias in ((1e-3, 1 / outputs), (0.0, 0.0)):
+        last = nn.Linear(8, outputs)
+        with torch.no_grad():
+            last.weight *= scale
+            last.bias.fill_(bias)
+        seqatt.select(X, y, 2, model=nn.Sequential(*hidden, last), epochs=2)  # a warning is an error here
+
+
+def test_probabilities_of_a_few_rows_and_of_an_output_without_an_axis_are_noticed(problem):
+    X = problem[0]
+    model = nn.Sequential(nn.Linear(8, 1), nn.Sigmoid(), nn.Flatten(0))
+    with pytest.warns(UserWarning, match="sigmoid itself"):
+        seqatt.select(X[:10], np.arange(10) % 2, 2, model=model, epochs=2)
+
+
 def test_logits_and_probabilities_under_a_loss_of_ones_own_are_not_warned_about(problem):
     X, y = problem
     seqatt.select(X, y, 2, model=nn.Linear(8, 1), epochs=2)
     model = nn.Sequential(nn.Linear(8, 1), nn.Sigmoid())
     seqatt.select(X, y, 2, model=model, loss=nn.functional.binary_cross_entropy, epochs=2)
     seqatt.select(X, y * 0.5, 2, model=model, task="regression", epochs=2)
+
+
+LABELS = (np.zeros(40), np.zeros(40, dtype=int), np.array(["a"] * 40), np.array([True] * 40))
+DAYS = np.array(["2024-05-01"] * 40, dtype="datetime64[D]")
+
+
+@pytest.mark.parametrize(
+    ("labels", "shown"), [*zip(LABELS, ("0.0", "0", "'a'", "True"), strict=True), (DAYS, "2024-05-01")]
+)
+def test_a_single_class_is_shown_as_a_plain_value(labels, shown, problem):
+    with pytest.raises(ValueError, match=f"^y: only one class, {shown}, occurs"):
+        seqatt.select(problem[0][:40], labels, 2, task="binary")
+
+
+@pytest.mark.parametrize(
+    ("options", "shown"),
+    [
+        ({"k": [np.int64(2)]}, "k: must be a whole number or a fraction, got [2]"),
+        ({"k": np.str_("two")}, "got 'two'"),
+        ({"class_weight": {np.float64(3.0): 1.0}}, "class_weight: 3.0 is not a label; the labels are [0, 1]"),
+        ({"class_weight": [np.float64(1.5)]}, "class_weight: use 'balanced' or a dict, got [1.5]"),
+        (
+            {"class_weight": np.array([1.0, 2.0])},
+            "class_weight: use 'balanced' or a dict, got array([1., 2.])",
+        ),
+        ({"epochs": np.float64(-1)}, "epochs: must be a number above 0, got -1.0"),
+        ({"hidden": [np.int64(0)]}, "such as (67,), got [0]"),
+        ({"seed": np.int64(-1)}, "seed: must be a whole number of at least 0, got -1"),
+        ({"batch_norm": np.int64(1)}, "batch_norm: must be True or False, got 1"),
+        ({"mask": np.str_("hard")}, "mask: unknown 'hard'"),
+        ({"method": np.str_("magic")}, "method: unknown 'magic'"),
+        ({"groups": {np.str_("g"): [np.int64(9)]}}, "groups: 'g' names 9, which is not a column of X"),
+        ({"groups": [np.int64(1)]}, "groups: 1 must be a list of columns"),
+        ({"column_types": {"x0": np.str_("text")}}, "column_types: 'text' for 'x0' is unknown"),
+    ],
+)
+def test_numbers_and_texts_of_numpy_are_shown_as_plain_values(options, shown, problem):
+    with pytest.raises((TypeError, ValueError)) as caught:
+        seqatt.select(*problem, **({"k": 2} | options))
+    assert shown in str(caught.value)
+    assert "np." not in str(caught.value)
+
+
+def test_a_category_of_numpy_that_training_rows_do_not_have_is_shown_as_a_plain_value(problem):
+    X, y = problem
+    with pytest.raises(ValueError, match="y_test: label 7 does not occur in the training rows"):
+        seqatt.evaluate(X, y, X, np.where(y == 1, 7, y), [0])
+
+
+def test_a_boolean_of_numpy_is_a_boolean(problem):
+    assert seqatt.select(*problem, 2, batch_norm=np.True_, epochs=1).settings["batch_norm"] is True

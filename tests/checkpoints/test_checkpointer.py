@@ -11,7 +11,7 @@ from tests.support.problems import linear_problem
 import seqatt
 from seqatt.algorithms.neural.attention_options import AttentionOptions
 from seqatt.algorithms.neural.sequential_attention import make_plan, sequential_attention
-from seqatt.algorithms.registry import SelectionRequest
+from seqatt.algorithms.request import SelectionRequest
 from seqatt.checkpoints.checkpointer import Checkpointer
 from seqatt.checkpoints.options import CheckpointOptions
 from seqatt.data.tables.table_data import read_table_data

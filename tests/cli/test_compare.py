@@ -189,3 +189,9 @@ def test_several_files_are_compared_as_the_one_table_that_they_make(csv, tmp_pat
         for done in (whole, parts)
     ]
     assert runs[0] == runs[1]
+
+
+def test_a_misspelt_method_is_answered_with_the_one_that_was_meant(csv):
+    done = run(csv, "-t", "label", "-k", 2, "--methods", "linear_opm,random")
+    assert done.returncode == 1
+    assert "unknown 'linear_opm'; did you mean 'linear_omp'? Use some of" in " ".join(done.stderr.split())

@@ -7,7 +7,6 @@ import re
 import subprocess
 import sys
 import time
-from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -16,7 +15,6 @@ from tests.support.command import run
 from tests.support.problems import linear_problem
 
 import seqatt
-from seqatt.cli import holdout
 from seqatt.datasets.synthetic import click_log
 
 IN_MEMORY, IN_BATCHES = ("--memory", "1GB"), ("--memory", "0")
@@ -153,7 +151,8 @@ def test_errors_name_the_option_that_helps(folder, arguments, message):
 @pytest.fixture
 def quick_evaluation(monkeypatch):
     """Held-out rows are evaluated after a few passes over the others."""
-    monkeypatch.setattr(holdout, "evaluate", partial(seqatt.evaluate, epochs=10))
+    for module in ("evaluate", "evaluation_networks"):
+        monkeypatch.setattr(f"seqatt.api.{module}.evaluation_steps", lambda *_: 40)
 
 
 @pytest.mark.slow

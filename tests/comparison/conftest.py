@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import pytest
-
-import seqatt
-from seqatt.comparison import compare as compare_module
 
 
 @pytest.fixture
 def quick_evaluation(monkeypatch):
-    """Networks are trained for a few epochs, for tests in which only the equality of metrics matters."""
-    monkeypatch.setattr(compare_module, "evaluate", partial(seqatt.evaluate, epochs=5))
+    """Networks are trained for a few steps, for tests in which only the equality of metrics matters."""
+    for module in ("evaluate", "evaluation_networks"):
+        monkeypatch.setattr(f"seqatt.api.{module}.evaluation_steps", lambda *_: 20)

@@ -14,12 +14,15 @@ from tests.support.problems import linear_problem
 
 import seqatt
 from seqatt.algorithms import registry
+from seqatt.api.evaluator import Evaluator
 from seqatt.comparison import compare as compare_module
+from seqatt.comparison import split_runs
 from seqatt.comparison.arguments import DEFAULT_METHODS, default_methods
+from seqatt.comparison.split_runs import SplitRuns
 from seqatt.comparison.splits import hold_out
 from seqatt.data.tables import encoding
 from seqatt.data.tables.table_data import read_table_data
-from seqatt.options import Options, to_json
+from seqatt.options import to_json
 from seqatt.selection import Trace
 
 QUICK = ["linear_omp", "random"]
@@ -34,10 +37,9 @@ def first_features(request) -> list[Trace]:
 def register(monkeypatch, name, select) -> None:
     """Register a method for one test; ``select`` maps a SelectionRequest to traces."""
     registry.all_methods()
-    method = registry.Method(
-        name, name, name, Options, registry.plan_per_seed, lambda request, plan, advance: select(request)
-    )
-    monkeypatch.setitem(registry._METHODS, name, method)
+    functions = registry.Functions(registry.plan_per_seed, lambda request, plan, advance: select(request))
+    monkeypatch.setitem(registry._METHODS, name, registry.Method(name, "", name, name))
+    monkeypatch.setitem(registry._FUNCTIONS, name, functions)
 
 
 @pytest.fixture
@@ -91,12 +93,12 @@ def test_no_method_sees_a_test_row(monkeypatch):
         train_rows.append(rows)
         return first_features(request)
 
-    def record_test_rows(X_train, y_train, X_test, y_test, *rest, **more):
+    def record_test_rows(X_train, y_train, X_test, y_test, *rest):
         test_rows.append(y_test.astype(int).tolist())
-        return seqatt.evaluate(X_train, y_train, X_test, y_test, *rest, **more)
+        return Evaluator(X_train, y_train, X_test, y_test, *rest)
 
     register(monkeypatch, "recorder", record_train_rows)
-    monkeypatch.setattr(compare_module, "evaluate", record_test_rows)
+    monkeypatch.setattr(split_runs, "Evaluator", record_test_rows)
     seqatt.compare(X, np.arange(60.0), 2, methods=["recorder"], seeds=range(3), task="regression")
     assert len(train_rows) == len(test_rows) == 3
     for train, test in zip(train_rows, test_rows, strict=True):
@@ -119,23 +121,27 @@ def test_a_failing_method_is_reported_and_the_others_continue(small, broken):
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("quick_evaluation")
-def test_an_interrupted_comparison_continues_and_gives_the_same_table(small, tmp_path, monkeypatch):
+@pytest.mark.parametrize("interrupted", [2, 3])
+def test_an_interrupted_comparison_continues_and_gives_the_same_table(
+    small, tmp_path, monkeypatch, interrupted
+):
     arguments = {"k": 1, "methods": QUICK, "seeds": [0, 1]}
     uninterrupted = seqatt.compare(*small, **arguments)
-    real_select, calls = compare_module.select, []
+    real_select, calls = SplitRuns.select, []
 
-    def interrupt_third_call(*args, **kwargs):
-        calls.append(kwargs["method"])
-        if len(calls) == 3:
+    def interrupt_some_call(split, method, *args):
+        calls.append(method)
+        if len(calls) == interrupted:
             raise KeyboardInterrupt
-        return real_select(*args, **kwargs)
+        return real_select(split, method, *args)
 
-    monkeypatch.setattr(compare_module, "select", interrupt_third_call)
+    monkeypatch.setattr(SplitRuns, "select", interrupt_some_call)
     partial = seqatt.compare(*small, **arguments, out=tmp_path)
-    assert len(partial.runs) == partial.missing == 2
+    assert len(partial.runs) == interrupted - 1  # what was selected is evaluated
+    assert partial.missing == 5 - interrupted
     assert seqatt.Comparison.load(tmp_path / "comparison.json").runs == partial.runs
     resumed = seqatt.compare(*small, **arguments, out=tmp_path)
-    assert len(calls) == 3 + 2
+    assert len(calls) == 5
     assert _without_seconds(resumed) == _without_seconds(uninterrupted)
     assert [path.name for path in tmp_path.iterdir()] == ["comparison.json"]
 
@@ -144,7 +150,7 @@ def test_an_interrupt_before_the_first_finished_run_is_raised(small, monkeypatch
     def interrupt(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(compare_module, "select", interrupt)
+    monkeypatch.setattr(SplitRuns, "select", interrupt)
     with pytest.raises(KeyboardInterrupt):
         seqatt.compare(*small, 1, methods=["random"], seeds=[0])
 
@@ -162,6 +168,61 @@ def test_methods_can_be_added_and_failed_runs_are_repeated(small, broken, tmp_pa
     extended = seqatt.compare(*small, 2, methods=["broken", "random"], seeds=[0, 1], out=tmp_path)
     assert seeds_run == [1]
     assert [row["runs"] for row in extended.table()] == [2, 2]
+
+
+@pytest.mark.usefixtures("quick_evaluation")
+def test_a_ranking_method_runs_once_for_all_k_and_an_error_for_one_k_spares_the_others(small, monkeypatch):
+    requested = []
+
+    def select(request):
+        requested.append(request.k)
+        if request.k == 3:
+            raise RuntimeError("not three")
+        return first_features(request)
+
+    register(monkeypatch, "ranking", select)
+    monkeypatch.setitem(registry._METHODS, "ranking", registry.Method("ranking", "", "", "", nested=True))
+    comparison = seqatt.compare(*small, [1, 2, 4], methods=["ranking"], seeds=[0])
+    assert requested == [4]
+    assert [run.features for run in comparison.runs] == [["a"], ["a", "b"], ["a", "b", "c", "d"]]
+    comparison = seqatt.compare(*small, [1, 3], methods=["ranking"], seeds=[0])
+    assert requested == [4, 3, 1, 3]
+    assert [run.error for run in comparison.runs] == [None, "RuntimeError: not three"]
+
+
+@pytest.mark.usefixtures("quick_evaluation")
+def test_runs_in_one_go_and_added_later_have_the_same_results(small, tmp_path):
+    arguments = {"methods": ["f_test", "linear_omp", "random", "all"], "seeds": [0, 1]}
+    in_one_go = seqatt.compare(*small, [1, 2, 4], **arguments)
+    for methods, k in ((["random"], 2), (["random", "all"], [1, 2]), (arguments["methods"], [1, 2, 4])):
+        later = seqatt.compare(*small, k, **arguments | {"methods": methods}, out=tmp_path)
+    outcomes = [{run.key: (run.features, run.metrics) for run in each.runs} for each in (in_one_go, later)]
+    assert outcomes[0] == outcomes[1]
+
+
+@pytest.mark.usefixtures("quick_evaluation")
+def test_a_split_is_encoded_once_for_methods_that_encode_alike_and_once_for_evaluation(small, monkeypatch):
+    calls = []
+    encode = encoding.Encoder.encode
+    monkeypatch.setattr(encoding.Encoder, "encode", lambda *args: calls.append(1) or encode(*args))
+    seqatt.compare(*small, [1, 2], methods=["f_test", "linear_omp", "random", "all"], seeds=[0])
+    # All rows, once, to check them; the training rows for the methods; training and test rows for the evaluation.
+    assert len(calls) == 4
+
+
+@pytest.mark.usefixtures("quick_evaluation")
+def test_runs_are_saved_while_a_seed_is_unfinished_if_selections_take_long(small, tmp_path, monkeypatch):
+    saved = []
+
+    def select(request):
+        path = tmp_path / "comparison.json"
+        saved.append(len(json.loads(path.read_text())["runs"]))
+        return first_features(request)
+
+    register(monkeypatch, "slow", select)
+    monkeypatch.setattr(compare_module, "MAX_WAITING_SECONDS", 0.0)
+    seqatt.compare(*small, [1, 2], methods=["random", "slow"], seeds=[0], out=tmp_path)
+    assert saved == [2, 3]
 
 
 @pytest.fixture(scope="module")
@@ -258,7 +319,7 @@ def test_test_rows_supplied_by_the_user(small):
     ],
 )  # fmt: skip
 def test_test_rows_of_other_column_types_raise_before_any_run(small, train, test, message, monkeypatch):
-    monkeypatch.setattr(compare_module, "select", lambda *_, **__: pytest.fail("a run was started"))
+    monkeypatch.setattr(compare_module, "SplitRuns", lambda *_, **__: pytest.fail("a run was started"))
     X, y = small
     X, X_test = X[:60].assign(g=list(train) * 20), X[60:78].assign(g=list(test) * 6)
     with pytest.raises(ValueError, match=message):
@@ -276,10 +337,10 @@ def test_a_test_column_with_only_missing_values_has_any_type(small):
 
 
 def test_a_selection_whose_evaluation_failed_is_saved(small, monkeypatch):
-    def fail(*_, **__):
+    def fail(*_):
         raise RuntimeError("no evaluation")
 
-    monkeypatch.setattr(compare_module, "evaluate", fail)
+    monkeypatch.setattr("seqatt.api.evaluator.evaluate_networks", fail)
     run = seqatt.compare(*small, 2, methods=["linear_omp"], seeds=[0]).runs[0]
     assert run.error == "RuntimeError: no evaluation"
     assert len(run.features) == 2
@@ -400,7 +461,7 @@ def test_options_reach_their_method(small):
     ],
 )
 def test_invalid_arguments_raise_before_any_run(small, changed, error, message, monkeypatch):
-    monkeypatch.setattr(compare_module, "select", lambda *_, **__: pytest.fail("a run was started"))
+    monkeypatch.setattr(compare_module, "SplitRuns", lambda *_, **__: pytest.fail("a run was started"))
     arguments = {"k": 2, "methods": ["random"], "seeds": [0]} | changed
     with pytest.raises(error, match=message):
         seqatt.compare(*small, **arguments)
@@ -408,3 +469,26 @@ def test_invalid_arguments_raise_before_any_run(small, changed, error, message, 
 
 def _without_seconds(comparison: seqatt.Comparison) -> list[dict]:
     return [row | {"seconds": 0} for row in comparison.table()]
+
+
+def test_groups_of_rows_in_another_order_than_the_table_are_refused():
+    frame = pd.DataFrame({"a": np.arange(40.0), "b": np.arange(40.0)[::-1]})
+    groups = pd.Series(np.arange(40) // 4, index=frame.index)
+    call = {"methods": ["random"], "seeds": [0]}
+    seqatt.compare(frame, frame["a"] > 20, 1, split_groups=groups, **call)
+    with pytest.raises(
+        ValueError, match=r"^split_groups: has the index of X in another order; pass split_gr"
+    ):
+        seqatt.compare(frame, frame["a"] > 20, 1, split_groups=groups[::-1], **call)
+
+
+def test_a_misspelt_method_is_answered_with_the_one_that_was_meant():
+    X = np.arange(40.0)[:, None]
+    with pytest.raises(
+        ValueError, match=r"^methods: unknown 'linear_opm'; did you mean 'linear_omp'\? Use some of"
+    ):
+        seqatt.compare(X, X[:, 0] > 20, 1, methods=["linear_opm"])
+    with pytest.raises(
+        ValueError, match=r"^methods: unknown 'magic'; use some of sequential_attention, .*, all$"
+    ):
+        seqatt.compare(X, X[:, 0] > 20, 1, methods=["magic"])

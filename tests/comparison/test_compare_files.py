@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 import pandas as pd
 import pytest
 from tests.support.problems import linear_problem
 
 import seqatt
-from seqatt.comparison import compare as compare_module
 
 METHODS = ["linear_omp", "random", "all"]
 QUICK = {"seeds": [0, 1], "device": "cpu"}
@@ -63,7 +60,7 @@ def test_test_files_that_fit_in_memory_are_those_of_the_table(frame, files):
 
 
 def test_larger_files_are_split_by_rows_and_the_seed_decides_where(files, tmp_path, monkeypatch):
-    monkeypatch.setattr(compare_module, "evaluate", partial(seqatt.evaluate, epochs=20))
+    monkeypatch.setattr("seqatt.api.evaluate.evaluation_steps", lambda *_: 80)
     options = {"memory": 0, "methods": [*METHODS, "sequential_attention", "f_test"], **QUICK}
     options["options"] = {"sequential_attention": {"epochs": 1, "batch_size": 4, "hidden": (8,)}}
     comparison = seqatt.compare(files, "y", 2, test_size=0.25, out=tmp_path / "out", **options)

@@ -288,6 +288,7 @@ def test_a_saved_and_loaded_comparison_is_the_same(tmp_path):
         lambda raw: raw.update(settings=[]),
         lambda raw: raw["settings"].pop("test"),
         lambda raw: raw["settings"].update(split_rows=[[0, 20]]),
+        lambda raw: raw["settings"].update(split_rows=[[30, -200]]),
     ],
 )
 def test_a_damaged_file_raises_with_a_clear_message(damage, tmp_path):

@@ -8,10 +8,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from tests.support.problems import linear_problem
 
 import seqatt
 from seqatt.algorithms.registry import DEFAULT, all_methods
+from seqatt.algorithms.request import SelectionRequest
+from seqatt.data.tables.table_data import read_table_data
 from seqatt.options import names_of
 
 METHODS = seqatt.methods()
@@ -189,6 +192,18 @@ def test_a_duplicated_column_is_not_selected_before_another_relevant_one(method,
     assert len(selected & {0, 1}) == 1
 
 
+@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("method", [name for name in METHODS if all_methods()[name].nested])
+def test_the_selections_of_a_nested_method_begin_with_those_for_a_smaller_k(method, task):
+    """``compare`` runs such a method once, for the largest k."""
+    X, y = linear_problem(task, rows=60, features=9, seed=3)
+    X[:, 3], X[:, 5] = X[:, 1], 1.0  # a tie, and a constant feature
+    largest = seqatt.select(X, y, 9, method=method, seed=2, **quick(method)).indices.tolist()
+    for k in range(1, 9):
+        selection = seqatt.select(X, y, k, method=method, seed=2, **quick(method))
+        assert selection.indices.tolist() == largest[:k]
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_the_summary_is_one_line(method):
     summary = all_methods()[method].summary
@@ -200,3 +215,18 @@ def test_the_summary_is_one_line(method):
 def test_an_unknown_option_is_an_error(method, problem, reading, tmp_path):
     with pytest.raises(TypeError, match="no option 'epoch'"):
         seqatt.select(**as_read(reading, *problem, tmp_path), k=2, method=method, epoch=3)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_method_leaves_the_encoded_table_as_it_was(method):
+    """``compare`` encodes a table once and gives it to all methods."""
+    X, y = linear_problem("binary", rows=120)[:2]
+    data = read_table_data(np.asarray(X), np.asarray(y))
+    before = [data.columns.copy(), data.target.values.copy()]
+    registered = all_methods()[method]
+    few = {"epochs": 2.0} if "epochs" in names_of(registered.options) else {}
+    request = SelectionRequest(data, 2, [0], registered.options(**few), torch.device("cpu"))
+    registered.select(request, registered.plan(request), lambda steps: None)
+    assert all(
+        np.array_equal(old, new) for old, new in zip(before, [data.columns, data.target.values], strict=True)
+    )

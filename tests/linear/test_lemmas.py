@@ -11,8 +11,8 @@ from seqatt.linear import q_star
 from seqatt.linear.attention import attention_weights
 from seqatt.linear.inputs import make_design, read_blocks
 from seqatt.linear.penalty import norm_of_logits
+from seqatt.linear.residual_problem import ResidualFromRows
 from seqatt.linear.sequential_lasso import solve_lasso
-from seqatt.linear.stepwise import ResidualFromRows
 
 
 def reduced(seed, n=15, d=6):
@@ -44,7 +44,7 @@ def attention_objective(X, y, chosen, w, theta, penalty):
 @pytest.mark.parametrize("chosen", [[], [1, 4]])
 def test_equation_5_has_the_optimum_of_equation_4(seed, chosen):
     X, y, problem, _ = reduced(seed)
-    problem.fit(np.array(chosen, dtype=np.intp))
+    problem.add(np.array(chosen, dtype=np.intp))
     penalty = 2 * np.abs(problem.correlations()).max() * 0.5
     d = X.shape[1]
     rng = np.random.default_rng(seed)
@@ -70,7 +70,7 @@ def test_equation_5_has_the_optimum_of_equation_4(seed, chosen):
 @pytest.mark.parametrize("epsilon", [0.3, 0.05, 1e-3])
 def test_lasso_and_attention_agree_with_scikit_learns_lasso(seed, epsilon):
     X, y, problem, blocks = reduced(seed)
-    problem.fit(np.array([2]))
+    problem.add(np.array([2]))
     cross = problem.correlations()
     cross[2] = 0
     lambda_star = np.abs(cross).max()
@@ -89,7 +89,7 @@ def test_lasso_and_attention_agree_with_scikit_learns_lasso(seed, epsilon):
 @pytest.mark.parametrize("seed", range(10))
 def test_lasso_coefficients_are_zero_above_lambda_star_and_not_below(seed):
     X, y, problem, _ = reduced(seed)
-    problem.fit(np.array([0, 3]))
+    problem.add(np.array([0, 3]))
     lambda_star = np.abs(problem.correlations()).max()
     project = np.eye(len(X)) - X[:, [0, 3]] @ np.linalg.pinv(X[:, [0, 3]])
     for factor, nonzero in ((1 + 1e-6, False), (1 - 1e-4, True)):

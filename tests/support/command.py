@@ -10,6 +10,7 @@ import sys
 import warnings
 from contextlib import redirect_stderr, redirect_stdout
 
+import pandas  # noqa: F401  # before a command runs in this process: the commands keep it from being imported
 import pytest
 
 from seqatt.cli.main import main

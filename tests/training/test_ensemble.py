@@ -13,7 +13,7 @@ from torch import nn
 import seqatt
 from seqatt.algorithms.neural.attention_options import AttentionOptions
 from seqatt.algorithms.neural.sequential_attention import make_plan
-from seqatt.algorithms.registry import SelectionRequest
+from seqatt.algorithms.request import SelectionRequest
 from seqatt.data.tables.table_data import read_table_data
 from seqatt.training.backend.threads import WorkerPool
 from seqatt.training.build import make_trial_groups

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from seqatt.algorithms.registry import Plan, SelectionRequest, register
+from seqatt.algorithms.registry import Plan, register
+from seqatt.algorithms.request import SelectionRequest
 from seqatt.data.tables.table_data import SparseColumns, TableData
 from seqatt.linear.attention import choose_by_attention
 from seqatt.linear.design_matrix import DesignMatrix
@@ -25,10 +26,8 @@ from seqatt.linear.sequential_lasso import choose_by_lasso
 from seqatt.linear.softmax_attention import choose_by_softmax
 from seqatt.linear.stepwise import make_problem, select_stepwise
 from seqatt.linear.threads import Floats
-from seqatt.options import Options, option
 from seqatt.progress import Advance
 from seqatt.selection import PhaseRecord, Trace
-from seqatt.validation import choice
 
 RULES = {
     "linear_sequential_lasso": choose_by_lasso,
@@ -37,17 +36,8 @@ RULES = {
 }
 
 
-@dataclass(frozen=True)
-class LinearAttentionOptions(Options):
-    """Options of linear attention."""
-
-    parameterisation: str = option(
-        "linear", choice(["linear", "softmax"]), "The weights of Definition 3.1, or the softmax of Lemma 3.2."
-    )
-
-
 @register(
-    "linear_omp", title="Linear OMP", summary="least squares: the feature most correlated with the residual"
+    "linear_omp",
 )
 def linear_omp(request: SelectionRequest, plan: Plan, advance: Advance) -> list[Trace]:
     return _select(request, "linear_omp")
@@ -55,8 +45,6 @@ def linear_omp(request: SelectionRequest, plan: Plan, advance: Advance) -> list[
 
 @register(
     "linear_sequential_lasso",
-    title="Linear Sequential LASSO",
-    summary="least squares: the feature that enters the LASSO first",
 )
 def linear_sequential_lasso(request: SelectionRequest, plan: Plan, advance: Advance) -> list[Trace]:
     return _select(request, "linear_sequential_lasso")
@@ -64,9 +52,6 @@ def linear_sequential_lasso(request: SelectionRequest, plan: Plan, advance: Adva
 
 @register(
     "linear_attention",
-    title="Linear attention",
-    summary="least squares: Sequential Attention with an exact solution",
-    options=LinearAttentionOptions,
 )
 def linear_attention(request: SelectionRequest, plan: Plan, advance: Advance) -> list[Trace]:
     softmax = request.options.parameterisation == "softmax"
@@ -85,7 +70,7 @@ def _select(request: SelectionRequest, rule: str) -> list[Trace]:
     count = min(k, int((~data.constant).sum()))
     step_scores: list[Floats] = []
     if rule == "linear_omp":
-        path = pursue_rows(design, targets, count, blocks, step_scores).path(flat=False)
+        path = pursue_rows(design, targets, count, blocks, False, step_scores)
     else:
         problem = make_problem(design, targets)
         path = select_stepwise(problem, blocks, count, RULES[rule], False, step_scores)
@@ -104,14 +89,14 @@ def _prepare(data: TableData, blocks: FeatureBlocks) -> tuple[DesignMatrix, Floa
     targets = np.asarray(values, dtype=np.float64)
     weights = np.ones(data.rows) if data.weights is None else data.weights.astype(np.float64)
     columns = _SparseRows(data.columns) if isinstance(data.columns, SparseColumns) else data.columns
-    rows = DesignMatrix(columns, ((0, data.rows),))
+    rows = DesignMatrix(columns)
     mean = rows.products(np.empty(0, dtype=np.intp), weights[:, None])[0] / weights.sum()
     root = None if data.weights is None else np.sqrt(weights)
-    column_variance = DesignMatrix(columns, rows.spans, mean, None, root).squared_norms() / weights.sum()
+    column_variance = DesignMatrix(columns, mean, None, root).squared_norms() / weights.sum()
     variance = np.bincount(blocks.feature_of, column_variance, blocks.count)  # total per feature
     scale = np.sqrt(np.where(data.constant, 1.0, np.where(variance > 0, variance, 1.0)))[blocks.feature_of]
     targets = targets - weights @ targets / weights.sum()
-    design = DesignMatrix(columns, rows.spans, mean, scale, root)
+    design = DesignMatrix(columns, mean, scale, root)
     return design, targets if root is None else targets * root[:, None]
 
 

@@ -1,72 +1,32 @@
 """The registry of selection methods.
 
-A method is one file in this package. It registers a function with ``@register``; nothing else has to know of it::
+A method is a row of ``catalogue.py``, which says what it is called, which options it has and which module holds it, and
+one file that registers its function::
 
-    @register("forest", title="Random forest", summary="...", options=ForestOptions)
+    @register("forest")
     def random_forest(request: SelectionRequest, plan: Plan, advance: Advance) -> list[Trace]:
         ...
+
+That file is imported when the method is used: to list all methods takes none of the libraries they need.
 """
 
 from __future__ import annotations
 
-import pkgutil
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from functools import cache
+from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import torch
-
-from seqatt.checkpoints.options import CheckpointOptions
-from seqatt.data.files.options import FileOptions
-from seqatt.data.tables.table_data import TableData
-from seqatt.distributed.process_group import SINGLE_PROCESS, ProcessGroup
 from seqatt.options import Options
-from seqatt.progress import Advance
-from seqatt.selection import Trace
-from seqatt.training.build import StreamSource
-from seqatt.training.loop import TrainingHook
-from seqatt.validation import suggest
+from seqatt.validation import show, suggest
 
-if TYPE_CHECKING:  # files need pyarrow, tables do not
-    from seqatt.data.files.file_data import FileData
+if TYPE_CHECKING:
+    from seqatt.algorithms.request import SelectionRequest
+    from seqatt.selection import Trace
 
 DEFAULT = "sequential_attention"
-SUMS = "seqatt.algorithms.sums"  # imported when files are read: it needs pyarrow
-
-
-@dataclass(frozen=True)
-class Running:
-    """How a run on files is carried out: how they are read, by which ranks, and with which checkpoints."""
-
-    file_options: FileOptions = field(default_factory=FileOptions)
-    checkpoint_options: CheckpointOptions = field(default_factory=CheckpointOptions)
-    ranks: ProcessGroup = SINGLE_PROCESS
-
-
-@dataclass(frozen=True)
-class SelectionRequest:
-    """The input of a method: select ``k`` features of ``data``, once per seed.
-
-    ``data`` is a table or, for a method with a ``select_files``, files; then ``source`` reads them. ``hook`` shows
-    progress and saves checkpoints.
-    """
-
-    data: TableData | FileData
-    k: int
-    seeds: list[int]
-    options: Any
-    device: torch.device
-    hook: TrainingHook = field(default_factory=TrainingHook)
-    source: StreamSource | None = None
-    running: Running = field(default_factory=Running)
-
-    @property
-    def table(self) -> TableData:
-        """The data of a method that needs a table."""
-        assert isinstance(self.data, TableData)
-        return self.data
+PACKAGE = "seqatt.algorithms"
+SelectFunction = Callable[..., "list[Trace]"]
 
 
 @dataclass(frozen=True)
@@ -86,55 +46,68 @@ def plan_per_seed(request: SelectionRequest) -> Plan:
     return Plan(request.options.to_settings(), len(request.seeds))
 
 
+class Functions(NamedTuple):
+    """What a module registers for a method: ``plan`` resolves defaults, ``select`` returns one trace per seed."""
+
+    plan: Callable[[SelectionRequest], Any]
+    select: SelectFunction
+
+
 @dataclass(frozen=True)
 class Method:
-    """A registered method.
+    """A method of the catalogue.
 
-    ``select`` returns one trace per seed. ``trains`` says that it uses the training loop, which embeds categories of
-    many values. ``title`` is shown beside the progress bar, ``summary`` is one line for lists of methods.
+    ``module`` is the file of this package that registers its functions. ``title`` is shown beside the progress bar,
+    ``summary`` is one line for lists of methods. ``trains`` says that it uses the training loop, which embeds
+    categories of many values and runs on tables and on files. ``nested`` says that the features selected for a smaller
+    k are the first of those selected for a larger one, on the same table and with the same seed.
     """
 
     name: str
+    module: str
     title: str
     summary: str
-    options: type[Options]
-    plan: Callable[[SelectionRequest], Any]
-    select: Callable[[SelectionRequest, Any, Advance], list[Trace]]
+    options: type[Options] = Options
     trains: bool = False
+    nested: bool = False
 
     @property
-    def select_files(self) -> Callable[[SelectionRequest, Any, Advance], list[Trace]] | None:
+    def plan(self) -> Callable[[SelectionRequest], Any]:
+        return self._functions.plan
+
+    @property
+    def select(self) -> SelectFunction:
+        return self._functions.select
+
+    @property
+    def select_files(self) -> SelectFunction | None:
         """The same for files that are read batch by batch; None if the method needs a table."""
         if self.trains:
             return self.select
-        import_module(f"{SUMS}.methods")
+        import_module(f"{PACKAGE}.sums.methods")
         return _ON_FILES.get(self.name)
 
+    @property
+    def _functions(self) -> Functions:
+        if self.name not in _FUNCTIONS:
+            import_module(f"{PACKAGE}.{self.module}")
+        return _FUNCTIONS[self.name]
 
-SelectFunction = Callable[..., list[Trace]]
 
 _METHODS: dict[str, Method] = {}
+_FUNCTIONS: dict[str, Functions] = {}
 _ON_FILES: dict[str, SelectFunction] = {}
 
 
 def register(
-    name: str,
-    *,
-    title: str,
-    summary: str,
-    options: type[Options] = Options,
-    plan: Callable[[SelectionRequest], Any] = plan_per_seed,
-    trains: bool = False,
+    name: str, *, plan: Callable[[SelectionRequest], Any] = plan_per_seed
 ) -> Callable[[SelectFunction], SelectFunction]:
-    """Register the decorated function as the method ``name``.
-
-    A method that ``trains`` by the training loop runs on tables and on files.
-    """
+    """Register the decorated function as what the method ``name`` of the catalogue does."""
 
     def decorate(select: SelectFunction) -> SelectFunction:
-        if name in _METHODS:
+        if name in _FUNCTIONS:
             raise ValueError(f"two methods are called {name!r}")
-        _METHODS[name] = Method(name, title, summary, options, plan, select, trains)
+        _FUNCTIONS[name] = Functions(plan, select)
         return select
 
     return decorate
@@ -152,17 +125,10 @@ def register_files(*names: str) -> Callable[[SelectFunction], SelectFunction]:
 
 def all_methods() -> dict[str, Method]:
     """Every method by name: the default first, then in alphabetical order."""
-    _import_methods()
+    if not _METHODS:
+        rows: tuple[Method, ...] = import_module(f"{PACKAGE}.catalogue").METHODS
+        _METHODS.update({method.name: method for method in rows})
     return {name: _METHODS[name] for name in sorted(_METHODS, key=lambda name: (name != DEFAULT, name))}
-
-
-@cache
-def _import_methods() -> None:
-    """Import every module of this package, so that each registers its methods."""
-    package = import_module("seqatt.algorithms")
-    for module in pkgutil.walk_packages(package.__path__, "seqatt.algorithms."):
-        if not module.name.startswith(SUMS):
-            import_module(module.name)
 
 
 def get_method(name: str) -> Method:
@@ -171,7 +137,7 @@ def get_method(name: str) -> Method:
     if name not in known:
         hint = suggest(name, known)
         listed = f"{f'{hint} Use' if hint else 'use'} one of {', '.join(known)}"
-        raise ValueError(f"method: unknown {name!r}; {listed}")
+        raise ValueError(f"method: unknown {show(name)}; {listed}")
     return known[name]
 
 

@@ -3,50 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Unpack
 
 import numpy as np
 import torch
 from torch import nn
 
-from seqatt.api.evaluation import Evaluation, compute_metrics
-from seqatt.api.evaluation_rows import RowBlocks, predict, read_test_files, read_test_table
-from seqatt.api.lookup import find_positions
-from seqatt.api.read_data import EMBEDDED, ONE_HOT, are_batches, are_files, read_table
-from seqatt.api.read_files import make_source, read_files
+from seqatt.api.evaluation import Evaluation, Metrics, compute_metrics, make_evaluation
+from seqatt.api.evaluation_data import (
+    EvaluationData,
+    read_evaluation_files,
+    read_options,
+    read_tables,
+    resolve_options,
+)
+from seqatt.api.evaluation_networks import PERCENT, evaluate_networks, trains_together
+from seqatt.api.evaluation_rows import predict
+from seqatt.api.read_data import are_batches, are_files
 from seqatt.api.select_options import DataOptions
-from seqatt.api.selected_columns import ignore_unselected, only_columns
 from seqatt.column_names import plain_name
-from seqatt.data.files.file_columns import split_target
-from seqatt.data.files.file_data import FileData
-from seqatt.data.files.file_set import open_files
 from seqatt.data.files.options import FileOptions
-from seqatt.data.tables.column_roles import read_columns
-from seqatt.data.tables.consistency import check_same_columns
-from seqatt.data.tables.containers import InputTable
-from seqatt.data.tables.options import Categories, TableOptions
-from seqatt.data.tables.table_data import TableData
-from seqatt.distributed.process_group import SINGLE_PROCESS
-from seqatt.options import names_of
+from seqatt.data.tables.options import Categories
 from seqatt.progress import progress_bar
 from seqatt.selection import Selection
 from seqatt.training.backend.device import resolve_device
 from seqatt.training.backend.threads import training_threads
-from seqatt.training.build import StreamSource, TrainingSetup, make_trial_groups
-from seqatt.training.defaults import (
-    evaluation_learning_rate,
-    evaluation_noise,
-    evaluation_steps,
-    resolve_batch_size,
-    resolve_stream_budget,
-)
+from seqatt.training.build import TrainingSetup, make_trial_groups
+from seqatt.training.defaults import evaluation_steps, resolve_batch_size, resolve_stream_budget
 from seqatt.training.loop import TrainingHook, train
 from seqatt.training.model_factory import largest_product
 from seqatt.training.options import TrainingOptions
 from seqatt.training.schedule import cosine_schedule
 from seqatt.training.trial_group import TrialGroup
-from seqatt.validation import check_option_names, check_seeds
+from seqatt.validation import check_seeds
 
 __all__ = ["EvaluateOptions", "Evaluation", "evaluate"]
 
@@ -152,37 +141,45 @@ def evaluate(
         "missing_indicator": missing_indicator,
         "max_categories": max_categories,
     }
-    given, data_options = _read_options({**options, "hidden": hidden}, about_data, files=are_files(X_train))
+    given, data_options = read_options({**options, "hidden": hidden}, about_data, files=are_files(X_train))
     torch_device = resolve_device(device)
-    own_model = given.get("model") is not None
-    categories: Categories = "one_hot" if own_model else "mixed"
+    categories: Categories = "mixed" if given.get("model") is None else "one_hot"
+    rows = X_train, y_train, X_test, y_test, indices
     if are_files(X_train):
         assert isinstance(data_options, FileOptions)
-        data, test, source = _read_files(X_train, y_train, X_test, y_test, indices, data_options, categories)
+        reading = read_evaluation_files(*rows, data_options, categories)
     else:
-        data, test = _read_tables(X_train, y_train, X_test, y_test, indices, data_options, categories)
-        source = None
-    checked = TrainingOptions(
-        **_default_options(data, given) | {name: value for name, value in given.items() if value is not None}
-    )
-    batch_size, passes = resolve_batch_size(data.rows, checked.batch_size), 1
-    steps = evaluation_steps(data.rows, batch_size, checked.epochs)
+        reading = read_tables(*rows, data_options, categories)
+    checked = resolve_options(reading.data, given)
+    if trains_together(reading, checked, torch_device):
+        features = np.arange(reading.data.features)
+        with progress_bar("Evaluation", PERCENT, shown=progress) as advance:
+            results = evaluate_networks(reading, checked, [(features, seed) for seed in seeds], advance)
+        return make_evaluation(results, seeds)
+    return make_evaluation(_train_trial_groups(reading, checked, seeds, torch_device, progress), seeds)
+
+
+def _train_trial_groups(
+    reading: EvaluationData, options: TrainingOptions, seeds: list[int], device: torch.device, progress: bool
+) -> list[Metrics]:
+    """Metrics per seed of a user's own model, on an accelerator, or on files that are read batch by batch."""
+    data, test, source = reading.data, reading.test, reading.source
+    batch_size, passes = resolve_batch_size(data.rows, options.batch_size), 1
+    steps = evaluation_steps(data.rows, batch_size, options.epochs)
     if source is not None:
-        batch_size, passes, steps = resolve_stream_budget(data.rows, steps, 1, checked.batch_size)
-    dropout = checked.input_dropout or 0.0
+        batch_size, passes, steps = resolve_stream_budget(data.rows, steps, 1, options.batch_size)
+    dropout = options.input_dropout or 0.0
     setup = TrainingSetup(batch_size, steps, passes, input_dropout=dropout, rescale=False)
     with (
-        training_threads(largest_product(data, checked, batch_size), torch_device) as threads,
+        training_threads(largest_product(data, options, batch_size), device) as threads,
         progress_bar("Evaluation", steps, shown=progress) as advance,
     ):
-        groups = make_trial_groups(data, seeds, checked, torch_device, setup, source=source)
+        groups = make_trial_groups(data, seeds, options, device, setup, source=source)
         trained = groups if isinstance(groups, list) else []
         trainable = groups if isinstance(groups, list) else _keep(groups, trained)
         train(trainable, cosine_schedule(steps), TrainingHook(advance), threads)
-        outputs, targets = predict(trained, test, torch_device)
-    per_seed = [compute_metrics(data.target, out, targets) for out in outputs]
-    values = {name: np.array([metrics[name] for metrics in per_seed]) for name in per_seed[0]}
-    return Evaluation(values, seeds)
+        outputs, targets = predict(trained, test, device)
+    return [compute_metrics(data.target, out, targets) for out in outputs]
 
 
 def _keep(groups: Iterable[TrialGroup], kept: list[TrialGroup]) -> Iterator[TrialGroup]:
@@ -190,104 +187,3 @@ def _keep(groups: Iterable[TrialGroup], kept: list[TrialGroup]) -> Iterator[Tria
     for group in groups:
         kept.append(group)
         yield group
-
-
-def _read_options(
-    given: dict[str, Any], about_data: dict[str, Any], *, files: bool
-) -> tuple[dict[str, Any], TableOptions]:
-    """The given options of training, and all options of the data, checked before any work."""
-    data_class = FileOptions if files else TableOptions
-    of_training = names_of(TrainingOptions)
-    of_data = [name for name in names_of(data_class) if name != "groups"]
-    check_option_names("evaluate", given, of_training, of_data)
-    training = {name: value for name, value in given.items() if name in of_training}
-    TrainingOptions(**training)
-    others = {name: value for name, value in given.items() if name not in of_training}
-    return training, data_class(**about_data | others)
-
-
-def _default_options(data: TableData | FileData, given: dict[str, Any]) -> dict[str, Any]:
-    """Defaults that follow the data and differ from those of ``select``; the same for every selection."""
-    noise = evaluation_noise(data.rows)
-    defaults = {"learning_rate": evaluation_learning_rate(data.rows), "input_dropout": noise}
-    # Not with two classes: smoothed labels would spoil the probabilities that log loss measures.
-    if data.target.task == "multiclass" and given.get("loss") is None:
-        defaults["label_smoothing"] = noise
-    return defaults
-
-
-def _read_tables(
-    X_train: Any,
-    y_train: Any,
-    X_test: Any,
-    y_test: Any,
-    indices: Any,
-    options: TableOptions,
-    categories: Categories,
-) -> tuple[TableData, RowBlocks]:
-    """The selected columns of the training rows and of the test rows."""
-    arguments = "X_train", "y_train"
-    roles = read_columns(
-        X_train, y_train, options.sample_weight, options.ignore, options.column_types, arguments
-    )
-    y_test = y_train if y_test is None and isinstance(y_train, str) else y_test
-    test = read_test_table(X_test, y_test, options, y_train if isinstance(y_train, str) else None)
-    columns = sorted(_find_columns(roles.table, indices))  # the order of selection must not matter
-    check_same_columns(roles.table, test.table, ("X_train", "X_test"))
-    train_table = roles.table.select(columns)
-    names = set(train_table.names)
-    options = replace(
-        options,
-        sample_weight=roles.sample_weight,
-        ignore=(),
-        column_types={},
-        log1p=only_columns(options.log1p, names),
-    )
-    data = read_table(train_table, roles.y, options, categories, by_name=False, arguments=arguments)
-    return data, test.select(columns, data)
-
-
-def _find_columns(table: InputTable, indices: Selection | Sequence[int | str] | None) -> list[int]:
-    if indices is None:
-        return list(range(len(table.names)))
-    columns = find_positions(
-        indices,
-        table.names,
-        named=table.named,
-        kind="column",
-        argument="indices",
-        table="X_train",
-        given_names=[table.given_names.get(name, name) for name in table.names],
-    )
-    if not columns:
-        raise ValueError("indices: at least one feature is needed")
-    return columns
-
-
-def _read_files(
-    X_train: Any,
-    target: Any,
-    X_test: Any,
-    y_test: Any,
-    indices: Any,
-    options: FileOptions,
-    categories: Categories,
-) -> tuple[TableData | FileData, RowBlocks, StreamSource | None]:
-    """The selected columns of the training files, as a table if that fits in memory, and those of the test files."""
-    if not are_files(X_test):
-        raise TypeError("X_test: must be files, as X_train is")
-    if y_test is not None and not (isinstance(y_test, str) and y_test == target):
-        raise TypeError("y_test: is not for files; y_train names the column of both")
-    skip = options.on_bad_file == "skip"
-    files = open_files(X_train, "X_train", skip=skip, delimiter=options.delimiter)
-    targets = split_target(files, target)
-    options = ignore_unselected(files, targets, indices, options)
-    encoding = ONE_HOT if categories == "one_hot" else EMBEDDED
-    reading = read_files(
-        files, target, options, categories, encoding=encoding, ranks=SINGLE_PROCESS, by_name=False
-    )
-    test_files = open_files(X_test, "X_test", skip=skip, delimiter=options.delimiter)
-    data, source = reading.data, None
-    if isinstance(data, FileData):
-        data, source = make_source(data, options, SINGLE_PROCESS, hold_out=False)
-    return data, read_test_files(data, test_files, targets, files, options), source

@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 from seqatt.data.tables.target import Target
 
+Metrics = dict[str, float]  # of one network, by name; the first one is the main metric
+
 
 class Evaluation(Mapping[str, NDArray[np.float64]]):
     """Metrics on test rows by name, one value per seed: ``evaluation["accuracy"]``.
@@ -55,7 +57,17 @@ class Evaluation(Mapping[str, NDArray[np.float64]]):
         return f"Evaluation({shown}; {len(self.seeds)} seed(s))"
 
 
-def compute_metrics(target: Target, outputs: NDArray[np.float64], targets: NDArray[Any]) -> dict[str, float]:
+def make_evaluation(per_seed: Sequence[Metrics | Exception], seeds: Sequence[int]) -> Evaluation:
+    """The metrics of the networks of several seeds; raises the error of the first one that has one."""
+    metrics = []
+    for result in per_seed:
+        if isinstance(result, Exception):
+            raise result
+        metrics.append(result)
+    return Evaluation({name: np.array([each[name] for each in metrics]) for name in metrics[0]}, seeds)
+
+
+def compute_metrics(target: Target, outputs: NDArray[np.float64], targets: NDArray[Any]) -> Metrics:
     """Metrics of ``outputs`` (rows, outputs) by name; the first one is the main metric."""
     from sklearn.metrics import log_loss, roc_auc_score
 

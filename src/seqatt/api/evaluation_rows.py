@@ -21,12 +21,13 @@ from seqatt.data.files.options import FileOptions
 from seqatt.data.files.prefetch import PREFETCHED_BLOCKS, prefetch
 from seqatt.data.tables.column_roles import read_columns
 from seqatt.data.tables.containers import InputTable
-from seqatt.data.tables.encoding import SparseColumns
+from seqatt.data.tables.encoding import EncodedTable, SparseColumns
 from seqatt.data.tables.options import TableOptions
 from seqatt.data.tables.table_data import TableData
 from seqatt.training.trial_group import TrialGroup
 
 PREDICTED_ROWS = 8192  # test rows per forward pass, which bounds memory
+NO_TEST_ROWS = "X_test: no row of any file could be read"
 
 
 class RowBlock(NamedTuple):
@@ -56,9 +57,12 @@ class EvaluationTable:
                 "they must have the same length"
             )
         table = self.table.select(columns)
+        encoded: list[EncodedTable] = []
 
         def blocks() -> Iterator[RowBlock]:
-            columns, codes = data.encoder.encode(table, "X_test")
+            if not encoded:  # several sets of features are evaluated on the same rows
+                encoded.append(data.encoder.encode(table, "X_test"))
+            columns, codes = encoded[0]
             for start in range(0, table.rows, PREDICTED_ROWS):
                 rows = np.arange(start, min(start + PREDICTED_ROWS, table.rows))
                 dense = columns.to_dense(rows) if isinstance(columns, SparseColumns) else columns[rows]
@@ -149,5 +153,5 @@ def predict(
             outputs.append(torch.cat(predicted).double().cpu().numpy())
         targets.append(block.targets)
     if not targets:
-        raise UnreadableFile("X_test: no row of any file could be read")
+        raise UnreadableFile(NO_TEST_ROWS)
     return np.concatenate(outputs, axis=1), np.concatenate(targets)

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from seqatt.selection import Selection
+from seqatt.validation import show
 
 
 def find_positions(
@@ -34,7 +35,7 @@ def find_positions(
     )  # a tensor's bools become Python's
     if isinstance(items, str | bytes) or not isinstance(items, Iterable):
         raise TypeError(
-            f"{argument}: must be positions or names of {kind}s, a mask or a Selection, got {requested!r}"
+            f"{argument}: must be positions or names of {kind}s, a mask or a Selection, got {show(requested)}"
         )
     items = list(items)
     if items and all(isinstance(item, bool | np.bool_) for item in items):
@@ -52,9 +53,9 @@ def find_positions(
         else:
             position = _as_position(item, kind, argument)
         if not 0 <= position < len(names):
-            raise ValueError(f"{argument}: {item!r} is not a {kind} of {table}, which has {len(names)}")
+            raise ValueError(f"{argument}: {show(item)} is not a {kind} of {table}, which has {len(names)}")
         if position in positions:
-            raise ValueError(f"{argument}: {item!r} appears twice")
+            raise ValueError(f"{argument}: {show(item)} appears twice")
         positions[position] = None
     return list(positions)
 
@@ -87,7 +88,9 @@ def _as_position(item: Any, kind: str, argument: str) -> int:
             return index(item)
         except TypeError:
             pass
-    raise TypeError(f"{argument}: {item!r} is not a {kind}; use its position, a whole number, or its name")
+    raise TypeError(
+        f"{argument}: {show(item)} is not a {kind}; use its position, a whole number, or its name"
+    )
 
 
 def _find_selected(

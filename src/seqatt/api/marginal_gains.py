@@ -21,8 +21,9 @@ from seqatt.progress import progress_bar
 from seqatt.selection import Selection
 from seqatt.training.backend.device import resolve_device
 from seqatt.training.backend.threads import training_threads
-from seqatt.training.candidates import CandidateModels, CandidateOptions, candidates_work
+from seqatt.training.candidates import CandidateModels, candidates_work
 from seqatt.training.loaders.batch import DeviceTable
+from seqatt.training.options import CandidateOptions
 from seqatt.validation import check_option_names, check_seeds
 
 Features = Selection | Sequence[int | str] | NDArray[Any]  # by position, by name or as a mask

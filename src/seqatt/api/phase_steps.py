@@ -7,7 +7,8 @@ from dataclasses import replace
 from math import ceil, floor, log10
 from typing import Any
 
-from seqatt.algorithms.registry import Method, SelectionRequest
+from seqatt.algorithms.registry import Method
+from seqatt.algorithms.request import SelectionRequest
 
 # Steps of a phase. With a copy of the target among the 30 features of scikit-learn's breast cancer data and k from 1 to
 # 5, 30 of 30 runs with at least as many steps selected the copy, and 90 of 150 runs with fewer.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -40,12 +41,13 @@ def read_files(
     ranks: ProcessGroup,
     by_name: bool = True,
     seed: int = 0,
+    when_read: Callable[[], None] = lambda: None,
 ) -> Reading:
     """Files as a table if that fits into memory, else to be read batch by batch.
 
     A method that cannot read batch by batch (``encoding`` is None) gets a table of as many rows as fit, spread over
     the files. Several ranks share the work on files that are read batch by batch, so they read a table only if
-    ``memory`` is given.
+    ``memory`` is given. ``when_read`` is called when the rows are in memory, before they are encoded.
     """
     columns = open_columns(where, target, options)
     files, _, targets, kinds, types = columns
@@ -57,11 +59,14 @@ def read_files(
     batches = files.row_groups[0].path
     if needed <= budget and isinstance(batches, BatchSource):
         X, y, weights = read_batches(batches.batches)
+        when_read()
         table_data = read_table(X, y, replace(options, sample_weight=weights), categories, by_name=by_name)
         return Reading(table_data, facts | {"reading": "memory"})
     skips: list[dict[str, Any]] | None = [] if options.on_bad_file == "skip" else None
     if needed <= budget:
-        table_data = read_table_data(*columns.read_table(skips), **given)
+        X, y = columns.read_table(skips)
+        when_read()
+        table_data = read_table_data(X, y, **given)
         facts |= {"reading": "memory"} | ({} if skips is None else {"skipped": _skipped(files, skips)})
         return Reading(table_data, facts)
     if encoding is not None and len(targets) == 1:
@@ -78,6 +83,7 @@ def read_files(
         budget = available_memory() // MEMORY_SHARE
     rows = max(2, int(count_rows(files, types, kinds) * budget / needed))
     table = sample_rows(files, kinds, types, rows, seed, skips)
+    when_read()
     facts |= {"reading": "sample"} | ({} if skips is None else {"skipped": _skipped(files, skips)})
     return Reading(read_table_data(*columns.separate(table), **given), facts)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -10,7 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
-from seqatt.algorithms.registry import Method, Running, SelectionRequest, get_method
+from seqatt.algorithms.registry import Method, get_method
+from seqatt.algorithms.request import Running, SelectionRequest
 from seqatt.api.phase_steps import warn_about_few_steps
 from seqatt.api.read_data import COUNTED, EMBEDDED, ONE_HOT, Reading, StreamEncoding
 from seqatt.checkpoints.checkpointer import Checkpointer
@@ -24,7 +24,7 @@ from seqatt.data.tables.scaling import scale_table
 from seqatt.data.tables.table_data import TableData, resolve_k
 from seqatt.distributed.process_group import SINGLE_PROCESS, ProcessGroup
 from seqatt.options import Options, names_of
-from seqatt.progress import progress_bar
+from seqatt.progress import Advance, Timings
 from seqatt.selection import (
     Selection,
     SelectionInterrupted,
@@ -83,10 +83,15 @@ class Run:
     """One method on one set of data, once per seed."""
 
     def __init__(
-        self, method: Method, seeds: list[int], options: CheckedOptions, device: torch.device, started: float
+        self,
+        method: Method,
+        seeds: list[int],
+        options: CheckedOptions,
+        device: torch.device,
+        timings: Timings,
     ) -> None:
         self.method, self.seeds, self.options = method, seeds, options
-        self.device, self.started = device, started
+        self.device, self.timings = device, timings
         self.ranks: ProcessGroup = SINGLE_PROCESS
         self._settings: dict[str, Any] = {}
         self._layout: TableData | FileData
@@ -99,7 +104,7 @@ class Run:
 
     @contextmanager
     def open(
-        self, reading: Reading, k: Any, progress: bool
+        self, reading: Reading, k: Any, advance: Advance
     ) -> Iterator[tuple[Callable[..., list[Trace]], SelectionRequest, Any]]:
         """The function of the method, its request and its plan, with progress and checkpoints while it runs."""
         data, source, method = reading.data, None, self.method
@@ -127,10 +132,11 @@ class Run:
         request = replace(request, hook=self._hook)
         select_features = method.select if isinstance(data, TableData) else method.select_files
         assert select_features is not None
-        shown = progress and self.ranks.rank == 0
+        self._hook.advance = advance
+        self.timings.end("prepare")
+        advance(0, method.title, plan.steps)
         try:
-            with progress_bar(method.title, plan.steps, shown=shown) as self._hook.advance:
-                yield select_features, request, plan
+            yield select_features, request, plan
         except Diverged as error:
             self._settings["partial"] = "diverged"
             raise TrainingDiverged(str(error), self._make_partial(error.traces, count)) from None
@@ -174,7 +180,7 @@ class Run:
         )
 
     def _make_selections(self, traces: list[Trace]) -> list[Selection]:
-        seconds = time.perf_counter() - self.started
+        self.timings.end("select")
         environment = describe_environment(str(self.device))
         return [
             make_selection(
@@ -184,7 +190,7 @@ class Run:
                 seed=seed,
                 settings=self._settings | trace.settings,
                 environment=environment,
-                seconds=seconds,
+                timings=dict(self.timings.seconds),
             )
             for seed, trace in zip(self.seeds, traces, strict=False)  # a run that diverged has fewer traces
         ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from typing import Any, Unpack
@@ -13,6 +12,7 @@ from seqatt.api.run import Run, categories_for, make_options, stream_encoding_fo
 from seqatt.api.select_options import SelectOptions, describe_options
 from seqatt.distributed.process_group import ProcessGroup, device_of_rank
 from seqatt.options import fill_in_options
+from seqatt.progress import Timings, progress_bar
 from seqatt.selection import Selection, TrainingDiverged
 from seqatt.training.backend.device import resolve_device
 from seqatt.training.kernels import start_device
@@ -83,6 +83,8 @@ def select(
     ----------
     Yasuda, Bateni, Chen, Fahrbach, Fu, Mirrokni: Sequential Attention for Feature Selection, ICLR 2023.
     """
+    if "seeds" in options:
+        raise TypeError("select has no option 'seeds'; did you mean 'seed'? Call it once per seed")
     return select_trials(
         X, y, k, target=target, seeds=[seed], method=method, device=device, progress=progress, **options
     )[0]
@@ -106,7 +108,7 @@ def select_trials(
     """``select`` with several seeds, trained together: result i is the same as that of ``select(seed=seeds[i])``."""
     if k is None:
         raise TypeError("k: the number of features to select is needed, such as k=10")
-    started = time.perf_counter()
+    timings = Timings()
     seeds = check_seeds(seeds)
     registered = get_method(method)
     given: dict[str, Any] = dict(options)
@@ -124,15 +126,22 @@ def select_trials(
     own_model = getattr(checked.method, "model", None) is not None
     categories = categories_for(registered, own_model)
     run = Run(
-        registered, seeds, checked, device_of_rank(resolved_device) if files else resolved_device, started
+        registered, seeds, checked, device_of_rank(resolved_device) if files else resolved_device, timings
     )
     with ExitStack() as stack:
         if files:
-            from seqatt.api.read_files import read_files  # here, because only files need pyarrow
-
             run.ranks = stack.enter_context(
                 closing(ProcessGroup(run.device, checked.checkpoints.rank_timeout))
             )
+        shown = progress and run.ranks.rank == 0
+        advance = stack.enter_context(progress_bar("Reading" if files else "Preparing", None, shown=shown))
+        if files:
+            from seqatt.api.read_files import read_files  # here, because only files need pyarrow
+
+            def when_read() -> None:
+                timings.end("read")
+                advance(0, "Preparing")
+
             reading = read_files(
                 X,
                 y,
@@ -142,12 +151,13 @@ def select_trials(
                 ranks=run.ranks,
                 by_name=not own_model,
                 seed=seeds[0],
+                when_read=when_read,
             )
         else:
             arguments = ("X", "y" if target is None else "target")
             table = read_table(X, y, checked.data, categories, by_name=not own_model, arguments=arguments)
             reading = Reading(table)
-        select_features, request, plan = stack.enter_context(run.open(reading, k, progress))
+        select_features, request, plan = stack.enter_context(run.open(reading, k, advance))
         traces = select_features(request, plan, request.hook.advance)
         return run.finish(traces)
     raise AssertionError("a run ends with a result or an error")

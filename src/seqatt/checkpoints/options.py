@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from seqatt.options import RUNNING, Options, option
-from seqatt.validation import boolean, choice, number
+from seqatt.validation import boolean, choice, number, show
 
 
 def _folder(name: str, value: Any) -> Any:
     if value is not None and not isinstance(value, str | os.PathLike):
-        raise TypeError(f"{name}: must be a folder, got {value!r}")
+        raise TypeError(f"{name}: must be a folder, got {show(value)}")
     return value
 
 

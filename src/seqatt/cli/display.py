@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from seqatt.comparison import formatting
-from seqatt.comparison.comparison import Comparison
 from seqatt.display_text import escape_controls
 from seqatt.selection import Selection, describe_task, lacks_evidence
+
+if TYPE_CHECKING:
+    from seqatt.comparison.comparison import Comparison
 
 
 def show(selection: Selection, target: str) -> None:
@@ -80,8 +82,16 @@ def show_scores(scores: dict[str, dict[str, Any]], where: str) -> None:
     console.print("mean ± standard deviation over 5 seeds\n")
 
 
+def show_timings(seconds: Mapping[str, float]) -> None:
+    """Print what the seconds of a command were spent on."""
+    parts = ", ".join(f"{part} {value:.1f}" for part, value in seconds.items())
+    print(f"{sum(seconds.values()):.1f} s in all: {parts}")
+
+
 def show_comparison(comparison: Comparison, target: str) -> None:
     """Print one section per k with its best method in bold, then notes on the columns and the conclusion."""
+    from seqatt.comparison import formatting  # here: it needs SciPy's statistics, which a selection does not
+
     table = Table()
     for i, heading in enumerate(formatting.headings(comparison)):
         left = i in formatting.LEFT_ALIGNED

@@ -11,7 +11,9 @@ import numpy as np
 from sklearn.model_selection import train_test_split
 
 from seqatt.algorithms.registry import get_method
-from seqatt.api.evaluate import evaluate
+from seqatt.api.evaluation import Evaluation
+from seqatt.api.evaluation_networks import PERCENT
+from seqatt.api.evaluator import Evaluator, FeatureSet
 from seqatt.api.read_data import TABLE_OPTIONS, are_files
 from seqatt.api.read_files import memory_budget
 from seqatt.api.run import categories_for
@@ -111,20 +113,25 @@ def evaluate_holdout(
     """Metrics on the test rows with the selected features, with as many random ones, and with all features."""
     files = are_files(X)
     used = set(names_of(FileOptions) if files else TABLE_OPTIONS)
-    shared = {name: value for name, value in options.items() if name in used} | {"device": device}
+    shared = {name: value for name, value in options.items() if name in used}
     k = len(selection.indices)
     little = {"memory": RANDOM_BYTES} if files else {}
-    random_selections = select_trials(X, y, k, method="random", seeds=range(5), **shared | little)
-    scores: dict[str, dict[str, Any]] = {}
-    with progress_bar("Testing", 7, shown=True) as advance:
-        for name, features in (("selected", selection), ("all", None)):
-            result = evaluate(X, y, X_test, y_test, features, seeds=range(5), **shared)
-            scores[name] = {m: list(result[m]) for m in result}
-            advance(1)
-        random_results = []
-        for draw in random_selections:
-            random_results.append(evaluate(X, y, X_test, y_test, draw, seeds=[draw.seed], **shared))
-            advance(1)
+    random_selections = select_trials(
+        X, y, k, method="random", seeds=range(5), device=device, **shared | little
+    )
+    sets = [FeatureSet(selection, range(5)), FeatureSet(None, range(5))]
+    sets += [FeatureSet(draw, [draw.seed]) for draw in random_selections]
+    evaluator = Evaluator(X, y, X_test, y_test, device, shared)
+    with progress_bar("Testing", PERCENT, shown=True) as advance:
+        results = evaluator.evaluate(sets, advance)
+    for result in results:
+        if isinstance(result, Exception):
+            raise result
+    selected, everything, *random_results = [result for result in results if isinstance(result, Evaluation)]
+    scores = {
+        name: {m: list(result[m]) for m in result}
+        for name, result in (("selected", selected), ("all", everything))
+    }
     scores["random"] = {m: [float(r[m][0]) for r in random_results] for m in random_results[0]}
     sizes = {"selected": k, "random": k, "all": len(selection.names)}
     return {name: {"features": size, **scores[name]} for name, size in sizes.items()}

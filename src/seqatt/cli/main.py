@@ -10,6 +10,7 @@ import signal
 import sys
 import warnings
 from contextlib import suppress
+from importlib.abc import MetaPathFinder
 
 from seqatt.display_text import escape_controls
 
@@ -26,6 +27,17 @@ def _stop(signal_number: int, _: object) -> None:
     raise _Stopped(signal_number)
 
 
+class _WithoutPandas(MetaPathFinder):
+    """Refuses to import pandas, as if it were not installed.
+
+    No command needs it, but Arrow and scikit-learn import it where it is installed, which takes half a second.
+    """
+
+    def find_spec(self, fullname: str, path: object, target: object = None) -> None:
+        if fullname == "pandas":
+            raise ModuleNotFoundError("pandas is not imported by the commands of seqatt", name=fullname)
+
+
 MESSAGES = {signal.SIGINT: "interrupted", signal.SIGTERM: "stopped by SIGTERM"}
 
 
@@ -34,12 +46,21 @@ def main() -> None:
     try:
         for signal_number in MESSAGES:
             signal.signal(signal_number, _stop)
+        from seqatt.progress import Timings
+
+        timings = Timings()
         warnings.showwarning = lambda message, *_: print(
             f"note: {escape_controls(str(message))}", file=sys.stderr
         )
+        if "pandas" not in sys.modules:
+            sys.meta_path.insert(0, _WithoutPandas())
         from seqatt.cli.app import app
 
-        app(standalone_mode=True)
+        try:
+            app(standalone_mode=True, obj=timings)
+        except SystemExit as done:
+            sys.stdout.flush()
+            _end(done.code if isinstance(done.code, int) else 0)  # Python and torch take half a second to end
     except _Stopped as stopped:
         _end(128 + stopped.signal_number, MESSAGES[signal.Signals(stopped.signal_number)])
     except BrokenPipeError:

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from seqatt.algorithms.registry import get_method
 from seqatt.api.read_data import TABLE_OPTIONS
@@ -18,14 +18,17 @@ from seqatt.api.run import make_options
 from seqatt.api.select import select
 from seqatt.checkpoints.checkpoint import list_checkpoints, read_checkpoint
 from seqatt.cli.arguments import make_folder
-from seqatt.cli.display import show, show_scores
-from seqatt.cli.holdout import HeldOut, evaluate_holdout, hold_out, nan_to_none, open_for
+from seqatt.cli.display import show, show_scores, show_timings
 from seqatt.data.files.errors import SkippedData
 from seqatt.data.files.options import FileOptions
 from seqatt.display_text import escape_controls
 from seqatt.distributed.process_group import join_process_group
 from seqatt.json_files import write_atomically
+from seqatt.progress import Timings, progress_bar
 from seqatt.selection import Selection, SelectionInterrupted, TrainingDiverged
+
+if TYPE_CHECKING:  # imported where rows are held out: it needs scikit-learn
+    from seqatt.cli.holdout import HeldOut
 
 PARTIAL = "selection.partial.json"  # of a run that diverged or was interrupted
 EVALUATION, EVALUATION_FORMAT = "evaluation.json", 1
@@ -54,13 +57,16 @@ def check_settings(method: str, settings: dict[str, Any]) -> None:
     make_options(method, settings, files=True)
 
 
-def run_selection(request: Request) -> None:
-    """Select features; only rank 0 prints and writes them."""
+def run_selection(request: Request, timings: Timings) -> None:
+    """Select features; only rank 0 prints and writes them. ``timings`` are those of the command."""
     if request.out is not None:
         make_folder(request.out)
     with _as_rank(request.holdout) as rank:
         data, options, held_out = _prepare(request)
+        if held_out is not None:
+            timings.end("read")
         selection = _select(request, data, options, rank)
+        timings.include(selection.timings)
     if rank:
         return
     out, as_json = request.out, request.as_json
@@ -76,18 +82,26 @@ def run_selection(request: Request) -> None:
             failure = _save(selection, path)
             if not (failure or as_json):
                 print(f"Wrote {path}\n")
-    scores = {}
+    timings.end("write")
+    evaluated: dict[str, Any] = {}
     try:
         if held_out is not None:
+            from seqatt.cli.holdout import evaluate_holdout, nan_to_none
+
             scores = evaluate_holdout(*held_out.train, *held_out.test, selection, request.device, options)
+            timings.end("evaluate")
+            evaluated = {"holdout": nan_to_none(scores)}
             if out is not None and not failure:
-                failure = _write_scores(out / EVALUATION, held_out.description, scores, quiet=as_json)
+                failure = _write_scores(out / EVALUATION, held_out.description, evaluated, quiet=as_json)
                 path = out / EVALUATION if failure else path
             if not as_json:
                 show_scores(scores, f"on {held_out.description}")
+            timings.end("write")
+        if not as_json:
+            show_timings(timings.seconds)
     finally:  # a result that cannot be evaluated is still printed
         if as_json:
-            print(json.dumps(selection.to_dict() | ({"holdout": nan_to_none(scores)} if scores else {})))
+            print(json.dumps(selection.to_dict() | evaluated | {"command_timings": timings.seconds}))
     if failure:
         remedy = _remedy(options.get("checkpoint"), as_json)
         raise RuntimeError(f"--out: cannot write {path} ({failure}); {remedy}")
@@ -102,11 +116,14 @@ def _prepare(request: Request) -> tuple[tuple[Any, Any], dict[str, Any], HeldOut
     if request.holdout or (out is not None and sums):
         file_options = make_options(request.method, options, files=True).data
         assert isinstance(file_options, FileOptions)
+        from seqatt.cli.holdout import hold_out, open_for
+
         opened = open_for(request.method, request.paths, request.target, file_options)
         checkpoints = method.trains or (sums and not opened.fit)
         data = opened.columns.files, request.target
         if request.holdout:
-            held_out = hold_out(opened, request.holdout, request.seed)
+            with progress_bar("Reading", None, shown=not request.as_json):
+                held_out = hold_out(opened, request.holdout, request.seed)
             data = held_out.train
             if opened.fit:
                 options = opened.columns.table_options(options)
@@ -164,9 +181,9 @@ def _interrupts_as_exceptions() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def _write_scores(path: Path, rows: str, scores: dict[str, Any], *, quiet: bool) -> str | None:
+def _write_scores(path: Path, rows: str, evaluated: dict[str, Any], *, quiet: bool) -> str | None:
     """Write the scores on held-out rows; returns what went wrong, if something did."""
-    contents = {"format": EVALUATION_FORMAT, "rows": rows, "holdout": nan_to_none(scores)}
+    contents = {"format": EVALUATION_FORMAT, "rows": rows, **evaluated}
     try:
         write_atomically(path, json.dumps(contents, indent=1) + "\n")
     except OSError as error:

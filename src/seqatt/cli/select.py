@@ -13,6 +13,7 @@ from seqatt.cli.arguments import FILES_HELP, TaskName, read_amount, read_names, 
 from seqatt.cli.option_flags import add_option_flags, read_flags
 from seqatt.data.files.options import FileOptions
 from seqatt.options import RUNNING, SELECTION, help_of
+from seqatt.progress import Timings, progress_bar
 
 EXAMPLES = (
     "Examples:\n\n"
@@ -28,6 +29,7 @@ EXAMPLES = (
 
 
 def select(
+    context: typer.Context,
     files: Annotated[list[str], typer.Argument(metavar="FILE", help=FILES_HELP)],
     target: Annotated[
         str,
@@ -141,10 +143,13 @@ def select(
         )
     if log:
         start_log()
-    from seqatt.cli.run_selection import Request, check_settings, run_selection
-
+    timings: Timings = context.obj or Timings()  # none where a test calls the command itself
+    with progress_bar("Loading PyTorch", None, shown=not as_json):
+        from seqatt.cli.run_selection import Request, check_settings, run_selection
+    timings.end("import")
     check_settings(method, own)
-    run_selection(Request(files, target, features, method, own | given, out, holdout, as_json, seed, device))
+    request = Request(files, target, features, method, own | given, out, holdout, as_json, seed, device)
+    run_selection(request, timings)
 
 
 add_option_flags(select, AttentionOptions, before="out")

@@ -13,7 +13,7 @@ from seqatt.data.files.options import FileOptions
 from seqatt.data.tables.options import TableOptions
 from seqatt.data.tables.table_data import SparseColumns, TableData, resolve_k
 from seqatt.options import names_of
-from seqatt.validation import check_option_names, check_seeds
+from seqatt.validation import check_option_names, check_seeds, show, suggest
 
 # Sequential Attention, other neural methods, fast methods and two references. Of the three linear methods,
 # which give the same result, one is enough.
@@ -49,8 +49,11 @@ def check_methods(methods: Sequence[str]) -> list[str]:
     if not names:
         raise ValueError("methods: at least one is needed; leave the argument out for the default methods")
     for name in names:
-        if name != ALL and name not in method_names():
-            raise ValueError(f"methods: unknown {name!r}; use some of {', '.join([*method_names(), ALL])}")
+        known = [*method_names(), ALL]
+        if name not in known:
+            hint = suggest(name, known)
+            listed = f"{f'{hint} Use' if hint else 'use'} some of {', '.join(known)}"
+            raise ValueError(f"methods: unknown {show(name)}; {listed}")
     if len(set(names)) < len(names):
         raise ValueError("methods: must not contain duplicates; remove the repeated one")
     return names
@@ -63,11 +66,11 @@ def check_options(
     checked: dict[str, dict[str, Any]] = {}
     for method, method_options in (options or {}).items():
         if not isinstance(method_options, Mapping):
-            raise TypeError(f"options: {method!r} needs a dict of options, got {method_options!r}")
+            raise TypeError(f"options: {show(method)} needs a dict of options, got {show(method_options)}")
         checked[method] = dict(method_options)
         if method not in names:
             raise ValueError(
-                f"options: {method!r} is not among the methods {', '.join(names)}; add or remove it"
+                f"options: {show(method)} is not among the methods {', '.join(names)}; add or remove it"
             )
         if method == ALL:
             raise ValueError(f"options: {ALL!r} has no options, because it selects nothing; remove it")
@@ -89,7 +92,7 @@ def check_data_options(options: Mapping[str, Any], *, files: bool) -> None:
 def check_distinct_seeds(seeds: Any) -> list[int]:
     """The seeds as a list; raise if one is invalid or duplicated."""
     if not isinstance(seeds, Iterable) or isinstance(seeds, str):
-        raise TypeError(f"seeds: must be a list such as range(5), got {seeds!r}")
+        raise TypeError(f"seeds: must be a list such as range(5), got {show(seeds)}")
     checked = check_seeds(list(seeds))
     if len(set(checked)) < len(checked):
         raise ValueError("seeds: must not contain duplicates; a repeated run is not independent")

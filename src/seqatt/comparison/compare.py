@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-import math
 import os
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Unpack
 
-from seqatt.api.evaluate import evaluate
+from seqatt.api.evaluation_networks import PERCENT
 from seqatt.api.read_data import choose_target
-from seqatt.api.select import select
 from seqatt.api.select_options import DataOptions
-from seqatt.comparison.comparison import Comparison
-from seqatt.comparison.runs import ALL, ComparisonRun, run_keys
+from seqatt.comparison.comparison import FILE, Comparison, load_runs
+from seqatt.comparison.runs import ComparisonRun, run_keys
 from seqatt.comparison.setup import ComparisonSetup, prepare
-from seqatt.comparison.storage import FILE, load_runs
-from seqatt.comparison.table_rows import RunRows
+from seqatt.comparison.split_runs import Selected, SplitRuns
 from seqatt.data.tables.table_data import Groups
-from seqatt.progress import progress_bar
+from seqatt.progress import Advance, progress_bar
 from seqatt.selection import describe_environment
+
+MAX_WAITING_SECONDS = 10.0  # of selections before they are evaluated: then their runs are saved
 
 
 def compare(
@@ -51,9 +52,9 @@ def compare(
     """Compare feature selection methods by the test score of a network on the selected features.
 
     For every seed the rows are split into training and test rows. Each method selects features on the
-    training rows, separately for each ``k``; a network with the fixed settings of ``evaluate`` is trained on
-    the selected features and scored on the test rows. An error of one method is recorded, and the other
-    methods continue. After Ctrl-C the finished runs are returned.
+    training rows for each ``k``; a network with the fixed settings of ``evaluate`` is trained on the selected
+    features and scored on the test rows. An error of one method is recorded, and the other methods continue. After
+    Ctrl-C, what was selected is evaluated, and the finished runs are returned.
 
     Parameters
     ----------
@@ -89,7 +90,7 @@ def compare(
     progress : bool, default False
         Whether to show a progress bar.
     out : path, default None
-        Directory for ``comparison.json``, which is written after every run. A repeated call continues from
+        Directory for ``comparison.json``, which is written whenever runs are finished. A repeated call continues from
         that file, and may add methods, k and seeds.
     task, sample_weight, class_weight, groups : default None
         As in ``select``, for all methods. Weights are used in training; test rows have equal weights.
@@ -160,24 +161,82 @@ def _run_missing(
     done = {run.key for run in runs}
     requested = run_keys(*(settings[name] for name in ("methods", "k", "seeds", "features")))
     remaining = [key for key in requested if key not in done]
-    seed, rows = -1, None
     if out_dir is not None:
         _check_writable(comparison, out_dir)
+
+    def finish(new: list[ComparisonRun]) -> None:
+        runs.extend(new)
+        if new and out_dir is not None:
+            comparison.save(out_dir / FILE)
+
     try:
-        with progress_bar("Comparing", len(requested), shown=progress) as advance:
-            advance(len(requested) - len(remaining))
-            for key in remaining:
-                if rows is None or key[2] != seed:
-                    seed, rows = key[2], setup.split(key[2])
-                advance(0, f"{key[0]}, k = {key[1]}, seed {seed}")
-                runs.append(_run(setup, key, *rows))
-                if out_dir is not None:
-                    comparison.save(out_dir / FILE)
-                advance(1)
+        with progress_bar("Comparing", 2 * len(requested), shown=progress) as advance:
+            advance(2 * (len(requested) - len(remaining)))
+            for seed, keys in groupby(remaining, lambda key: key[2]):
+                _run_split(SplitRuns(setup, seed), list(keys), finish, advance)
     except KeyboardInterrupt:
         if not runs:
             raise
     return comparison
+
+
+def _run_split(
+    split: SplitRuns,
+    keys: list[tuple[str, int, int]],
+    finish: Callable[[list[ComparisonRun]], None],
+    advance: Advance,
+) -> None:
+    """Make the runs of one seed. After Ctrl-C, what is selected by then is evaluated too."""
+    waiting: list[Selected] = []
+    seed = keys[0][2]
+
+    def evaluate() -> None:
+        selected = list(waiting)
+        waiting.clear()
+        if not selected:
+            return
+        shown = done = 0
+
+        def count(percent: int) -> None:
+            nonlocal shown, done
+            done += percent
+            steps = len(selected) * done // PERCENT - shown
+            shown += steps
+            advance(steps, f"evaluating {len(selected)} selections, seed {seed}")
+
+        count(0)
+        finish(split.evaluate(selected, count))
+        advance(len(selected) - shown)
+
+    started = time.monotonic()
+    try:
+        for method, same in groupby(keys, lambda key: key[0]):
+            ks = [k for _, k, _ in same]
+            run = f"{method}, k = {', '.join(map(str, ks))}, seed {seed}"
+            for selected in split.select(method, ks, _show_share(run, advance)):
+                waiting.append(selected)
+                advance(1)
+                if time.monotonic() - started > MAX_WAITING_SECONDS:
+                    evaluate()
+                    started = time.monotonic()
+    except KeyboardInterrupt:
+        evaluate()  # seconds, for selections that may have taken longer
+        raise
+    evaluate()
+
+
+def _show_share(run: str, advance: Advance) -> Advance:
+    """The progress of one selection, as percent in the title of the bar that counts runs."""
+    done, expected = 0, 0
+    advance(0, run)
+
+    def show(steps: int, title: str | None = None, total: int | None = None) -> None:
+        nonlocal done, expected
+        done, expected = (0, total) if total is not None else (done + steps, expected)
+        if expected:
+            advance(0, f"{run}: {min(done / expected, 1):.0%}")
+
+    return show
 
 
 def _check_writable(comparison: Comparison, out_dir: Path) -> None:
@@ -186,32 +245,3 @@ def _check_writable(comparison: Comparison, out_dir: Path) -> None:
         comparison.save(out_dir / FILE)
     except OSError as error:
         raise ValueError(f"out: cannot write to {out_dir} ({error.strerror})") from None
-
-
-def _run(setup: ComparisonSetup, key: tuple[str, int, int], train: RunRows, test: RunRows) -> ComparisonRun:
-    """Select features on ``train`` and evaluate them on ``test``; ``key`` is (method, k, seed)."""
-    method, k, seed = key
-    shared = setup.data_options | {
-        "sample_weight": train.sample_weight,
-        "device": setup.settings["device"],
-    }
-    features: list[str] = []
-    seconds, selection = 0.0, None
-    try:
-        if method != ALL:
-            options = setup.options.get(method, {})
-            selection = select(train.X, train.y, k, method=method, seed=seed, **shared, **options)
-            features, seconds = [str(name) for name in selection.features], selection.seconds
-        shared.pop("groups")
-        result = evaluate(train.X, train.y, test.X, test.y, selection, seeds=[seed], **shared)
-    except Exception as error:  # whatever a method raises, the others are still worth running
-        return ComparisonRun(method, k, seed, features, seconds=seconds, error=_one_line(error))
-    metrics = {name: float(result[name][0]) for name in result}
-    defined = {name: value if math.isfinite(value) else None for name, value in metrics.items()}
-    return ComparisonRun(method, k, seed, features, defined, seconds)
-
-
-def _one_line(error: Exception) -> str:
-    """Type and message of an error in one line, at most 300 characters."""
-    text = " ".join(str(error).split())
-    return f"{type(error).__name__}: {text}"[:300] if text else type(error).__name__

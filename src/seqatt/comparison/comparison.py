@@ -1,4 +1,4 @@
-"""Comparison: the result of ``compare``, with its table, conclusion, chart and JSON file."""
+"""Comparison: the result of ``compare``, with its table, conclusion, chart and JSON file, which a call may continue."""
 
 from __future__ import annotations
 
@@ -10,10 +10,19 @@ from typing import Any
 
 from seqatt.comparison import chart, conclusion, formatting
 from seqatt.comparison.results_table import ResultsTable
-from seqatt.comparison.runs import read_run
+from seqatt.comparison.runs import ComparisonRun, read_run
 from seqatt.json_files import read_json, write_atomically
 
 FORMAT = 3
+FILE = "comparison.json"
+FIXED = {  # settings that must not change between calls, and how errors name them
+    "data": "the data",
+    "task": "task",
+    "test": "the test rows",
+    "table": "the table options",
+    "device": "device",
+    "seqatt": "the version of seqatt",
+}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -73,6 +82,8 @@ class Comparison(ResultsTable):
         try:
             if raw["format"] != FORMAT:
                 raise ValueError(f"format {raw['format']}")
+            if not all(rows >= 1 for split in raw["settings"]["split_rows"] for rows in split):
+                raise ValueError("'split_rows' must be above 0")
             comparison = cls([read_run(run) for run in raw["runs"]], raw["settings"], raw["environment"])
             comparison.to_markdown()  # raises if settings are missing or damaged
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
@@ -94,3 +105,37 @@ class Comparison(ResultsTable):
 
     def _repr_html_(self) -> str:
         return formatting.to_html(self)
+
+
+def load_runs(out: Path, settings: dict[str, Any]) -> list[ComparisonRun]:
+    """Create the directory ``out`` and return the successful runs of an earlier call with these settings."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        earlier = Comparison.load(out / FILE) if (out / FILE).exists() else None
+    except OSError as error:
+        raise ValueError(f"out: cannot write to {out} ({error.strerror})") from None
+    if earlier is None:
+        return []
+    _check_same_settings(earlier.settings, settings, out)
+    return [run for run in earlier.runs if run.error is None]
+
+
+def _check_same_settings(saved: dict[str, Any], settings: dict[str, Any], out: Path) -> None:
+    """Raise unless ``settings`` only add methods, k and seeds to the saved ones."""
+    remedy = f"use another directory, or remove {out / FILE}"
+    for name, description in FIXED.items():
+        if saved.get(name) != settings[name]:
+            values = "" if name in ("data", "table") else f" ({saved.get(name)} saved, {settings[name]} now)"
+            raise ValueError(f"out: {out} holds a comparison that differs in {description}{values}; {remedy}")
+    for name in ("methods", "k", "seeds"):
+        left_out = [value for value in saved.get(name, []) if value not in settings[name]]
+        if left_out:
+            raise ValueError(f"out: {out} also holds {name} {left_out[0]!r}; include it, or {remedy}")
+    for method in saved.get("methods", []):
+        options = settings["options"].get(method, {})
+        if saved.get("options", {}).get(method, {}) != options:
+            raise ValueError(f"out: {out} holds {method} with other options; {remedy}")
+        if any(isinstance(value, dict) and "code" in value for value in options.values()):
+            raise ValueError(
+                f"out: {out} holds {method} with code among its options, which may have changed; {remedy}"
+            )

@@ -8,13 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import GroupShuffleSplit, train_test_split
 
+from seqatt.validation import show
+
 Rows = NDArray[np.intp]
 
 
 def check_test_size(test_size: Any, rows: int) -> None:
     """Raise unless ``test_size`` is a share between 0 and 1 or a number of rows."""
     if isinstance(test_size, bool) or not isinstance(test_size, int | float | np.number):
-        raise TypeError(f"test_size: must be a share such as 0.25 or a number of rows, got {test_size!r}")
+        raise TypeError(f"test_size: must be a share such as 0.25 or a number of rows, got {show(test_size)}")
     share = isinstance(test_size, float | np.floating)
     if not 0 < test_size < (1 if share else rows):
         limit = "below 1 as a share" if share else f"below the {rows} rows of X"

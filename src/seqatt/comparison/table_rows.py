@@ -13,7 +13,7 @@ from seqatt.comparison.fingerprint import fingerprint
 from seqatt.comparison.splits import Rows, check_test_size, hold_out
 from seqatt.data.files.file_data import FileData
 from seqatt.data.tables.column_roles import read_columns
-from seqatt.data.tables.consistency import check_same_columns
+from seqatt.data.tables.consistency import check_same_columns, check_same_order
 from seqatt.data.tables.containers import InputTable, feature_names, read_input_table
 from seqatt.data.tables.options import TableOptions
 from seqatt.data.tables.table_data import TableData, read_table_data
@@ -53,6 +53,7 @@ class SplitRequest:
 
 def read_table_rows(X: Any, y: Any, options: dict[str, Any], request: SplitRequest) -> ComparedRows:
     """Check a table, its target and its test rows, and draw the splits."""
+    check_same_order(X, request.split_groups, ("X", "split_groups"))
     if isinstance(request.split_groups, str):
         ignore = (*TableOptions(**options).ignore, request.split_groups)
         request = replace(request, split_groups=_named_column(X, request.split_groups))

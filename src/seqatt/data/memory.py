@@ -7,6 +7,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+from seqatt.validation import show
+
 UNITS = {
     "": 1,
     "K": 10**3,
@@ -33,7 +35,7 @@ def parse_size(name: str, value: Any) -> int:
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?I?)B?\s*", str(value).upper())
     if match is None or isinstance(value, bool) or match.group(2) not in UNITS:
         raise ValueError(
-            f'{name}: must be a number of bytes or a size such as "2GB" or "500MiB", got {value!r}'
+            f'{name}: must be a number of bytes or a size such as "2GB" or "500MiB", got {show(value)}'
         )
     return int(float(match.group(1)) * UNITS[match.group(2)])
 

@@ -18,6 +18,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from seqatt.validation import show
+
 CHUNK = 1 << 16  # rows per chunk, which has its own seed and is one row group of a file
 COUNTS = tuple(f"count{i:02d}" for i in range(1, 14))
 CARDINALITIES = (3, 10, 30, 100, 300, 1_000, 3_000, 10_000, 30_000, 100_000, 4, 8, 16)
@@ -63,7 +65,7 @@ def click_log(
     """
     for name, value in {"rows": rows, "rows_per_file": rows_per_file}.items():
         if isinstance(value, bool) or not hasattr(value, "__index__") or value < 1:
-            raise ValueError(f"{name}: must be a whole number of at least 1, got {value!r}")
+            raise ValueError(f"{name}: must be a whole number of at least 1, got {show(value)}")
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     paths = [folder / f"clicks-{number:05d}.parquet" for number in range(-(-rows // rows_per_file))]

@@ -12,12 +12,13 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from seqatt.training.schedule import Schedule
+from seqatt.validation import show
 
 SCALE_INVARIANT = 1e-3  # the scale dependence of a model that normalises its input is below this
 NORMALISED = (
-    "the model behind this layer normalises its input, so scaling features by attention weights has little effect "
-    "on its outputs; rows are blended instead. SequentialAttention(..., blend_rows=True) does so without this warning, "
-    "blend_rows=False scales all the same"
+    "the model behind this layer normalises its input, which undoes attention weights in part or altogether; rows "
+    "are blended instead. Better put the layer behind the normalisation: nn.Sequential(norm, attention, rest). "
+    "SequentialAttention(..., blend_rows=True) blends without this warning, blend_rows=False scales all the same"
 )
 NOT_EXAMINED = (
     "this layer could not examine whether the model behind it normalises its input, because the code is compiled; say "
@@ -41,7 +42,7 @@ def check_total_steps(schedule: Schedule, total_steps: int, warmup: float) -> No
 
 def check_dim(dim: Any) -> None:
     if dim is not None and (isinstance(dim, bool) or not hasattr(dim, "__index__") or dim == 0):
-        raise ValueError(f"dim: must be a dimension of the input other than 0, the batch, got {dim!r}")
+        raise ValueError(f"dim: must be a dimension of the input other than 0, the batch, got {show(dim)}")
 
 
 def features_of_columns(groups: Any, num_features: int) -> Tensor | None:

@@ -17,8 +17,9 @@ from scipy.optimize import minimize
 
 from seqatt.linear.inputs import FeatureBlocks, read_k
 from seqatt.linear.path import TIE, LinearPath
+from seqatt.linear.residual_problem import ResidualProblem
 from seqatt.linear.softmax_attention import choose_by_softmax
-from seqatt.linear.stepwise import FeatureMask, ResidualProblem, read_problem, select_stepwise
+from seqatt.linear.stepwise import FeatureMask, read_problem, select_stepwise
 from seqatt.linear.threads import Floats, single_blas_thread
 
 # lambda = (1 - epsilon) lambda*; the next epsilon is used if several features share the weight.

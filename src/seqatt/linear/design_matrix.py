@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -20,14 +20,13 @@ Span = tuple[int, int]  # rows start to stop
 
 @dataclass(frozen=True)
 class DesignMatrix:
-    """The rows ``spans`` of ``data``: ``(data - shift) / scale * sqrt_weights``, computed on access.
+    """``(data - shift) / scale * sqrt_weights``, computed on access.
 
     ``shift`` and ``scale`` have one value per column, ``sqrt_weights`` (the square root of the sample
     weights) one per row of ``data``; None skips the operation.
     """
 
     data: Any
-    spans: tuple[Span, ...]
     shift: Floats | None = None
     scale: Floats | None = None
     sqrt_weights: Floats | None = None
@@ -35,7 +34,7 @@ class DesignMatrix:
     @property
     def n(self) -> int:
         """Number of rows."""
-        return sum(stop - start for start, stop in self.spans)
+        return int(self.data.shape[0])
 
     @property
     def d(self) -> int:
@@ -49,44 +48,35 @@ class DesignMatrix:
     def columns(self, indices: NDArray[np.intp]) -> Floats:
         """All rows of some columns, (n, len(indices))."""
         out = np.empty((self.n, len(indices)), order="F")
-        offset = 0
         for start, stop in self._blocks():
-            rows = self._convert(self.data[start:stop][:, indices], indices, start, stop)
-            out[offset : offset + stop - start] = rows
-            offset += stop - start
+            out[start:stop] = self._convert(self.data[start:stop][:, indices], indices, start, stop)
         return out
 
     def products(self, indices: NDArray[np.intp], vectors: Floats | None = None) -> Floats:
         """``[X_indices, vectors]' X``, (len(indices) + vectors.shape[1], d), in one pass over the rows."""
-        n_vectors = 0 if vectors is None else vectors.shape[1]
-        m = len(indices) + n_vectors
+        m = len(indices) + (0 if vectors is None else vectors.shape[1])
         cost = float(self.n) * self.d * m
-        if self.zero_copy and self.n <= self.d:
+        if self.zero_copy and self.n <= self.d:  # column panels: there is nothing to sum
             left = self.data[:, indices] if vectors is None else np.hstack([self.data[:, indices], vectors])
             out = np.empty((m, self.d))
-            step = max(128, -(-self.d // CHUNKS))
 
-            def panel(start: int) -> None:
-                out[:, start : start + step] = left.T @ self.data[:, start : start + step]
+            def panel_products(columns: slice) -> None:
+                out[:, columns] = left.T @ self.data[:, columns]
 
-            parallel_map(panel, range(0, self.d, step), cost)
+            step = -(-self.d // CHUNKS)
+            parallel_map(panel_products, [slice(i * step, (i + 1) * step) for i in range(CHUNKS)], cost)
             return out
-        blocks = list(self._blocks())
-        offsets = np.cumsum([0] + [stop - start for start, stop in blocks])
-        bounds = [round(i * len(blocks) / CHUNKS) for i in range(CHUNKS + 1)]
+        blocks = self._blocks()
 
         def chunk_products(chunk: int) -> Floats:
             total = np.zeros((m, self.d))
-            for b in range(bounds[chunk], bounds[chunk + 1]):
-                rows = self.block(*blocks[b])
-                left = np.empty((m, len(rows)))
-                left[: len(indices)] = rows.T[indices]
-                if vectors is not None:
-                    left[len(indices) :] = vectors[offsets[b] : offsets[b + 1]].T
-                total += left @ rows
+            for start, stop in blocks[chunk::CHUNKS]:
+                rows = self.block(start, stop)
+                left = rows[:, indices]
+                total += (left if vectors is None else np.hstack([left, vectors[start:stop]])).T @ rows
             return total
 
-        return np.asarray(sum(parallel_map(chunk_products, range(CHUNKS), cost)))
+        return np.asarray(sum(parallel_map(chunk_products, range(min(CHUNKS, len(blocks))), cost)))
 
     def square(self) -> Floats:
         """``X'X``, (d, d), in one pass."""
@@ -104,17 +94,11 @@ class DesignMatrix:
 
         return np.asarray(sum(parallel_map(block_squared_norms, self._blocks(), 4.0 * self.n * self.d)))
 
-    def sample(self, rows: int, chunks: int = 16) -> DesignMatrix:
-        """About ``rows`` rows, in ``chunks`` contiguous chunks spread evenly over all rows."""
-        size = -(-rows // chunks)
-        starts = np.linspace(0, self.n - size, chunks).astype(int)
-        return replace(self, spans=tuple((int(s), int(s) + size) for s in starts))
-
     @property
     def zero_copy(self) -> bool:
         """Whether ``data`` is used as it is, without conversion."""
         float64 = isinstance(self.data, np.ndarray) and self.data.dtype == np.float64
-        return float64 and len(self.spans) == 1 and self.shift is self.scale is self.sqrt_weights is None
+        return float64 and self.shift is self.scale is self.sqrt_weights is None
 
     def _convert(self, rows: Any, columns: Any, start: int, stop: int) -> Floats:
         dense = rows.toarray() if sp.issparse(rows) else rows
@@ -127,14 +111,13 @@ class DesignMatrix:
             dense = dense * self.sqrt_weights[start:stop, None]
         return np.asarray(dense)
 
-    def _blocks(self, factor: int = 1) -> Iterator[Span]:
+    def _blocks(self, factor: int = 1) -> list[Span]:
         """Row ranges of one block each; ``factor`` multiplies the usual number of rows per block."""
         if self.zero_copy:  # enough rows that summing the products costs little, few enough for a cache
             rows = int(np.clip(5 * self.d // 2, 512, 2048))
         else:
             rows = int(np.clip(BLOCK_ENTRIES // self.d, 64, 16_384))
-        size = factor * rows
-        size = min(size, max(64, -(-self.n // CHUNKS)))
-        for first, last in self.spans:
-            for start in range(first, last, size):
-                yield start, min(last, start + size)
+        # As many blocks for every chunk, and blocks of equal size, so that the threads end together.
+        count = CHUNKS * -(-self.n // (CHUNKS * factor * rows)) if self.n >= 64 * CHUNKS else 1
+        bounds = np.linspace(0, self.n, count + 1).astype(int).tolist()
+        return list(pairwise(bounds))

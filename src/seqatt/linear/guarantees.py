@@ -17,6 +17,7 @@ from seqatt.linear.gram import Gram, NormalEquations
 from seqatt.linear.inputs import make_design, read_blocks
 from seqatt.linear.path import DEPENDENT, LinearPath
 from seqatt.linear.threads import Floats
+from seqatt.validation import show
 
 
 @dataclass(frozen=True)
@@ -112,7 +113,7 @@ def _read_features(selected: Any, count: int) -> list[int]:
     for feature in features:
         if isinstance(feature, bool) or not hasattr(feature, "__index__") or not 0 <= feature < count:
             raise ValueError(
-                f"selected: {feature!r} is not a feature; use whole numbers from 0 to {count - 1}"
+                f"selected: {show(feature)} is not a feature; use whole numbers from 0 to {count - 1}"
             )
     return [int(feature) for feature in features]
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from seqatt.linear.design_matrix import NO_COLUMNS, DesignMatrix
 from seqatt.linear.threads import Floats
+from seqatt.validation import show
 
 
 def read_rows(X: Any) -> Any:
@@ -65,7 +66,7 @@ def read_weights(sample_weight: Any, rows: int) -> Floats | None:
 
 def read_k(k: Any, features: int) -> int:
     if isinstance(k, bool) or not hasattr(k, "__index__"):
-        raise TypeError(f"k: must be a whole number of features, got {k!r}")
+        raise TypeError(f"k: must be a whole number of features, got {show(k)}")
     if not 1 <= int(k) <= features:
         raise ValueError(f"k: must be from 1 to the {features} features of X, got {k}")
     return int(k)
@@ -125,7 +126,7 @@ def make_design(
     rows = read_rows(X)
     targets, flat = read_targets(y, rows.shape[0])
     sample_weight = read_weights(weights, rows.shape[0])
-    raw = DesignMatrix(rows, ((0, rows.shape[0]),))
+    raw = DesignMatrix(rows)
     if sample_weight is None and not centre and not scale:
         return raw, targets, flat
     row_weights = np.full(rows.shape[0], 1.0) if sample_weight is None else sample_weight
@@ -136,7 +137,7 @@ def make_design(
     if mean is not None:
         check_finite(mean)
     root = None if sample_weight is None else np.sqrt(sample_weight)
-    centred = DesignMatrix(raw.data, raw.spans, mean, None, root)
+    centred = DesignMatrix(raw.data, mean, None, root)
     unit = None
     if scale:
         assert mean is not None
@@ -146,4 +147,4 @@ def make_design(
         targets = targets - row_weights @ targets / total
     if root is not None:
         targets = targets * root[:, None]
-    return DesignMatrix(raw.data, raw.spans, mean if centre else None, unit, root), targets, flat
+    return DesignMatrix(raw.data, mean if centre else None, unit, root), targets, flat

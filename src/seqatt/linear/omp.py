@@ -1,13 +1,8 @@
 """Orthogonal Matching Pursuit, Algorithm 2: repeatedly select the feature most correlated with the residual.
 
-Every selected column x yields the next vector q of an orthonormal basis of the selected columns. With
-``a = X'q`` and the correlations ``c = X'r``, the next correlations are ``c - a (q'r)``. ``a`` is computed
-
-- from a Gram matrix, as its column for x minus the part explained by the earlier ``a`` (an incremental
-  Cholesky factor; ``GramPursuit``);
-- from rows, computing only the columns of the Gram matrix that are needed (``GramColumns``);
-- from q itself, orthogonalised twice, with one pass over the rows per step (``OrthonormalPursuit``). It loses
-  no digits to squaring, and continues where the Gram matrix is too imprecise.
+With a Gram matrix, an incremental Cholesky factor updates the correlations (``ResidualFromGram``). From rows, only
+the columns of the Gram matrix that are needed are computed (``GramColumns``). Where the Gram matrix is too imprecise,
+an orthonormal basis of the selected columns continues, with one pass over the rows per step (``ResidualFromRows``).
 """
 
 from __future__ import annotations
@@ -19,15 +14,13 @@ import numpy as np
 from seqatt.linear.design_matrix import NO_COLUMNS, DesignMatrix
 from seqatt.linear.gram import Gram
 from seqatt.linear.gram_columns import GramColumns
-from seqatt.linear.gram_pursuit import GramPursuit
 from seqatt.linear.inputs import FeatureBlocks, check_finite, make_design, read_blocks, read_k
-from seqatt.linear.orthonormal_pursuit import OrthonormalPursuit
 from seqatt.linear.path import LinearPath
+from seqatt.linear.residual_problem import ResidualFromGram, ResidualFromRows
+from seqatt.linear.stepwise import read_problem, select_stepwise
 from seqatt.linear.threads import Floats, single_blas_thread
 
-FULL_GRAM_RATIO = 3  # from k = d / 3 on, the full Gram matrix costs no more than the columns needed
-SAMPLE_RATIO = 16  # one row in 16 is used to predict which columns will be needed
-MAX_SAMPLE_ROWS = 1 << 15
+FULL_GRAM_RATIO = 4  # from k = d / 4 on, the full Gram matrix costs no more than the columns needed
 
 
 def omp(
@@ -75,15 +68,13 @@ def omp(
     Pati, Rezaiifar, Krishnaprasad: Orthogonal Matching Pursuit, Asilomar 1993.
     """
     if isinstance(X, Gram):
-        normal, column = X.columns(centre=centre, scale=scale)
-        blocks = read_blocks(groups, X.features)
-        pursuit = GramPursuit(normal.cross, normal.target_squares, blocks, diagonal=normal.square)
+        problem, blocks, flat = read_problem(X, None, None, groups, centre=centre, scale=scale)
         with single_blas_thread():
-            return pursuit.run(read_k(k, blocks.count), lambda j: (column(j), 0)).path(X.flat)
+            return select_stepwise(problem, blocks, read_k(k, blocks.count), None, flat)
     design, targets, flat = make_design(X, y, sample_weight, centre=centre, scale=scale)
     blocks = read_blocks(groups, design.d)
     with single_blas_thread():
-        return pursue_rows(design, targets, read_k(k, blocks.count), blocks).path(flat)
+        return pursue_rows(design, targets, read_k(k, blocks.count), blocks, flat)
 
 
 def pursue_rows(
@@ -91,51 +82,26 @@ def pursue_rows(
     targets: Floats,
     k: int,
     blocks: FeatureBlocks,
+    flat: bool,
     step_scores: list[Floats] | None = None,
-) -> GramPursuit | OrthonormalPursuit:
-    """OMP from rows: on columns of the Gram matrix while they are precise enough, then on a basis.
+) -> LinearPath:
+    """OMP from rows: on columns of the Gram matrix while they are precise enough, then on an orthonormal basis.
 
-    ``step_scores`` collects the scores of all features at every step.
+    ``flat`` and ``step_scores`` are those of ``select_stepwise``.
     """
+    cross = design.products(NO_COLUMNS, targets).T
+    check_finite(cross)
     n_columns = k * len(blocks.feature_of) // blocks.count
     if FULL_GRAM_RATIO * n_columns >= design.d and design.d <= design.n:
-        cross = design.products(NO_COLUMNS, targets).T
-        check_finite(cross)
         square = design.square()
-        pursuit = GramPursuit(cross, _target_squares(targets), blocks, step_scores=step_scores)
-        pursuit.run(k, lambda j: (square[j], 0))
-        del square
+        problem = ResidualFromGram(cross, np.sum(targets**2, axis=0), lambda j: (square[j], 0))
     else:
-        pursuit = _pursue_few_columns(design, targets, k, blocks, step_scores)
-    if len(pursuit.order) == k:
-        return pursuit
-    return OrthonormalPursuit(design, targets, blocks, step_scores).resume(pursuit).run(k)
-
-
-def _pursue_few_columns(
-    design: DesignMatrix,
-    targets: Floats,
-    k: int,
-    blocks: FeatureBlocks,
-    step_scores: list[Floats] | None = None,
-) -> GramPursuit:
-    """OMP with few columns of the Gram matrix; with many rows, a sample predicts which are needed."""
-    predicted = NO_COLUMNS
-    rows = min(design.n // SAMPLE_RATIO, MAX_SAMPLE_ROWS)
-    if rows >= 2 * design.d and len(design.spans) == 1:
-        sample = design.sample(rows)
-        sample_targets = np.concatenate([targets[start:stop] for start, stop in sample.spans])
-        likely = _pursue_few_columns(sample, sample_targets, k, blocks).order
-        predicted = blocks.columns(likely) if likely else NO_COLUMNS
-    products = design.products(predicted, targets)
-    cross = products[len(predicted) :].T
-    check_finite(cross)
-    gram_columns = GramColumns(design, blocks, k, predicted)
-    gram_columns.store(predicted, products[: len(predicted)])
-    pursuit = GramPursuit(cross, _target_squares(targets), blocks, step_scores=step_scores)
-    return pursuit.run(k, lambda j: gram_columns.column(j, pursuit))
-
-
-def _target_squares(targets: Floats) -> Floats:
-    """Squared length of each target, (o,)."""
-    return np.asarray(np.einsum("ij,ij->j", targets, targets))
+        gram_columns = GramColumns(design, blocks, k)
+        problem = ResidualFromGram(
+            cross, np.sum(targets**2, axis=0), lambda j: gram_columns.column(j, problem)
+        )
+    path = select_stepwise(problem, blocks, k, None, flat, step_scores)
+    if len(path.order) == k:
+        return path
+    exact = ResidualFromRows(design, targets)
+    return select_stepwise(exact, blocks, k, None, flat, step_scores, start=path)

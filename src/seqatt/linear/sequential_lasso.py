@@ -16,7 +16,8 @@ from scipy.linalg import lstsq
 
 from seqatt.linear.inputs import FeatureBlocks, read_k
 from seqatt.linear.path import TIE, LinearPath
-from seqatt.linear.stepwise import FeatureMask, ResidualProblem, read_problem, select_stepwise
+from seqatt.linear.residual_problem import ResidualProblem
+from seqatt.linear.stepwise import FeatureMask, read_problem, select_stepwise
 from seqatt.linear.threads import Floats, single_blas_thread
 
 # lambda = (1 - epsilon) lambda*; the next epsilon is used if several features enter at once.

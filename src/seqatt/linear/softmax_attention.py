@@ -16,7 +16,8 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import minimize
 
 from seqatt.linear.inputs import FeatureBlocks
-from seqatt.linear.stepwise import FeatureMask, ResidualProblem
+from seqatt.linear.residual_problem import ResidualProblem
+from seqatt.linear.stepwise import FeatureMask
 from seqatt.linear.threads import Floats
 
 LAMBDA_RATIO = 10.0  # lambda over lambda*: so large that features hardly affect one another

@@ -24,6 +24,7 @@ from seqatt.training.models.torch_module import TorchModule
 from seqatt.training.options import TrainingOptions
 from seqatt.training.reducer import Reducer
 from seqatt.training.screening.score_penalty import ScorePenalty
+from seqatt.training.screening.working_set import WorkingSet
 from seqatt.training.selection_state import SelectionState
 from seqatt.training.trainer import Trainer
 from seqatt.training.trial_group import TrialGroup
@@ -59,6 +60,7 @@ class TrainingSetup:
     members : models per trial.
     variants : models per member that differ in the strength of a penalty. Each is a trial of its own; all of them
         hold out the same rows.
+    working_set : the smallest number of features that train together, as on wide tables; 0 if all always do.
     input_dropout, rescale : probability of dropping an input; whether the other inputs are scaled up in return.
     """
 
@@ -68,6 +70,7 @@ class TrainingSetup:
     weight_decay: float = 0.0
     members: int = 1
     variants: int = 1
+    working_set: int = 0
     input_dropout: float = 0.0
     rescale: bool = True
 
@@ -197,7 +200,11 @@ class _GroupBuilder:
                     self._reducer,
                 )
             )
-        return TrialGroup(trainers, state, self._score_penalty, stream)
+        working_set = None
+        if setup.working_set and some_rows is not None:
+            feature_of = torch.from_numpy(data.feature_of)
+            working_set = WorkingSet(some_rows, feature_of, data.constant, setup.working_set)
+        return TrialGroup(trainers, state, self._score_penalty, stream, working_set)
 
     def _per_trainer(self, members: list[Member]) -> Iterator[tuple[int, list[Member]]]:
         """The members of each trainer, with the number of the first: all of them on a GPU, one each on a CPU."""

@@ -8,7 +8,6 @@ selected features alone.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -16,44 +15,19 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from seqatt.data.tables.table_data import TableData
-from seqatt.options import option
 from seqatt.training.defaults import resolve_batch_size
 from seqatt.training.ensemble import HOLDOUT, NOISE, ORDER, WEIGHTS, Member
 from seqatt.training.loaders.batch import Batch, DeviceTable
 from seqatt.training.loaders.in_memory import InMemoryLoader, MemberData
 from seqatt.training.models.architecture import MLPShape
 from seqatt.training.models.mlp import MLP
-from seqatt.training.options import NetworkOptions, ScalingOptions
+from seqatt.training.options import FOLDS, CandidateOptions
 from seqatt.training.schedule import cosine_schedule
-from seqatt.validation import integer, number
 
-FOLDS = 5  # of the rows, of which each model holds out one
 HELD_OUT_ROWS = 500  # per candidate, at least: in a small table several folds are held out in turn
 CHUNK_CELLS = (1 << 28, 1 << 21)  # numbers in the layers of models trained at a time: on a GPU, on a CPU
 MAX_VALIDATION_ROWS = 4096  # held-out rows per fold that are used
 VALIDATIONS = 4  # evaluations on the held-out rows per training, of which the best counts
-
-
-@dataclass(frozen=True)
-class CandidateOptions(NetworkOptions, ScalingOptions):
-    """The model of each candidate and its training."""
-
-    epochs: float | None = option(
-        None,
-        number(above=0, optional=True),
-        "Passes over the rows per model; by default 3, from 200 to 1,000 steps.",
-    )
-    learning_rate: float = option(1e-2, number(above=0), "Adam's step size.")
-    folds: int | None = option(
-        None,
-        integer(1, optional=True),
-        "How many fifths of the rows are held out in turn; by default enough for 500 held-out rows.",
-    )
-
-    def check_together(self) -> None:
-        super().check_together()
-        if self.folds is not None and self.folds > FOLDS:
-            raise ValueError(f"folds: the rows are split into 5 folds, so at most 5, got {self.folds}")
 
 
 class CandidateModels:

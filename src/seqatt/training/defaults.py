@@ -12,8 +12,8 @@ STREAM_STEPS_PER_PHASE = 32  # the same per phase
 MIN_STEPS, MAX_STEPS = 4_000, 20_000  # steps per selection
 STEPS_PER_FEATURE = 40  # at least this many steps for each feature to select
 EPOCHS = 10  # passes over the rows, within the limits above
-EVALUATION_MIN_STEPS, EVALUATION_MAX_STEPS = 3_000, 12_000  # steps of a network that evaluates a selection
-EVALUATION_EPOCHS = 50  # its passes over the rows, within these limits
+EVALUATION_MIN_STEPS, EVALUATION_MAX_STEPS = 1_000, 4_000  # steps of a network that evaluates a selection
+EVALUATION_EPOCHS = 17  # its passes over the rows, within these limits
 EVALUATION_ROWS = 10_000  # above this many rows, it has a larger learning rate and less dropout and smoothing
 MAX_REPLACEMENT = 5  # rounds of dropping and selecting again
 ENSEMBLE_SIZE = 4  # models per trial
@@ -22,6 +22,7 @@ MIN_UNIVARIATE, MAX_UNIVARIATE = 2.0, 4.0  # of univariate_test, a threshold on 
 MIN_PENALTY_SHARE = 0.25  # by which univariate_test counts when features are selected, where rows are many
 ROWS_PER_LOG_COLUMN = 20  # rows up to which univariate_test counts in full when features are selected
 CHANCE_CORRELATION = 0.4  # largest correlation expected by chance at which univariate_test is at its maximum
+MIN_WORKING_SET, WORKING_SET_PER_FEATURE = 1024, 8  # features that train together on a wide table, at least
 LOGIT_LEARNING_RATE = 0.03  # of attention logits: in a phase of a few dozen steps, features must compete
 
 
@@ -87,20 +88,20 @@ def default_stream_ensemble(rows: float) -> int:
 
 
 def evaluation_steps(rows: int, batch_size: int, epochs: float | None) -> int:
-    """Steps of a network that evaluates a selection: fifty passes over the rows, from 3,000 to 12,000 steps."""
+    """Steps of a network that evaluates a selection: 17 passes over the rows, from 1,000 to 4,000 steps."""
     if epochs is not None:
         return resolve_steps(rows, batch_size, epochs, k=1)
     return min(max(EVALUATION_EPOCHS * rows // batch_size, EVALUATION_MIN_STEPS), EVALUATION_MAX_STEPS)
 
 
 def evaluation_learning_rate(rows: int) -> float:
-    """Learning rate of a network that evaluates a selection: 0.003, up to six times that from 60,000 rows on."""
-    return 3e-3 * min(max(1.0, rows / EVALUATION_ROWS), 6.0)
+    """Learning rate of a network that evaluates a selection: 0.009, up to twice that from 20,000 rows on."""
+    return 9e-3 * min(max(1.0, rows / EVALUATION_ROWS), 2.0)
 
 
 def evaluation_noise(rows: int) -> float:
-    """Its input dropout and label smoothing: 0.1, falling with the root of the rows from 10,000 rows on."""
-    return 0.1 * min(1.0, math.sqrt(EVALUATION_ROWS / rows))
+    """Its input dropout and label smoothing: 0.1, falling in proportion to the rows from 10,000 rows on."""
+    return 0.1 * min(1.0, EVALUATION_ROWS / rows)
 
 
 def default_replacement(k: int) -> int:
@@ -148,6 +149,15 @@ def default_input_dropout(rows: int, columns: int) -> float:
     """
     rate = math.sqrt(columns / rows)
     return min(0.6, rate) if rate >= 0.15 else 0.0
+
+
+def default_working_set(features: int, selected: int) -> int:
+    """The smallest number of features that train together: eight for each to select, at least 1,024; 0 if all train.
+
+    Where less than half of the features could be left out, it is not worth it.
+    """
+    size = max(MIN_WORKING_SET, WORKING_SET_PER_FEATURE * selected)
+    return size if features >= 2 * size else 0
 
 
 def default_weight_decay(rows: int) -> float:

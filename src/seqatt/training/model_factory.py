@@ -34,7 +34,7 @@ EMBEDDING_HINT = (
     "a model gets numbers, scaled and then weighted by attention, never codes for an nn.Embedding; leave model out, "
     "as the built-in network embeds categories, or put the layer seqatt.SequentialAttention behind your embeddings"
 )
-MIN_PROBED_ROWS = 16  # rows of outputs from 0 to 1 that are no coincidence
+PROBES = 8  # with other parameters, for which outputs between 0 and 1 are no coincidence
 OWN_MODEL_WIDTH = 256  # hidden units assumed of a user's own model, to choose the number of threads
 
 
@@ -154,8 +154,7 @@ def check_own_model(
     target = data.target
     widths = {target.outputs, 2} if target.task == "binary" else {target.outputs}
     if options.loss is None and target.task != "regression":
-        everything = torch.ones(1, some.x.shape[2], device=table.device)
-        _warn_about_probabilities(model.predict(some.x, everything)[0], target.task)
+        _warn_about_probabilities(model, some.x, target.task)
     if options.loss is None and (out.ndim != 2 or out.shape[-1] not in widths):
         raise ValueError(
             f"model: returns shape {tuple(out.shape)} for 2 rows, but the {target.task} target "
@@ -163,16 +162,33 @@ def check_own_model(
         )
 
 
-def _warn_about_probabilities(out: torch.Tensor, task: str) -> None:
-    """Warn if outputs (B, o) of an untrained model are probabilities, of which the built-in loss would take another."""
-    if out.shape[0] < MIN_PROBED_ROWS or not bool(((out >= 0) & (out <= 1)).all()):
+def _warn_about_probabilities(model: TorchModule, x: torch.Tensor, task: str) -> None:
+    """Warn if the outputs are probabilities, of which the built-in loss would take the sigmoid or softmax again.
+
+    They are if they lie between 0 and 1 whatever the parameters. The logits of an untrained model may by chance.
+    """
+    name = _last_activation(model.predict(x, torch.ones(1, x.shape[2], device=x.device))[0], task)
+    if name is None:
         return
-    exclusive = task == "multiclass" or out.shape[-1] == 2
-    name = "softmax" if exclusive and task != "multilabel" else "sigmoid"
-    if name == "softmax" and not torch.allclose(out.sum(-1), torch.ones_like(out[:, 0]), atol=1e-3):
-        return
+    probe, generator = copy.deepcopy(model.module).eval(), torch.Generator().manual_seed(0)
+    with torch.random.fork_rng([x.device] if x.device.type == "cuda" else []), torch.no_grad():
+        for _ in range(PROBES):
+            for parameter in filter(torch.is_floating_point, probe.parameters()):
+                parameter.add_(torch.randn(parameter.shape, generator=generator).to(parameter))
+            out = probe(x[0])
+            if torch.isfinite(out).all() and _last_activation(out, task) is None:
+                return
     warnings.warn(
         f"model: its outputs look like probabilities, and the built-in loss applies a {name} itself, so that it "
         f"would be applied twice; leave out the last {name}, or pass a loss of your own",
         stacklevel=2,
     )
+
+
+def _last_activation(out: torch.Tensor, task: str) -> str | None:
+    """What outputs (B, o) or (B,) may be the values of: "softmax", "sigmoid" or None."""
+    if not bool(((out >= 0) & (out <= 1)).all()):
+        return None
+    if task == "multilabel" or (task == "binary" and (out.ndim == 1 or out.shape[-1] == 1)):
+        return "sigmoid"
+    return "softmax" if torch.allclose(out.sum(-1), torch.ones_like(out[..., 0]), atol=1e-3) else None

@@ -15,6 +15,7 @@ if TYPE_CHECKING:  # the command line reads options without importing torch
 
 ACTIVATION_NAMES = ("relu", "tanh", "gelu", "silu")
 SCALINGS = ("standard", "min-max", "none")
+FOLDS = 5  # of the rows, of which each model of a candidate feature holds out one
 
 
 @dataclass(frozen=True)
@@ -102,3 +103,25 @@ class TrainingOptions(NetworkOptions):
 @dataclass(frozen=True)
 class LoopOptions(TrainingOptions, ScalingOptions):
     """Options of every method that the training loop trains."""
+
+
+@dataclass(frozen=True)
+class CandidateOptions(NetworkOptions, ScalingOptions):
+    """The model of each candidate and its training."""
+
+    epochs: float | None = option(
+        None,
+        number(above=0, optional=True),
+        "Passes over the rows per model; by default 3, from 200 to 1,000 steps.",
+    )
+    learning_rate: float = option(1e-2, number(above=0), "Adam's step size.")
+    folds: int | None = option(
+        None,
+        integer(1, optional=True),
+        "How many fifths of the rows are held out in turn; by default enough for 500 held-out rows.",
+    )
+
+    def check_together(self) -> None:
+        super().check_together()
+        if self.folds is not None and self.folds > FOLDS:
+            raise ValueError(f"folds: the rows are split into 5 folds, so at most 5, got {self.folds}")

@@ -22,7 +22,7 @@ class SelectionState:
     """The features that each trial has selected; ``order[t]`` lists those of trial t in order of selection.
 
     The models read them from ``selected`` (1 or 0) and ``blocked`` (0 or -inf), both (trials * repeats, d):
-    one row per model, ``repeats`` models per trial.
+    one row per model, ``repeats`` models per trial. After ``use_features`` they have the columns of these alone.
     """
 
     def __init__(
@@ -30,6 +30,7 @@ class SelectionState:
     ) -> None:
         self._constant = constant
         self._repeats = repeats
+        self._active: NDArray[np.int64] | None = None  # the features of the tensors, None if all
         self.order: list[list[int]] = [[] for _ in range(trials)]
         self._dropped: list[list[int]] = [[] for _ in range(trials)]
         self.selected = torch.zeros(trials * repeats, len(constant), device=device)
@@ -39,6 +40,13 @@ class SelectionState:
     def of_models(self, models: slice) -> FeatureState:
         """The state of some models, as views that change with the selection."""
         return FeatureState(self.selected[models], self.blocked[models])
+
+    def use_features(self, active: NDArray[np.int64]) -> None:
+        """Make new tensors for these features alone, to which the selected ones belong."""
+        self._active = active
+        self.selected = self.selected.new_zeros(len(self.selected), len(active))
+        self.blocked = torch.zeros_like(self.selected)
+        self._update_tensors()
 
     def take(self, scores: NDArray[np.float64], count: int) -> list[list[int]]:
         """Select the ``count`` unselected features of each trial with the highest scores (trials, d).
@@ -109,7 +117,7 @@ class SelectionState:
         self._update_tensors()
 
     def _update_tensors(self) -> None:
-        selected = np.zeros((len(self.order), self.selected.shape[1]), dtype=bool)
+        selected = np.zeros((len(self.order), len(self._constant)), dtype=bool)
         for row, order in zip(selected, self.order, strict=True):
             row[order] = True
         blocked = selected | self._constant
@@ -119,4 +127,5 @@ class SelectionState:
         self._copy_per_model(self.blocked, np.where(blocked, -np.inf, 0.0))
 
     def _copy_per_model(self, models: torch.Tensor, trials: NDArray[Any]) -> None:
-        models.copy_(torch.from_numpy(np.repeat(trials, self._repeats, axis=0)))
+        own = trials if self._active is None else trials[:, self._active]
+        models.copy_(torch.from_numpy(np.repeat(own, self._repeats, axis=0)))

@@ -9,9 +9,11 @@ from torch import Tensor
 
 from seqatt.training.backend.cuda_graphs import GraphRecorder
 from seqatt.training.feature_columns import FeatureColumns
+from seqatt.training.gates.attention import AttentionGate
 from seqatt.training.gates.gate import Gate
-from seqatt.training.loaders.batch import Batch
-from seqatt.training.loaders.in_memory import Loader
+from seqatt.training.loaders.batch import Batch, DeviceTable
+from seqatt.training.loaders.in_memory import InMemoryLoader, Loader
+from seqatt.training.models.mlp import MLP
 from seqatt.training.models.model import Model
 from seqatt.training.reducer import Reducer
 from seqatt.training.schedule import Phase
@@ -41,23 +43,44 @@ class Trainer:
         self.model = model
         self.chunk_steps = loader.chunk_steps
         self._reducer = reducer or Reducer()
-        self._state = state
         self._gate = gate
         self._loader = loader
-        self._columns = columns
         self._validation_rows = max(1, VALIDATION_ROWS // members)
         self._decay_interval = min(DECAY_INTERVAL, loader.chunk_steps)
         self._decay = 1 - (1 - weight_decay) ** self._decay_interval
         self.models, device = len(state.selected), state.selected.device
-        self._padded_columns = columns.padded_columns()
         self._sees: str = "all"
-        self._fixed_weights = torch.ones(self.models, columns.columns, device=device)
-        self._decay_factors = torch.ones_like(self._fixed_weights)
+        self._set_columns(state, columns)
         self._losses = torch.zeros(self.models, device=device)
         self._recorded_losses = 0
         # With several ranks a step contains collectives, which no CUDA graph records.
         capturable = model.graph_capturable and (gate is None or gate.graph_capturable)
         self._recorder = GraphRecorder(device, enabled=capturable and self._reducer.ranks == 1)
+
+    def _set_columns(self, state: FeatureState, columns: FeatureColumns) -> None:
+        self._state, self._columns = state, columns
+        self._padded_columns = columns.padded_columns()
+        self._fixed_weights = torch.ones(self.models, columns.columns, device=state.selected.device)
+        self._decay_factors = torch.ones_like(self._fixed_weights)
+
+    def use_features(
+        self, state: FeatureState, columns: FeatureColumns, rows: DeviceTable, in_table: Tensor
+    ) -> None:
+        """Train on these rows, whose columns have the numbers ``in_table`` among all, between two phases."""
+        assert isinstance(self.model, MLP)
+        assert isinstance(self._gate, AttentionGate)
+        assert isinstance(self._loader, InMemoryLoader)
+        self.model.use_columns(in_table)
+        self._gate = self._gate.resized(columns.features)
+        self._loader.use_table(rows)
+        self._set_columns(state, columns)
+
+    def hidden_gradient(self, rows: Tensor) -> Tensor:
+        """The gradient (T, h, n) of the loss on these rows of the table at the first layer; only selected features."""
+        assert isinstance(self.model, MLP)
+        assert isinstance(self._loader, InMemoryLoader)
+        weights = self._columns.to_columns(self._state.selected)
+        return self.model.hidden_gradient(self._loader.rows(rows), weights)
 
     def is_thread_invariant(self) -> bool:
         """Whether its results are the same beside other trainers and on any number of threads."""

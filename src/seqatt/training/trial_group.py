@@ -20,6 +20,7 @@ from seqatt.training.ensemble import pool_scores
 from seqatt.training.loaders.stream import FileStream
 from seqatt.training.schedule import Phase, Schedule
 from seqatt.training.screening.score_penalty import ScorePenalty
+from seqatt.training.screening.working_set import WorkingSet
 from seqatt.training.selection_state import SelectionState
 from seqatt.training.state import Arrays
 from seqatt.training.trainer import Trainer
@@ -38,13 +39,16 @@ class TrialGroup:
         state: SelectionState,
         score_penalty: ScorePenalty | None = None,
         stream: FileStream | None = None,
+        working_set: WorkingSet | None = None,
     ) -> None:
+        """``working_set`` is for one trial: it chooses which features train."""
         self.trainers = list(trainers)
         self.state = state
+        self._working_set = working_set
         self.score_penalty = score_penalty
         self.stream = stream
         self.chunk_steps = min(trainer.chunk_steps for trainer in trainers)
-        trials, features = len(state.order), state.selected.shape[1]
+        trials, features = state.candidates().shape
         self._last_scores = np.zeros((trials, features))
         self.finite = np.ones(trials, dtype=bool)  # trials whose losses and scores were finite so far
         self.records: list[list[PhaseRecord]] = [[] for _ in range(trials)]
@@ -88,6 +92,7 @@ class TrialGroup:
             for trial, taken in enumerate(self.state.take(scores, phase.take)):
                 records[trial].taken, records[trial].scores = taken, scores[trial]
             self._last_scores = scores
+            self._change_working_set(pool)
         if phase.drop:
             for _ in range(phase.drop):  # one at a time: of two copies, only one can be spared
                 for trial, dropped in enumerate(self.state.drop(self._usefulness(pool), 1)):
@@ -95,6 +100,28 @@ class TrialGroup:
         for history, record in zip(self.records, records, strict=True):
             history.append(record)
         self.phase += 1
+
+    def _change_working_set(self, pool: WorkerPool) -> None:
+        """After some of the phases, choose the features that train from then on."""
+        working_set, selected = self._working_set, self.state.order[0]
+        phases = 1 + sum(bool(record.taken) for record in self.records[0])
+        if working_set is None or not working_set.is_due(phases):
+            return
+        hidden_gradients = [trainer.hidden_gradient for trainer in self.trainers]
+        outside = working_set.outside_scores(hidden_gradients, selected, pool)
+        if outside is not None and self.score_penalty is not None:
+            outside += self.score_penalty.share * self.score_penalty.penalties(selected)
+        self._use_features(working_set.choose(self._last_scores[0], outside, selected))
+
+    def _use_features(self, features: NDArray[np.int64]) -> None:
+        assert self._working_set is not None
+        table = self._working_set.use(features)
+        self.state.use_features(features)
+        first = 0
+        for trainer in self.trainers:
+            own_state = self.state.of_models(slice(first, first + trainer.models))
+            trainer.use_features(own_state, table.columns, table.rows, table.in_table)
+            first += trainer.models
 
     def check_finite(self) -> None:
         self.finite &= self._by_trial([trainer.finite() for trainer in self.trainers]).all(1)
@@ -114,11 +141,21 @@ class TrialGroup:
     def _scores(self) -> NDArray[np.float64]:
         """The scores (trials, d): pooled over the members, plus their share of the score penalties (0 or less)."""
         scores = self._by_trial([trainer.scores() for trainer in self.trainers])
-        candidates = self.state.candidates()
-        if self.score_penalty is None:
-            return scores[:, 0] if scores.shape[1] == 1 else pool_scores(scores, candidates)
-        penalties = [self.score_penalty.penalties(order) for order in self.state.order]
-        return pool_scores(scores, candidates) + self.score_penalty.share * np.stack(penalties)
+        features = None if self._working_set is None else self._working_set.features
+        own = slice(None) if features is None else features
+        if scores.shape[1] > 1 or self.score_penalty is not None:
+            pooled = pool_scores(scores, self.state.candidates()[:, own])
+        else:
+            pooled = scores[:, 0]
+        if self.score_penalty is not None:
+            penalties = [self.score_penalty.penalties(order) for order in self.state.order]
+            pooled += self.score_penalty.share * np.stack(penalties)[:, own]
+        if features is None:
+            return pooled
+        # Features outside the working set come after all others, in the order they had before.
+        everywhere = np.asarray(self._last_scores - self._last_scores.max() + pooled.min() - 1.0)
+        everywhere[:, features] = pooled
+        return everywhere
 
     def _usefulness(self, pool: WorkerPool) -> NDArray[np.float64]:
         """How useful each selected feature is (trials, m): the loss without it, plus its score penalty (0 or less).
@@ -141,6 +178,8 @@ class TrialGroup:
         """The loss without each selected feature (trials, members, m), in the order of selection."""
         trials, models = len(self.state.order), len(self.state.selected)
         selected = torch.tensor(self.state.order, device=self.state.selected.device)
+        if self._working_set is not None and self._working_set.features is not None:
+            selected = torch.searchsorted(torch.from_numpy(self._working_set.features), selected)
         selected = selected.repeat_interleave(models // trials, 0)
         per_trainer = torch.split(selected, [trainer.models for trainer in self.trainers])
         losses = pool.run(
@@ -165,6 +204,7 @@ class TrialGroup:
 
     def state_dict(self) -> dict[str, Any]:
         """A copy of everything else, for JSON: it may be written while training continues."""
+        features = None if self._working_set is None else self._working_set.features
         return {
             "phase": self.phase,
             "done": self.done,
@@ -173,6 +213,7 @@ class TrialGroup:
             "selection": self.state.to_dict(),
             "records": [[record.to_dict() for record in records] for records in self.records],
             "stream": None if self.stream is None else self.stream.state(),
+            "working_set": None if features is None else features.tolist(),
         }
 
     def load(self, state: dict[str, Any], arrays: Arrays, schedule: Schedule) -> None:
@@ -180,6 +221,8 @@ class TrialGroup:
         self.phase, self.done, self.seconds = state["phase"], state["done"], state["seconds"]
         self.finite = np.array(state["finite"])
         self.state.load_dict(state["selection"])
+        if state["working_set"] is not None:
+            self._use_features(np.array(state["working_set"]))
         self.records = [[PhaseRecord.from_dict(record) for record in records] for records in state["records"]]
         self._last_scores = np.array(arrays["last_scores"])
         if self.stream is not None:

@@ -14,8 +14,9 @@ from torch import nn
 
 import seqatt
 from seqatt.algorithms.gated import gated_method
-from seqatt.algorithms.gated.stochastic_gates import StochasticGatesOptions
-from seqatt.algorithms.registry import SelectionRequest, all_methods
+from seqatt.algorithms.gated.options import PenaltyOptions, StochasticGatesOptions
+from seqatt.algorithms.registry import all_methods
+from seqatt.algorithms.request import SelectionRequest
 from seqatt.data.tables.table_data import read_table_data
 from seqatt.training.defaults import default_steps
 from seqatt.training.schedule import at_once
@@ -26,7 +27,7 @@ GATED = [
     for name, method in all_methods().items()
     if getattr(method.plan, "func", None) is gated_method.make_plan
 ]
-PENALISED = [name for name in GATED if issubclass(all_methods()[name].options, gated_method.PenaltyOptions)]
+PENALISED = [name for name in GATED if issubclass(all_methods()[name].options, PenaltyOptions)]
 NEED_A_FIRST_LAYER = ["sequential_lasso", "group_lasso", "omp", "first_layer", "entry_prune"]
 
 

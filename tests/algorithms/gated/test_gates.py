@@ -374,7 +374,9 @@ def test_the_gradient_of_gumbel_gates_is_that_of_autograd_with_a_penalty_on_the_
 
 def entry_prune(model: MLP, **options) -> EntryPruneGate:
     defaults = {"k": 1, "candidate_share": 0.5, "rotation_steps": 3, "scale": torch.ones(4)}
-    return EntryPruneGate(model, COLUMNS, **(defaults | options), generators=generators())
+    gate = EntryPruneGate(model, COLUMNS, **(defaults | options), generators=generators())
+    gate.refresh(make_state(4))
+    return gate
 
 
 def test_entry_prune_judges_candidates_by_the_summed_gradients_of_their_first_layer_weights():
@@ -400,6 +402,7 @@ def test_entry_prune_has_at_least_ten_candidates_or_all_features():
         columns = FeatureColumns(torch.arange(features), features)
         model = MLP(MLPShape(features, (7,), 3), "multiclass", generators(), 1e-2, CPU)
         gate = EntryPruneGate(model, columns, 2, share, 3, torch.ones(features), generators())
+        gate.refresh(make_state(features))
         return gate.weights.sum(1).tolist()
 
     assert present(102, 0.2) == [22, 22]
@@ -429,6 +432,26 @@ def test_entry_prune_keeps_k_features_and_lets_new_candidates_enter_with_weights
         assert (model.first_layer_gradients == 0).all()
         seen += entered
     assert (seen > 0).all()
+
+
+def test_constant_features_never_enter_the_network_of_entry_prune():
+    """Of 40 features every other one is constant; the others are drawn as if the constant ones were not there."""
+    constant = np.arange(40) % 2 == 1
+    columns = FeatureColumns(torch.arange(40), 40)
+    generator = torch.Generator().manual_seed(3)
+    batch = Batch(
+        torch.randn(2, 13, 40, generator=generator), torch.randint(3, (2, 13), generator=generator), None
+    )
+    for k, present in ((3, 13), (20, 20), (30, 20)):  # kept, and ten candidates or all features that are left
+        model = MLP(MLPShape(40, (7,), 3), "multiclass", generators(), 1e-2, CPU)
+        gate = EntryPruneGate(model, columns, k, 0.2, 1, torch.ones(40), generators())
+        state = SelectionState(2, constant, CPU)
+        gate.refresh(state)
+        for _ in range(20):
+            assert gate.weights.sum(1).tolist() == [present, present]
+            assert not gate.weights[:, constant].any()
+            with torch.no_grad():
+                gate.update(model.train_step(batch, columns.to_columns(gate.weights)), state)
 
 
 def test_a_feature_that_entry_prune_keeps_is_not_judged_again():

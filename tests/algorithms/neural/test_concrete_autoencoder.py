@@ -10,10 +10,10 @@ from tests.support.problems import linear_problem
 
 import seqatt
 from seqatt.algorithms.neural.concrete_autoencoder import (
-    AutoencoderOptions,
     ConcreteAutoencoder,
     assign_features,
 )
+from seqatt.algorithms.neural.options import AutoencoderOptions
 from seqatt.data.tables.table_data import read_table_data
 from seqatt.training.loaders.batch import DeviceTable
 

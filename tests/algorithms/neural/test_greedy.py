@@ -13,11 +13,12 @@ from tests.support.problems import linear_problem
 import seqatt
 from seqatt.data.tables.table_data import read_table_data
 from seqatt.training import candidates
-from seqatt.training.candidates import VALIDATIONS, CandidateModels, CandidateOptions
+from seqatt.training.candidates import VALIDATIONS, CandidateModels
 from seqatt.training.ensemble import WEIGHTS, Member
 from seqatt.training.loaders.batch import DeviceTable
 from seqatt.training.models.architecture import MLPShape
 from seqatt.training.models.module_mlp import build_mlp
+from seqatt.training.options import CandidateOptions
 
 CPU = torch.device("cpu")
 

@@ -10,7 +10,8 @@ from tests.support.problems import linear_problem
 
 import seqatt
 from seqatt.algorithms.neural import lassonet
-from seqatt.algorithms.neural.lassonet import LassoNetOptions, LassoNetPath
+from seqatt.algorithms.neural.lassonet import LassoNetPath
+from seqatt.algorithms.neural.options import LassoNetOptions
 from seqatt.data.tables.table_data import read_table_data
 from seqatt.training.loaders.batch import DeviceTable
 

@@ -14,7 +14,7 @@ import seqatt
 from seqatt.algorithms.neural.attention_options import AttentionOptions
 from seqatt.algorithms.neural.recipes import RECIPES
 from seqatt.algorithms.neural.sequential_attention import make_plan
-from seqatt.algorithms.registry import SelectionRequest
+from seqatt.algorithms.request import SelectionRequest
 from seqatt.cli.app import app
 from seqatt.data.tables.table_data import read_table_data
 from seqatt.options import names_of

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import os
+import subprocess
+import sys
 from decimal import Decimal
 from pathlib import Path
 
@@ -376,6 +378,37 @@ def test_a_split_has_every_row_once_and_the_test_rows_at_equal_distances(tmp_pat
             files.split(step, offset)
     with pytest.raises(ValueError, match="split already"):
         train.split(4, 1)
+
+
+@pytest.mark.parametrize("name", ["a.feather", "a.arrow"])
+def test_an_arrow_file_that_is_cut_off_while_it_is_read_is_an_error_that_names_it(name, tmp_path):
+    """In a process of its own, which a memory-mapped file would end (SIGBUS)."""
+    code = """
+import os, sys
+import numpy as np, pyarrow as pa
+from seqatt.data.files.errors import UnreadableFile
+from seqatt.data.files.file_set import open_files, read_row_group
+
+path = sys.argv[1]
+table = pa.table({name: np.arange(200_000.0) for name in "xyz"})
+new = pa.ipc.new_file if path.endswith("feather") else pa.ipc.new_stream
+with new(path, table.schema) as writer:
+    writer.write_table(table, max_chunksize=20_000)
+files = open_files(path)
+batches = read_row_group(files.row_groups[0], {"x": files.types["x"], "z": files.types["z"]}, {})
+first = next(batches)
+os.truncate(path, os.path.getsize(path) // 2)
+try:
+    for _ in batches:
+        pass
+except UnreadableFile as error:
+    print(error)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / name)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done
+    assert f"{name}: cannot be read as a table" in done.stdout
 
 
 @pytest.mark.parametrize("name", ["a.feather", "a.arrow"])

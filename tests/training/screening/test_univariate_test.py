@@ -21,6 +21,7 @@ from seqatt.training.screening import row_sample
 from seqatt.training.screening.row_sample import draw_sample
 from seqatt.training.screening.univariate_test import (
     _p_values,
+    _quantiles,
     _target_basis,
     benjamini_hochberg,
     univariate_test,
@@ -224,3 +225,11 @@ def test_the_threshold_is_checked_and_reported():
         seqatt.select(X, y, 2, univariate_test=-1)
     selection = seqatt.select(X, y, 2, epochs=20)
     assert selection.settings["univariate_test"] == pytest.approx(10 * np.sqrt(2 * np.log(30) / 80))
+
+
+def test_equal_weights_give_the_same_bins_as_any_others():
+    values = np.random.default_rng(0).normal(size=(301, 20)).round(1)  # with ties
+    equal = np.full(301, 0.7)
+    nearly = equal.copy()
+    nearly[0] = np.nextafter(0.7, 1)
+    assert np.array_equal(_quantiles(values, equal, 6), _quantiles(values, nearly, 6))

@@ -8,8 +8,6 @@ column, and on a wide table would be zero for most of them.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -17,38 +15,18 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from seqatt.algorithms.filters.discrete import varying_outputs
+from seqatt.algorithms.filters.options import BoostingOptions
 from seqatt.algorithms.filters.ranking import Floats, rank_features, sum_over_columns
 from seqatt.algorithms.filters.threads import threads_for_table
-from seqatt.algorithms.registry import Plan, SelectionRequest, register
+from seqatt.algorithms.registry import Plan, register
+from seqatt.algorithms.request import SelectionRequest
 from seqatt.data.tables.table_data import SparseColumns
-from seqatt.options import RUNNING, Options, option
 from seqatt.progress import Advance
 from seqatt.selection import Trace
-from seqatt.validation import choice, integer, n_jobs, number
-
-LIBRARIES = ("scikit-learn", "lightgbm", "xgboost")
-
-
-@dataclass(frozen=True)
-class BoostingOptions(Options):
-    """Options of gradient-boosted trees."""
-
-    library: str = option("scikit-learn", choice(LIBRARIES), f"Library: {', '.join(LIBRARIES)}.")
-    max_iter: int = option(100, integer(1), "Boosting iterations.")
-    learning_rate: float = option(0.1, number(above=0), "Shrinkage of each iteration.")
-    n_jobs: int | None = option(None, n_jobs, "Threads; -1 for every core.", group=RUNNING)
-
-    def check_together(self) -> None:
-        super().check_together()
-        if self.library != LIBRARIES[0] and find_spec(self.library) is None:
-            raise ValueError(f"library: {self.library} is not installed; pip install 'seqatt[boosting]'")
 
 
 @register(
     "boosting",
-    title="Boosted trees",
-    summary="total gain of the splits on a feature in gradient-boosted trees",
-    options=BoostingOptions,
 )
 def boosting(request: SelectionRequest, plan: Plan, advance: Advance) -> list[Trace]:
     """The k features of greatest total gain; that of a feature is the sum over its columns.

@@ -11,7 +11,7 @@ from __future__ import annotations
 import heapq
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,35 +20,19 @@ from numpy.typing import NDArray
 from seqatt.algorithms.filters.binning import bin_values
 from seqatt.algorithms.filters.discrete import code_variables, features_of_variables, varying_outputs
 from seqatt.algorithms.filters.joint_counts import InformationSource, JointCounts
-from seqatt.algorithms.registry import Plan, SelectionRequest, register
+from seqatt.algorithms.registry import Plan, register
+from seqatt.algorithms.request import SelectionRequest
 from seqatt.data.tables.table_data import TableData
-from seqatt.options import Options, option
 from seqatt.progress import Advance
 from seqatt.selection import PhaseRecord, Trace
-from seqatt.validation import boolean, integer
 
 MAX_BINS = 10  # by default
 ROWS_PER_CELL = 5  # of the joint table of two variables and the target, on average at least, by default
 DIGITS = 12  # scores that agree to this many decimals tie, so that the order of summation does not matter
 
 
-@dataclass(frozen=True)
-class CMIMOptions(Options):
-    """Options of CMIM."""
-
-    bins: int | None = option(
-        None,
-        integer(2, optional=True),
-        "Bins per numeric column; by default as many as the rows allow, at most 10.",
-    )
-    lazy: bool = option(True, boolean(), "Skip candidates that an upper bound already rules out.")
-
-
 @register(
     "cmim",
-    title="CMIM",
-    summary="information about the target beyond that of any one selected feature",
-    options=CMIMOptions,
     plan=lambda request: Plan(request.options.to_settings(), request.k),
 )
 def cmim(request: SelectionRequest, plan: Plan, advance: Advance) -> list[Trace]:

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from seqatt.algorithms.filters.discrete import column_blocks, refuse_row_weights, varying_outputs
 from seqatt.algorithms.filters.ranking import Floats, max_over_columns, rank_features
-from seqatt.algorithms.registry import Plan, SelectionRequest, register
+from seqatt.algorithms.registry import Plan, register
+from seqatt.algorithms.request import SelectionRequest
 from seqatt.progress import Advance
 from seqatt.selection import Trace
 
@@ -19,7 +20,7 @@ LARGEST = np.finfo(np.float64).max
 
 
 @register(
-    "f_test", title="F-test", summary="F statistic (analysis of variance or correlation), each feature alone"
+    "f_test",
 )
 def f_test(request: SelectionRequest, plan: Plan, advance: Advance) -> list[Trace]:
     """The k features with the largest F statistic, averaged over several targets.

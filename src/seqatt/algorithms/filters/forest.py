@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,27 +10,15 @@ import numpy as np
 from seqatt.algorithms.filters.discrete import varying_outputs
 from seqatt.algorithms.filters.ranking import rank_features, sum_over_columns
 from seqatt.algorithms.filters.threads import available_threads
-from seqatt.algorithms.registry import Plan, SelectionRequest, register
+from seqatt.algorithms.registry import Plan, register
+from seqatt.algorithms.request import SelectionRequest
 from seqatt.data.tables.table_data import SparseColumns
-from seqatt.options import RUNNING, Options, option
 from seqatt.progress import Advance
 from seqatt.selection import Trace
-from seqatt.validation import integer, n_jobs
-
-
-@dataclass(frozen=True)
-class ForestOptions(Options):
-    """Options of random forests."""
-
-    n_estimators: int = option(500, integer(1), "Number of trees.")
-    n_jobs: int | None = option(None, n_jobs, "Threads; -1 for every core.", group=RUNNING)
 
 
 @register(
     "forest",
-    title="Random forest",
-    summary="mean decrease of impurity by each feature in a random forest",
-    options=ForestOptions,
 )
 def random_forest(request: SelectionRequest, plan: Plan, advance: Advance) -> list[Trace]:
     """The k features of greatest importance; that of a feature is the sum over its columns.

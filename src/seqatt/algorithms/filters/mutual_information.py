@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,29 +11,15 @@ from numpy.typing import NDArray
 from seqatt.algorithms.filters.discrete import refuse_row_weights, varying_outputs
 from seqatt.algorithms.filters.ranking import Floats, max_over_columns, rank_features
 from seqatt.algorithms.filters.threads import threads_for_table
-from seqatt.algorithms.registry import Plan, SelectionRequest, register
+from seqatt.algorithms.registry import Plan, register
+from seqatt.algorithms.request import SelectionRequest
 from seqatt.data.tables.table_data import SparseColumns, TableData
-from seqatt.options import RUNNING, Options, option
 from seqatt.progress import Advance
 from seqatt.selection import Trace
-from seqatt.validation import integer, n_jobs
-
-
-@dataclass(frozen=True)
-class MutualInformationOptions(Options):
-    """Options of the nearest-neighbour estimate of mutual information."""
-
-    n_neighbors: int = option(
-        3, integer(1), "Nearest neighbours per row in the estimate for continuous values."
-    )
-    n_jobs: int | None = option(None, n_jobs, "Threads; -1 for every core.", group=RUNNING)
 
 
 @register(
     "mutual_information",
-    title="Mutual information",
-    summary="mutual information with the target, each feature alone",
-    options=MutualInformationOptions,
 )
 def mutual_information(request: SelectionRequest, plan: Plan, advance: Advance) -> list[Trace]:
     """The k features with the most information about the target, each alone, averaged over several targets.

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from seqatt.algorithms.registry import Plan, SelectionRequest, register
+from seqatt.algorithms.registry import Plan, register
+from seqatt.algorithms.request import SelectionRequest
 from seqatt.progress import Advance
 from seqatt.selection import Trace
 
 
-@register("random", title="Random", summary="random features, the baseline for every other method")
+@register(
+    "random",
+)
 def random_features(request: SelectionRequest, plan: Plan, advance: Advance) -> list[Trace]:
     """A random order per seed, constant features last."""
     data, k = request.table, request.k

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from seqatt.algorithms.gated.gated_method import GateContext, register_gated
-from seqatt.options import option
 from seqatt.training.backend.adam import Adam
 from seqatt.training.backend.matmul import PARALLEL_SIZE, matmul
 from seqatt.training.feature_columns import FeatureColumns
 from seqatt.training.gates.gate import Gate
 from seqatt.training.gates.masks import SoftmaxMask
 from seqatt.training.loaders.batch import Batch
-from seqatt.training.options import LoopOptions
 from seqatt.training.reducer import Reducer
 from seqatt.training.selection_state import FeatureState
-from seqatt.validation import integer
 
 
 class BatchAttentionGate(Gate):
@@ -108,18 +104,8 @@ class BatchAttentionGate(Gate):
         self._adam.reset()
 
 
-@dataclass(frozen=True)
-class BatchAttentionOptions(LoopOptions):
-    """Options of the network that computes the attention weights."""
-
-    attention_width: int = option(128, integer(1), "Hidden units of the attention network.")
-
-
 @register_gated(
     "batch_attention",
-    title="Batch-wise attention",
-    summary="attention weights from a second network, averaged over the batch",
-    options=BatchAttentionOptions,
     weight_decay=True,
 )
 def make_gate(context: GateContext) -> Gate:

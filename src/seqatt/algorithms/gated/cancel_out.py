@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from seqatt.algorithms.gated.gated_method import GateContext, PenaltyOptions, register_gated
+from seqatt.algorithms.gated.gated_method import GateContext, register_gated
 from seqatt.training.backend.adam import Adam
 from seqatt.training.backend.matmul import PARALLEL_SIZE
 from seqatt.training.gates.gate import Gate
@@ -48,9 +48,6 @@ class CancelOutGate(Gate):
 
 @register_gated(
     "cancel_out",
-    title="CancelOut",
-    summary="sigmoid gates with a penalty that closes them",
-    options=PenaltyOptions,
     penalties=lambda k: tuple(strength / k for strength in (0.01, 0.03, 0.1, 0.3)),
 )
 def make_gate(context: GateContext) -> Gate:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import torch
 from torch import Tensor
 
-from seqatt.algorithms.gated.gated_method import GateContext, PenaltyOptions, register_gated
+from seqatt.algorithms.gated.gated_method import GateContext, register_gated
 from seqatt.training.feature_columns import FeatureColumns
 from seqatt.training.gates.gate import Gate, OpenGate
 from seqatt.training.loaders.batch import Batch
@@ -54,9 +54,6 @@ class DeepLassoGate(OpenGate):
 
 @register_gated(
     "deep_lasso",
-    title="Deep Lasso",
-    summary="a penalty on the gradient of the loss with respect to each feature",
-    options=PenaltyOptions,
     penalties=lambda k: (0.01, 0.03, 0.1, 0.3),
 )
 def make_gate(context: GateContext) -> Gate:

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from seqatt.algorithms.gated.gated_method import GateContext, register_gated
-from seqatt.options import option, same_option
 from seqatt.training.backend.matmul import PARALLEL_SIZE, matmul
 from seqatt.training.feature_columns import FeatureColumns
 from seqatt.training.gates.gate import Gate
 from seqatt.training.models.model import Model
-from seqatt.training.options import LoopOptions
 from seqatt.training.selection_state import FeatureState
 from seqatt.training.state import Arrays
-from seqatt.validation import integer, number
 
 MIN_ROTATIONS = 20  # rotations of a training, at least; for that, rotations of a short training are shorter
 MIN_CANDIDATES = 10  # or all other features, if fewer: a score is relative to the features in the network
@@ -34,7 +30,7 @@ class EntryPruneGate(Gate):
     deviations from the mean over all features in the network. A feature keeps the highest score of all its entries,
     and is not judged again while it is kept. Then the k features in the network with the highest scores are kept, the
     others leave, and as many candidates are drawn at random from all features that are not kept. They enter with
-    first-layer weights of zero.
+    first-layer weights of zero. Constant features never enter.
     """
 
     graph_capturable = False  # a rotation draws random numbers
@@ -53,9 +49,9 @@ class EntryPruneGate(Gate):
         layer = model.first_layer()
         self._model = model
         self._columns = columns
-        self._k = min(k, columns.features)
-        others = columns.features - self._k
-        self._count = min(others, max(MIN_CANDIDATES, int(np.ceil(others * candidate_share))))
+        self._k = k
+        self._candidate_share = candidate_share
+        self._count = 0
         self._rotation_steps = rotation_steps
         self._scale = scale
         self._generators = list(generators)
@@ -67,13 +63,18 @@ class EntryPruneGate(Gate):
         self._kept = torch.zeros(shape, device=layer.device)
         self.weights = torch.zeros(shape, device=layer.device)
         self._done = 0
-        self._enter(self._k + self._count)
 
     def is_thread_invariant(self) -> bool:
         return self.weights.numel() <= PARALLEL_SIZE
 
     def refresh(self, state: FeatureState) -> None:
-        return
+        """Let the first features enter, unless training is resumed."""
+        enterable = int((state.blocked[0] == 0).sum())  # all but constant features, in every model
+        self._k = min(self._k, enterable)
+        others = enterable - self._k
+        self._count = min(others, max(MIN_CANDIDATES, int(np.ceil(others * self._candidate_share))))
+        if not self.weights.any():
+            self._enter(self._k + self._count, state)
 
     def update(self, grad: Tensor, state: FeatureState) -> None:
         self._done += 1
@@ -93,7 +94,7 @@ class EntryPruneGate(Gate):
         inside = torch.where(present > 0, self._entry_scores, NOT_ENTERED - OUTSIDE) + state.blocked
         kept = inside.topk(self._k, dim=1).indices
         self._kept.zero_().scatter_(1, kept, 1.0)
-        self._enter(self._count)
+        self._enter(self._count, state)
         self._model.scale_first_layer(self._columns.to_columns(self._kept))
         self._gradients.zero_()
 
@@ -105,11 +106,11 @@ class EntryPruneGate(Gate):
         sizes = torch.empty(models, 1, norms.shape[2], device=norms.device)
         return matmul(self._ones, norms, out=sizes)[:, 0] / self._scale
 
-    def _enter(self, count: int) -> None:
-        """Let ``count`` random features that are not kept enter beside those that are."""
+    def _enter(self, count: int, state: FeatureState) -> None:
+        """Let ``count`` random features that are neither kept nor blocked enter beside those that are kept."""
         features = self.weights.shape[1]
         keys = torch.stack([torch.rand(features, generator=generator) for generator in self._generators])
-        keys = keys.to(self.weights.device) - 2 * self._kept
+        keys = keys.to(self.weights.device) - 2 * self._kept + state.blocked
         self.weights.copy_(self._kept).scatter_(1, keys.topk(count, dim=1).indices, 1.0)
 
     def scores(self) -> Tensor:
@@ -126,30 +127,8 @@ class EntryPruneGate(Gate):
         self._done = int(arrays["done"])
 
 
-@dataclass(frozen=True)
-class EntryPruneOptions(LoopOptions):
-    """Options of EntryPrune."""
-
-    scaling: str = same_option(LoopOptions, "scaling", default="min-max")
-    candidate_share: float | None = option(
-        None,
-        number(above=0, maximum=1, optional=True),
-        "Share of the other features that are in the network beside the k kept ones; by default 0.2, and 0.5 where "
-        "there are more columns than rows.",
-    )
-    rotation_steps: int | None = option(
-        None,
-        integer(1, optional=True),
-        "Steps from the entry of candidates to the next; by default 100, and 5 where there are more columns than rows, "
-        "but at least 20 rotations.",
-    )
-
-
 @register_gated(
     "entry_prune",
-    title="EntryPrune",
-    summary="features enter the network in turn and are judged by their first gradients",
-    options=EntryPruneOptions,
 )
 def make_gate(context: GateContext) -> Gate:
     options, wide = context.options, context.columns.columns > context.rows

@@ -40,8 +40,6 @@ class FirstLayerGate(OpenGate):
 
 @register_gated(
     "first_layer",
-    title="First-layer weights",
-    summary="contribution of each feature to the first layer of a trained network",
     weight_decay=True,
 )
 def make_gate(context: GateContext) -> Gate:

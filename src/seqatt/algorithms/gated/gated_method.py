@@ -6,7 +6,7 @@ on rows that none of them trains on gives the result. A variant that diverges ca
 
 A method of this kind is one function that makes its gate::
 
-    @register_gated("cancel_out", title="CancelOut", summary="...", options=PenaltyOptions, penalties=...)
+    @register_gated("cancel_out", penalties=...)
     def make_gate(context: GateContext) -> Gate:
         return CancelOutGate(context.columns.features, context.penalty, context.options.learning_rate)
 """
@@ -22,9 +22,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from seqatt.algorithms.registry import Plan, SelectionRequest, register
+from seqatt.algorithms.registry import Plan, register
+from seqatt.algorithms.request import SelectionRequest
 from seqatt.data.tables.table_data import TableData
-from seqatt.options import option
 from seqatt.progress import Advance
 from seqatt.selection import Trace
 from seqatt.training.backend.threads import training_threads
@@ -43,25 +43,12 @@ from seqatt.training.gates.gate import Gate
 from seqatt.training.loop import Diverged, train
 from seqatt.training.model_factory import largest_product, make_feature_columns
 from seqatt.training.models.model import Model
-from seqatt.training.options import LoopOptions
 from seqatt.training.reducer import Reducer
 from seqatt.training.schedule import Schedule, at_once, retraining
 from seqatt.training.trial_group import TrialGroup
-from seqatt.validation import number
 
 # Steps that train on the selected features only, to compare the strengths of a penalty, per step of the selection.
 VALIDATION_SHARE = 0.25
-
-
-@dataclass(frozen=True)
-class PenaltyOptions(LoopOptions):
-    """A method with a penalty."""
-
-    penalty: float | None = option(
-        None,
-        number(minimum=0, optional=True),
-        "Strength of the penalty; by default chosen from several on held-out rows.",
-    )
 
 
 @dataclass(frozen=True)
@@ -98,9 +85,6 @@ class GatedPlan(Plan):
 def register_gated(
     name: str,
     *,
-    title: str,
-    summary: str,
-    options: type[LoopOptions] = LoopOptions,
     schedule: Callable[[int, int], Schedule] = at_once,
     penalties: Callable[[int], Sequence[float]] = lambda k: (),
     weight_decay: bool = False,
@@ -118,7 +102,7 @@ def register_gated(
     def decorate(make_gate: Callable[[GateContext], Gate]) -> Callable[[GateContext], Gate]:
         plan = partial(make_plan, schedule=schedule, penalties=penalties, weight_decay=weight_decay)
         select = partial(select_gated, make_gate=make_gate)
-        register(name, title=title, summary=summary, options=options, plan=plan, trains=True)(select)
+        register(name, plan=plan)(select)
         return make_gate
 
     return decorate

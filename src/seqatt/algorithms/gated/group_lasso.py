@@ -5,14 +5,13 @@ A penalty shrinks the first-layer weights of each feature together; the features
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Protocol
 
 import torch
 from torch import Tensor
 
-from seqatt.algorithms.gated.gated_method import GateContext, PenaltyOptions, register_gated
-from seqatt.options import same_option
+from seqatt.algorithms.gated.gated_method import GateContext, register_gated
 from seqatt.training.backend.matmul import matmul
 from seqatt.training.feature_columns import FeatureColumns
 from seqatt.training.gates.gate import Gate, OpenGate
@@ -103,13 +102,6 @@ class GroupLassoGate(OpenGate):
         return self._columns.to_features(self._sums[:, 0].clone()).sqrt_()
 
 
-@dataclass(frozen=True)
-class LassoOptions(PenaltyOptions):
-    """Options of the group LASSO and of Sequential LASSO."""
-
-    scaling: str = same_option(PenaltyOptions, "scaling", default="min-max")
-
-
 def _one_by_one_after_warmup(k: int, steps: int) -> Schedule:
     """k phases, after ``WARMUP`` of the steps in which all features are penalised."""
     warmup = min(round(WARMUP * steps), steps - k)
@@ -124,17 +116,11 @@ def _strengths(k: int) -> tuple[float, ...]:
 
 @register_gated(
     "sequential_lasso",
-    title="Sequential LASSO",
-    summary="a group LASSO on the first layer; one feature is selected per phase",
-    options=LassoOptions,
     schedule=_one_by_one_after_warmup,
     penalties=_strengths,
 )
 @register_gated(
     "group_lasso",
-    title="Group LASSO",
-    summary="a group LASSO on the first layer; all features are selected at the end",
-    options=LassoOptions,
     penalties=_strengths,
 )
 def make_gate(context: GateContext) -> Gate:

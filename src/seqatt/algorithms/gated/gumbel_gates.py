@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from seqatt.algorithms.gated.gated_method import GateContext, PenaltyOptions, register_gated
+from seqatt.algorithms.gated.gated_method import GateContext, register_gated
 from seqatt.algorithms.gated.noisy_gate import DRAWN_STEPS, NoisyGate
-from seqatt.options import option
 from seqatt.training.backend.adam import Adam
 from seqatt.training.backend.matmul import PARALLEL_SIZE
 from seqatt.training.gates.gate import Gate
 from seqatt.training.loaders.batch import Batch
 from seqatt.training.selection_state import FeatureState
 from seqatt.training.state import Arrays
-from seqatt.validation import falling_temperatures
 
 # Learning rate of the logits in units of the network's. The authors compute the logits from a fixed random vector of 32
 # numbers by a linear layer without hidden units. The gradients of a logit's 33 parameters are multiples of one another,
@@ -93,20 +90,8 @@ class GumbelGate(NoisyGate):
         self._done = int(arrays["done"])
 
 
-@dataclass(frozen=True)
-class GumbelGatesOptions(PenaltyOptions):
-    """Options of Gumbel-sigmoid gates."""
-
-    temperatures: tuple[float, float] = option(
-        (2.0, 0.8), falling_temperatures, "First and last temperature of the gates."
-    )
-
-
 @register_gated(
     "gumbel_gates",
-    title="Gumbel-sigmoid gates",
-    summary="sigmoid gates with Gumbel noise, with a penalty on open gates",
-    options=GumbelGatesOptions,
     penalties=lambda k: tuple(strength / k for strength in (0.01, 0.03, 0.1, 0.3)),
 )
 def make_gate(context: GateContext) -> Gate:

@@ -53,8 +53,6 @@ class OMPGate(OpenGate):
 
 @register_gated(
     "omp",
-    title="OMP",
-    summary="one by one, the feature of largest gradient in the first layer",
     schedule=partial(one_by_one, sees="selected"),
 )
 def make_gate(context: GateContext) -> Gate:

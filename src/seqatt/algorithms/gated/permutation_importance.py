@@ -7,27 +7,16 @@ permuted among the rows, which breaks their relation to the target.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from seqatt.algorithms.gated.gated_method import GateContext, register_gated
-from seqatt.options import option
 from seqatt.training.feature_columns import FeatureColumns
 from seqatt.training.gates.gate import Gate, OpenGate
 from seqatt.training.loaders.batch import Batch
 from seqatt.training.models.model import Model
-from seqatt.training.options import LoopOptions
 from seqatt.training.selection_state import FeatureState
-from seqatt.validation import integer
-
-
-@dataclass(frozen=True)
-class PermutationOptions(LoopOptions):
-    """Options of permutation importance."""
-
-    n_repeats: int = option(5, integer(1), "Permutations per feature, over which the importance is averaged.")
 
 
 class PermutationGate(OpenGate):
@@ -84,9 +73,6 @@ class PermutationGate(OpenGate):
 
 @register_gated(
     "permutation_importance",
-    title="Permutation importance",
-    summary="how much the loss of a trained network grows when a feature is permuted",
-    options=PermutationOptions,
     weight_decay=True,
 )
 def make_gate(context: GateContext) -> Gate:

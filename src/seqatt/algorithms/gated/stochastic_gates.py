@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from seqatt.algorithms.gated.gated_method import GateContext, PenaltyOptions, register_gated
+from seqatt.algorithms.gated.gated_method import GateContext, register_gated
 from seqatt.algorithms.gated.noisy_gate import NoisyGate
-from seqatt.options import option
 from seqatt.training.backend.adam import Adam
 from seqatt.training.backend.matmul import PARALLEL_SIZE
 from seqatt.training.gates.gate import Gate
 from seqatt.training.loaders.batch import Batch
 from seqatt.training.selection_state import FeatureState
-from seqatt.validation import number
 
 INITIAL_MEAN = 0.5  # of every gate: half open
 
@@ -71,18 +68,8 @@ class StochasticGate(NoisyGate):
         self._adam.reset()
 
 
-@dataclass(frozen=True)
-class StochasticGatesOptions(PenaltyOptions):
-    """Options of stochastic gates."""
-
-    sigma: float = option(0.5, number(above=0), "Standard deviation of the gates' noise.")
-
-
 @register_gated(
     "stochastic_gates",
-    title="Stochastic gates",
-    summary="noisy gates between 0 and 1, with a penalty on open gates",
-    options=StochasticGatesOptions,
     penalties=lambda k: tuple(strength / k for strength in (0.1, 0.3, 1.0, 3.0)),
 )
 def make_gate(context: GateContext) -> Gate:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from seqatt.algorithms.neural.custom_trainer import CustomTrainer, make_loader, register_custom
+from seqatt.algorithms.neural.options import AutoencoderOptions
 from seqatt.data.tables.table_data import TableData
-from seqatt.options import option
 from seqatt.selection import PhaseRecord, Trace
 from seqatt.training.backend.adam import Adam
 from seqatt.training.backend.cuda_graphs import GraphRecorder
@@ -28,24 +28,12 @@ from seqatt.training.loaders.batch import Batch, DeviceTable
 from seqatt.training.loop import NonFiniteLoss
 from seqatt.training.models.architecture import MLPShape
 from seqatt.training.models.layers import MLPLayers, init_linear
-from seqatt.training.options import NetworkOptions, ScalingOptions
-from seqatt.validation import boolean, falling_temperatures
 
 NOISE_OFFSETS = 1 << 20  # positions in the bank of Gumbel noise at which the noise of a step may start
 LOSS_INTERVAL = 8  # steps between batches whose loss is recorded
 LOGIT_LR_FACTOR = (
     3.0  # learning rate of the logits, as a multiple of the option: they move further than weights
 )
-
-
-@dataclass(frozen=True)
-class AutoencoderOptions(NetworkOptions, ScalingOptions):
-    """Options of the concrete autoencoder."""
-
-    reconstruct: bool = option(False, boolean(), "Learn to reconstruct the table instead of the target.")
-    temperatures: tuple[float, float] = option(
-        (10.0, 0.01), falling_temperatures, "First and last temperature of the nodes."
-    )
 
 
 class ConcreteAutoencoder(CustomTrainer):
@@ -200,7 +188,4 @@ def _channels(feature_of: NDArray[np.int64], features: int) -> NDArray[np.int64]
 register_custom(
     "concrete_autoencoder",
     ConcreteAutoencoder,
-    title="Concrete autoencoder",
-    summary="a network whose k inputs each learn to be a single feature",
-    options=AutoencoderOptions,
 )

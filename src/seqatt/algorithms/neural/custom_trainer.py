@@ -12,7 +12,8 @@ from itertools import zip_longest
 
 import torch
 
-from seqatt.algorithms.registry import Plan, SelectionRequest, register
+from seqatt.algorithms.registry import Plan, register
+from seqatt.algorithms.request import SelectionRequest
 from seqatt.data.tables.table_data import TableData
 from seqatt.progress import Advance
 from seqatt.selection import Trace
@@ -53,12 +54,10 @@ class CustomTrainer(ABC):
         """Whether the results do not depend on the number of threads."""
 
 
-def register_custom(
-    name: str, trainer: type[CustomTrainer], *, title: str, summary: str, options: type[NetworkOptions]
-) -> None:
+def register_custom(name: str, trainer: type[CustomTrainer]) -> None:
     """Register a method by its trainer class."""
     select = partial(select_custom, trainer=trainer)
-    register(name, title=title, summary=summary, options=options, plan=make_plan)(select)
+    register(name, plan=make_plan)(select)
 
 
 def make_plan(request: SelectionRequest) -> Plan:

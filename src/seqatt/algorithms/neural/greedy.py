@@ -9,14 +9,14 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from seqatt.algorithms.registry import Plan, SelectionRequest, register
+from seqatt.algorithms.registry import Plan, register
+from seqatt.algorithms.request import SelectionRequest
 from seqatt.data.tables.table_data import TableData
 from seqatt.progress import Advance
 from seqatt.selection import PhaseRecord, Trace
 from seqatt.training.backend.threads import training_threads
 from seqatt.training.candidates import (
     CandidateModels,
-    CandidateOptions,
     candidates_work,
     resolve_candidate_batch_size,
     resolve_candidate_steps,
@@ -46,9 +46,6 @@ def make_plan(request: SelectionRequest) -> Plan:
 
 @register(
     "greedy",
-    title="Greedy selection",
-    summary="one small network per candidate; the one of lowest loss is selected",
-    options=CandidateOptions,
     plan=make_plan,
 )
 def greedy(request: SelectionRequest, plan: Plan, advance: Advance) -> list[Trace]:

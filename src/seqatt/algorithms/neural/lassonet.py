@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -19,8 +18,8 @@ from torch import Tensor
 
 from seqatt.algorithms.neural.custom_trainer import CustomTrainer, make_loader, register_custom
 from seqatt.algorithms.neural.hier_prox import hier_prox
+from seqatt.algorithms.neural.options import LassoNetOptions
 from seqatt.data.tables.table_data import TableData
-from seqatt.options import option
 from seqatt.selection import PhaseRecord, Trace
 from seqatt.training.backend import torch_private
 from seqatt.training.backend.adam import Adam
@@ -30,8 +29,6 @@ from seqatt.training.loaders.batch import Batch, DeviceTable
 from seqatt.training.loop import NonFiniteLoss
 from seqatt.training.models.architecture import MLPShape
 from seqatt.training.models.layers import MLPLayers, init_linear
-from seqatt.training.options import NetworkOptions, ScalingOptions
-from seqatt.validation import number
 
 DENSE_SHARE = 0.1  # share of the steps without a penalty; in the others, the path, it grows
 K_SHARE = 0.9  # of the path, after which at most k features should be left
@@ -43,22 +40,6 @@ LR_FACTOR = 3  # learning rate on the path, as a multiple of the option
 MAX_LR = 2  # learning rate on the path times the largest eigenvalue of the covariance: larger steps overshoot
 # A gradient is clipped to this many times the moving average of its norm: a single outlier row can make it huge.
 MAX_GRADIENT, NORM_DECAY = 5, 0.99
-
-
-@dataclass(frozen=True)
-class LassoNetOptions(NetworkOptions, ScalingOptions):
-    """Options of LassoNet."""
-
-    hierarchy: float = option(
-        10.0,
-        number(above=0),
-        "M of the constraint |W_j| <= M |skip_j| on the first-layer weights of feature j.",
-    )
-
-    def check_together(self) -> None:
-        super().check_together()
-        if not self.hidden:
-            raise ValueError("hidden: lassonet needs a hidden layer beside its skip connection; give a width")
 
 
 class LassoNetPath(CustomTrainer):
@@ -240,7 +221,4 @@ def _target_counts(features: int, k: int, steps: int) -> NDArray[np.float32]:
 register_custom(
     "lassonet",
     LassoNetPath,
-    title="LassoNet",
-    summary="a network with a skip connection; a growing penalty removes features",
-    options=LassoNetOptions,
 )

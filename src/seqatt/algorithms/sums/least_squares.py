@@ -20,11 +20,10 @@ from seqatt.algorithms.sums.category_products import category_products
 from seqatt.data.files.encoding.rows import EncodedRows
 from seqatt.data.files.file_data import FileData
 from seqatt.distributed.process_group import ProcessGroup
-from seqatt.linear.gram import Gram, NormalEquations
-from seqatt.linear.gram_pursuit import GramPursuit
+from seqatt.linear.gram import Gram
 from seqatt.linear.inputs import FeatureBlocks, read_blocks
-from seqatt.linear.path import LinearPath
-from seqatt.linear.stepwise import ResidualFromGram, select_stepwise
+from seqatt.linear.residual_problem import ResidualFromGram
+from seqatt.linear.stepwise import select_stepwise
 from seqatt.linear.threads import Floats, single_blas_thread
 from seqatt.selection import Trace
 from seqatt.training.state import Arrays
@@ -89,11 +88,8 @@ class GramAccumulator:
         count = min(k, int((~constant).sum()))
         step_scores: list[Floats] = []
         with single_blas_thread():
-            if self._rule == "linear_omp":
-                path = _orthogonal_matching_pursuit(gram, blocks, constant, count, step_scores)
-            else:
-                residual = _residual(gram, blocks, constant)
-                path = select_stepwise(residual, blocks, count, RULES[self._rule], False, step_scores)
+            residual = _residual(gram, blocks, constant)
+            path = select_stepwise(residual, blocks, count, RULES.get(self._rule), False, step_scores)
         norm = np.sqrt(path.null_loss * gram.weight)
         seconds = time.perf_counter() - self._started
         trace = make_trace(constant, path, [scores / norm for scores in step_scores], k, seconds)
@@ -112,26 +108,15 @@ def _unflatten(flat: Floats, shapes: Arrays) -> Gram:
     return Gram.from_arrays(arrays)
 
 
-def _orthogonal_matching_pursuit(
-    gram: Gram, blocks: FeatureBlocks, constant: NDArray[np.bool_], count: int, step_scores: list[Floats]
-) -> LinearPath:
+def _residual(gram: Gram, blocks: FeatureBlocks, constant: NDArray[np.bool_]) -> ResidualFromGram:
     normal, column = gram.columns(centre=True)
     unit = _units(normal.square, gram, blocks, constant)
-    pursuit = GramPursuit(
+    return ResidualFromGram(
         normal.cross / unit[:, None],
         normal.target_squares,
-        blocks,
-        diagonal=normal.square / unit**2,
-        step_scores=step_scores,
+        lambda j: (column(j) / (unit * unit[j]), 0),
+        normal.square / unit**2,
     )
-    return pursuit.run(count, lambda j: (column(j) / (unit * unit[j]), 0)).path(flat=False)
-
-
-def _residual(gram: Gram, blocks: FeatureBlocks, constant: NDArray[np.bool_]) -> ResidualFromGram:
-    normal = gram.normal(centre=True)
-    unit = _units(np.diag(normal.square), gram, blocks, constant)
-    square = normal.square / unit / unit[:, None]
-    return ResidualFromGram(NormalEquations(square, normal.cross / unit[:, None], normal.target_squares))
 
 
 def _units(squared_norms: Floats, gram: Gram, blocks: FeatureBlocks, constant: NDArray[np.bool_]) -> Floats:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from seqatt.algorithms.registry import Plan, SelectionRequest, register_files
+from seqatt.algorithms.registry import Plan, register_files
+from seqatt.algorithms.request import SelectionRequest
 from seqatt.algorithms.sums.accumulate import accumulate
 from seqatt.algorithms.sums.least_squares import GramAccumulator
 from seqatt.algorithms.sums.pair_counts import PairCounts

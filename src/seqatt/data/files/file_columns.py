@@ -11,6 +11,7 @@ from seqatt.data.files.whole_files import Skips, estimate_table_bytes, read_whol
 from seqatt.data.tables.containers import Kind, feature_names
 from seqatt.data.tables.options import Categories, TableOptions
 from seqatt.options import names_of
+from seqatt.validation import show
 
 FILE_OPTIONS = {*names_of(FileOptions)} - {*names_of(TableOptions)} | {"ignore"}  # not of the table of files
 
@@ -63,7 +64,7 @@ def open_columns(where: Any, target: Any, options: FileOptions) -> FileColumns:
 def split_target(files: FileSet, target: Any) -> list[str]:
     """The columns to predict: one, or several with commas."""
     if not isinstance(target, str):
-        raise TypeError(f"target: must name the column of the files to predict, got {target!r}")
+        raise TypeError(f"target: must name the column of the files to predict, got {show(target)}")
     if target in files.types or "," not in target:
         return [target]
     targets = target.split(",")

@@ -31,14 +31,15 @@ class CategoricalValues(NamedTuple):
 
 def read_column(series: nw.Series[Any], argument: str) -> Any:
     """A column of a data frame as an Arrow array or chunked array."""
-    dtype, native = series.dtype, series.to_native()
+    native = series.to_native()
     native_type = getattr(native, "dtype", None)
+    if isinstance(native_type, np.dtype) and native_type.kind in "iuf":
+        return pa.array(native.to_numpy())  # shares memory; NaN stays NaN
+    dtype = series.dtype
     if dtype == nw.Object or (isinstance(native_type, np.dtype) and native_type.kind == "O"):
         return _read_objects(series.to_numpy(), series.name, argument)
     if isinstance(native_type, np.dtype) and native_type.kind == "c":
         raise ValueError(f"{argument}: column {series.name!r}: {COMPLEX}")
-    if isinstance(native_type, np.dtype) and native_type.kind in "iuf":
-        return pa.array(series.to_numpy())  # shares memory; NaN stays NaN
     if dtype in (nw.Categorical, nw.Enum) and series.implementation.is_pandas_like():
         codes = native.cat.codes.to_numpy().astype(np.int32)
         texts = pa.array(list(map(str, native.cat.categories.tolist())), pa.string())
@@ -99,14 +100,12 @@ class NumberColumn:
 
     def __init__(self, column: Any, name: str, argument: str) -> None:
         self._column, self._name, self._argument = column, name, argument
-        type_ = column.type
-        plain = of.is_integer(type_) or of.is_floating(type_)
+        plain = of.is_integer(column.type) or of.is_floating(column.type)
         shared = plain and column.num_chunks == 1 and not column.null_count
-        self._values = (
-            column.chunk(0).to_numpy() if shared else None
-        )  # the same memory, without Arrow's overhead
+        # The same memory, without Arrow's overhead.
+        self._values = column.chunk(0).to_numpy() if shared else None
 
-    def write(self, start: int, out: NDArray[np.float64]) -> None:
+    def write(self, start: int, out: NDArray[Any]) -> None:
         """Write ``len(out)`` rows from row ``start`` on into ``out``."""
         if self._values is not None:
             out[:] = self._values[start : start + len(out)]
@@ -138,6 +137,28 @@ class NumberColumn:
             # Not safe: a whole number beyond 2^53 is rounded, not refused.
             chunk = chunk.cast(pa.float64(), safe=False)
         return np.asarray(chunk.to_numpy(zero_copy_only=False))
+
+
+def read_numbers(frame: nw.DataFrame[Any]) -> NDArray[Any] | None:
+    """A frame of numbers alone as one array (rows, columns), missing values as NaN; None for any other frame.
+
+    For a frame of more columns than rows: Python looks at each column once, and at none of a pandas frame, whose memory
+    the array shares where pandas stores its columns together.
+    """
+    native = frame.to_native()
+    if frame.implementation.is_pandas():
+        dtypes = set(native.dtypes)
+        same = len(dtypes) == 1 and all(isinstance(t, np.dtype) and t.kind in "iuf" for t in dtypes)
+        return np.asarray(native.to_numpy()) if same else None
+    dtypes = set(frame.schema.values())
+    if not all(dtype.is_numeric() for dtype in dtypes) or dtypes & {nw.Decimal, nw.Int128, nw.UInt128}:
+        return None
+    table = frame.to_arrow()
+    small = all(of.is_float32(t) or of.is_float16(t) for t in set(table.schema.types))
+    out = np.empty(table.shape, dtype=np.float32 if small else np.float64, order="F")
+    for values, name, column in zip(out.T, frame.columns, table.columns, strict=True):
+        NumberColumn(column, name, "X").write(0, values)
+    return out
 
 
 def _read_objects(values: NDArray[np.object_], name: str, argument: str) -> Any:

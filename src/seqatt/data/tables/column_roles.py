@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, cast
 
 from seqatt.data.tables.consistency import check_same_order
 from seqatt.data.tables.containers import KINDS, InputTable, Kind, feature_names, read_input_table
-from seqatt.validation import column_names, list_names, suggest
+from seqatt.validation import column_names, list_names, show, suggest
 
 
 class ColumnRoles(NamedTuple):
@@ -47,12 +47,16 @@ def read_columns(
 def check_column_types(names: Sequence[str], requested: Any) -> None:
     """Check that ``column_types`` gives columns a kind."""
     if not isinstance(requested, Mapping):
-        raise TypeError(f"column_types: must be a dict such as {{'site': 'categorical'}}, got {requested!r}")
+        raise TypeError(
+            f"column_types: must be a dict such as {{'site': 'categorical'}}, got {show(requested)}"
+        )
     for name, kind in requested.items():
         if name not in names:
             raise ValueError(f"column_types: no column {name!r}; {suggest(name, names) or list_names(names)}")
         if kind not in KINDS:
-            raise ValueError(f"column_types: {kind!r} for {name!r} is unknown; use one of {', '.join(KINDS)}")
+            raise ValueError(
+                f"column_types: {show(kind)} for {name!r} is unknown; use one of {', '.join(KINDS)}"
+            )
 
 
 def _with_kinds(table: InputTable, requested: Mapping[str, str], ignored: Sequence[str]) -> InputTable:

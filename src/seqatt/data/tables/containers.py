@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import narwhals.stable.v1 as nw
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from seqatt.column_names import plain_name
+from seqatt.column_names import is_sparse, plain_name
 from seqatt.data.tables.objects import COMPLEX
-from seqatt.validation import list_names, suggest
+from seqatt.validation import list_names, show, suggest
 
 if TYPE_CHECKING:  # Arrow is imported when the first data frame is read
     from seqatt.data.tables.arrow_columns import CategoricalValues
@@ -29,6 +28,7 @@ SAME_LENGTH = (
     "its rows have different numbers of values, but all need the same; lists of labels become columns of 0 and 1 by "
     "scikit-learn's MultiLabelBinarizer().fit_transform"
 )
+WIDE_COLUMNS = 500  # from which a data frame of numbers, with fewer rows than columns, is read as an array
 BLOCK_CELLS = 1 << 22  # numbers of a data frame that are converted to float64 at a time (32 MiB)
 
 
@@ -51,7 +51,7 @@ class InputTable:
 
     @property
     def sparse(self) -> bool:
-        return bool(sp.issparse(self.data))
+        return is_sparse(self.data)
 
     @property
     def framed(self) -> bool:
@@ -123,7 +123,7 @@ def read_input_table(X: Any, argument: str = "X", ignore: Sequence[str] = ()) ->
     """Check any supported container and wrap it as an ``InputTable``, without the columns in ``ignore``."""
     if isinstance(X, InputTable):
         return _leave_out(X, ignore)
-    if sp.issparse(X):
+    if is_sparse(X):
         return _leave_out(_read_sparse(X.tocsr(), argument), ignore)
     check_unique_names(X, argument)
     frame = nw.from_native(X, eager_only=True, pass_through=True)
@@ -182,10 +182,17 @@ def _read_sparse(X: Any, argument: str) -> InputTable:
 def _read_frame(frame: nw.DataFrame[Any], argument: str, ignore: Sequence[str]) -> InputTable:
     import pyarrow as pa
 
-    from seqatt.data.tables.arrow_columns import read_column
+    from seqatt.data.tables.arrow_columns import read_column, read_numbers
 
     _check_size(frame.shape, argument)
     given = [plain_name(name) for name in frame.columns]
+    given_names = {str(name): name for name in given if not isinstance(name, str)}
+    rows, width = frame.shape
+    if width >= max(rows, WIDE_COLUMNS) and (numbers := read_numbers(frame)) is not None:
+        kind: Kind = "numeric"
+        texts = tuple(map(str, given))
+        table = InputTable(numbers, texts, (kind,) * width, rows, True, argument, given_names)
+        return _leave_out(table, ignore)
     names = feature_names([str(name) for name in given], ignore)
     kept = set(names)
     series: Iterable[Any] = frame.iter_columns()
@@ -193,9 +200,7 @@ def _read_frame(frame: nw.DataFrame[Any], argument: str, ignore: Sequence[str]) 
         read_column(each, argument) for name, each in zip(given, series, strict=True) if str(name) in kept
     ]
     kinds = tuple(_kind(column) for column in columns)
-    given_names = {str(name): name for name in given if not isinstance(name, str)}
-    table = pa.table(columns, names)
-    return InputTable(table, tuple(names), kinds, frame.shape[0], True, argument, given_names)
+    return InputTable(pa.table(columns, names), tuple(names), kinds, rows, True, argument, given_names)
 
 
 def _kind(column: Any) -> Kind:
@@ -230,7 +235,9 @@ def feature_names(
     for option, columns in named.items():
         for name in columns:
             if name is not None and name not in names:
-                raise ValueError(f"{option}: no column {name!r}; {suggest(name, names) or list_names(names)}")
+                raise ValueError(
+                    f"{option}: no column {show(name)}; {suggest(name, names) or list_names(names)}"
+                )
     if target in ignore:
         raise ValueError(f"ignore: {target!r} is the target, which is never a feature; leave it out")
     if target is not None and target == sample_weight:

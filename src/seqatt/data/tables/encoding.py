@@ -49,6 +49,10 @@ class SparseColumns:
         dense = self.data[rows].toarray()
         return np.asarray((dense - self.shift) / self.scale, dtype=np.float32)
 
+    def select(self, columns: NDArray[np.int64]) -> SparseColumns:
+        """These columns alone."""
+        return SparseColumns(self.data[:, columns], self.shift[columns], self.scale[columns])
+
     @property
     def shape(self) -> tuple[int, int]:
         return tuple(self.data.shape)

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from seqatt.validation import show
+
 Groups = Mapping[str, Sequence[str | int]] | Sequence[Sequence[str | int]]
 Feature = tuple[str, tuple[int, ...]]  # name and input columns
 
@@ -20,12 +22,12 @@ def list_features(names: Sequence[str], groups: Groups | None) -> list[Feature]:
     for name, columns in _pairs(groups):
         positions = [_position(names, column, name) for column in columns]
         if not positions:
-            raise ValueError(f"groups: {name!r} has no columns")
+            raise ValueError(f"groups: {show(name)} has no columns")
         for position in positions:
             if position in group_of:
                 raise ValueError(
                     f"groups: column {names[position]!r} is in both {group_of[position]!r} "
-                    f"and {name!r}; a column belongs to one group"
+                    f"and {show(name)}; a column belongs to one group"
                 )
             group_of[position] = name
         features.append((name, tuple(sorted(positions))))
@@ -60,8 +62,7 @@ def _pairs(groups: Groups) -> list[tuple[str, list[Any]]]:
     pairs = []
     for name, columns in items:
         if isinstance(columns, str) or not isinstance(columns, Sequence | np.ndarray | set | frozenset):
-            shown = repr(columns) if name is None else repr(name)
-            raise TypeError(f"groups: {shown} must be a list of columns")
+            raise TypeError(f"groups: {show(columns if name is None else name)} must be a list of columns")
         listed = sorted(columns, key=str) if isinstance(columns, set | frozenset) else list(columns)
         pairs.append(("+".join(map(str, listed)) if name is None else str(name), listed))
     return pairs
@@ -73,4 +74,4 @@ def _position(names: Sequence[str], column: Any, group: str) -> int:
         return names.index(str(column))
     if isinstance(column, int | np.integer) and not isinstance(column, bool) and 0 <= column < len(names):
         return int(column)
-    raise ValueError(f"groups: {group!r} names {column!r}, which is not a column of X")
+    raise ValueError(f"groups: {show(group)} names {show(column)}, which is not a column of X")

@@ -21,7 +21,7 @@ from seqatt.data.tables.groups import Groups, given_feature_names, list_features
 from seqatt.data.tables.options import Categories
 from seqatt.data.tables.target import Target, read_target, target_array
 from seqatt.data.tables.weights import effective_sample_size, read_row_weights, with_class_weights
-from seqatt.validation import choice, integer, number
+from seqatt.validation import choice, integer, number, show
 
 __all__ = ["Groups", "SparseColumns", "TableData", "read_table_data", "resolve_k"]
 
@@ -181,7 +181,7 @@ def read_table_data(
 def resolve_k(k: Any, features: int, argument: str = "k") -> int:
     """The number of features to select: ``k``, or that fraction of ``features`` if ``k`` is a float."""
     if isinstance(k, bool | np.bool_) or not isinstance(k, int | float | np.integer | np.floating):
-        raise TypeError(f"{argument}: must be a whole number or a fraction, got {k!r}")
+        raise TypeError(f"{argument}: must be a whole number or a fraction, got {show(k)}")
     if isinstance(k, float | np.floating):
         if not 0 < k <= 1:
             remedy = f"use {k:.0f}" if k >= 1 and float(k).is_integer() else "use a whole number"

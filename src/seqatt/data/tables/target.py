@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from seqatt.data.tables.containers import to_array
 from seqatt.data.tables.objects import find_distinct, find_missing, value_types
 from seqatt.data.tables.options import TASKS, Task
+from seqatt.validation import show
 
 FEW_CLASSES, MAX_CLASSES = 20, 100  # distinct whole numbers that are classes if they repeat, and at most
 CLASS_ROWS = 3  # rows per class from which on whole numbers repeat as classes do
@@ -54,7 +55,7 @@ def read_target(
 ) -> Target:
     """Check and encode the target of the training rows; infer the task if ``task`` is None."""
     if task is not None and task not in (*TASKS, "classification"):
-        raise ValueError(f"task: unknown task {task!r}; use one of {', '.join(TASKS)} or classification")
+        raise ValueError(f"task: unknown task {show(task)}; use one of {', '.join(TASKS)} or classification")
     array = target_array(y, argument)
     kind = _infer(array, argument) if task is None else task
     if kind == "regression":
@@ -171,9 +172,9 @@ def _codes(array: NDArray[Any], classes: NDArray[Any], argument: str) -> NDArray
     else:
         values, positions = np.unique(array, return_inverse=True)
         distinct = values.tolist()
-    unknown = sorted(str(value) for value in distinct if value not in lookup)
+    unknown = sorted((value for value in distinct if value not in lookup), key=str)
     if unknown:
-        raise ValueError(f"{argument}: label {unknown[0]!r} does not occur in the training rows")
+        raise ValueError(f"{argument}: label {show(unknown[0])} does not occur in the training rows")
     return np.array([lookup[value] for value in distinct], dtype=np.int64)[positions]
 
 
@@ -185,7 +186,7 @@ def _classification(array: NDArray[Any], kind: str, argument: str) -> Target:
     distinct = np.array(find_distinct(array)[0], dtype=object) if array.dtype == object else array
     classes = np.unique(distinct)
     if len(classes) < 2:
-        raise ValueError(f"{argument}: only one class, {classes[0]!r}, occurs; add rows of another class")
+        raise ValueError(f"{argument}: only one class, {show(classes[0])}, occurs; add rows of another class")
     if kind == "binary" and len(classes) != 2:
         raise ValueError(f"{argument}: task='binary' needs 2 classes, got {len(classes)}")
     codes = _codes(array, classes, argument)

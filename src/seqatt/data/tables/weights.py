@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqatt.data.tables.target import Target
+from seqatt.validation import show
 
 Floats = NDArray[np.float64]
 
@@ -94,15 +95,15 @@ def compute_class_weights(
     base: Floats,
 ) -> Floats:
     """One weight per class; "balanced" gives all classes the same total of ``base`` (row weights)."""
-    if class_weight == "balanced":
+    if isinstance(class_weight, str) and class_weight == "balanced":
         totals = np.array([base[codes == code].sum() for code in range(len(classes))])
         return np.asarray(base.sum() / (len(classes) * totals))
     if not isinstance(class_weight, Mapping):
-        raise ValueError(f"class_weight: use 'balanced' or a dict, got {class_weight!r}")
+        raise ValueError(f"class_weight: use 'balanced' or a dict, got {show(class_weight)}")
     labels = classes.tolist()
     unknown = [label for label in class_weight if label not in labels]
     if unknown:
-        raise ValueError(f"class_weight: {unknown[0]!r} is not a label; the labels are {labels}")
+        raise ValueError(f"class_weight: {show(unknown[0])} is not a label; the labels are {labels}")
     values = np.array([float(class_weight.get(label, 1.0)) for label in labels])
     if not np.isfinite(values).all() or (values < 0).any():
         raise ValueError("class_weight: must be finite and not negative")

@@ -45,6 +45,17 @@ def training_threads(work: int, device: torch.device) -> Iterator[int]:
         torch.set_flush_denormal(False)
 
 
+@contextmanager
+def single_thread() -> Iterator[None]:
+    """One thread for the products of torch on a CPU."""
+    available = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(available)
+
+
 class WorkerPool:
     """Runs several functions at once, each on one thread; with a single thread, one after the other."""
 

@@ -28,6 +28,10 @@ class AttentionGate(Gate):
         self._lr = lr
         self._adam = Adam([self.logits], torch.tensor(lr, device=device))
 
+    def resized(self, features: int) -> AttentionGate:
+        """A new gate for another number of features."""
+        return AttentionGate(len(self.logits), features, self.mask, self._lr, self.logits.device)
+
     def is_thread_invariant(self) -> bool:
         # One thread computes the softmax of a row; the sums of the other masks may be divided among threads.
         return isinstance(self.mask, SoftmaxMask) or self.logits.shape[1] <= PARALLEL_SIZE

@@ -6,6 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from seqatt.data.tables.encoding import DENSE_CELLS
 from seqatt.data.tables.table_data import SparseColumns, TableData
 from seqatt.training.loaders.input_dropout import InputDropout
 
@@ -120,6 +121,17 @@ class DeviceTable:
         y = torch.from_numpy(np.ascontiguousarray(data.target.values)).to(device)
         w = None if data.weights is None else torch.from_numpy(data.weights).to(device)
         return cls(x, y, w, torch.from_numpy(data.codes).to(device))
+
+    def select_columns(self, columns: Tensor) -> DeviceTable:
+        """The same rows with these columns alone, copied; a sparse table becomes dense if that is small enough."""
+        if self.x is not None:
+            return DeviceTable(self.x.index_select(1, columns), self.y, self.w, self.codes)
+        assert self.sparse is not None
+        sparse = self.sparse.select(columns.cpu().numpy())
+        if self.count * len(columns) > DENSE_CELLS:
+            return DeviceTable(sparse, self.y, self.w, self.codes)
+        dense = torch.from_numpy(sparse.to_dense(np.arange(self.count))).to(self.device)
+        return DeviceTable(dense, self.y, self.w, self.codes)
 
     def gather(self, index: Tensor, out: Tensor | None = None) -> Tensor:
         """The rows numbered by ``index`` (n,) as (n, c); a dense table writes them into ``out`` if given."""

@@ -89,8 +89,6 @@ class InMemoryLoader:
         members: Sequence[MemberData],
         dropout: InputDropout | None = None,
     ) -> None:
-        self._table = table
-        self.graph_capturable = table.x is not None  # rows of a sparse table are gathered on the host
         self._members = list(members)
         train_rows = members[0].train_rows
         self._count = table.count if train_rows is None else len(train_rows)
@@ -98,8 +96,19 @@ class InMemoryLoader:
         self.batch_size = batch_size
         self._per_pass = self._count // batch_size
         self._passes = max(1, ORDERED_BATCHES // self._per_pass) if table.device.type != "cpu" else 1
-        self.chunk_steps = CHUNK_STEPS
         self._dropout = dropout
+        self.use_table(table)
+        self._order = BatchOrder(torch.empty(0, models, batch_size), torch.empty(0, models), {})
+        self._cursor = 0  # of the next batch in the order
+        self._worker = ThreadPoolExecutor(1) if table.device.type != "cpu" else None
+        self._next: Future[BatchOrder] | None = None
+
+    def use_table(self, table: DeviceTable) -> None:
+        """Take batches from this table, which has the same rows, and may have other columns."""
+        models, batch_size = len(self._members), self.batch_size
+        self._table = table
+        self.graph_capturable = table.x is not None  # rows of a sparse table are gathered on the host
+        self.chunk_steps = CHUNK_STEPS
         self._whole: Batch | None = None
         if batch_size == table.count and self._dropout is None:
             self._whole = table.whole(models)
@@ -113,10 +122,6 @@ class InMemoryLoader:
         self._buffer = None if table.x is None else table.x.new_empty(models, batch_size, table.columns)
         self._batches = [self._make_batch(i) for i in range(self.chunk_steps)]
         self._current = self._batches[0]
-        self._order = BatchOrder(torch.empty(0, models, batch_size), torch.empty(0, models), {})
-        self._cursor = 0  # of the next batch in the order
-        self._worker = ThreadPoolExecutor(1) if table.device.type != "cpu" else None
-        self._next: Future[BatchOrder] | None = None
 
     def load(self, count: int) -> None:
         """Write the next ``count`` batches, at most ``chunk_steps``, into the buffers."""
@@ -149,6 +154,10 @@ class InMemoryLoader:
         return IndexedBatch(
             self._table, self._index[i], self._y[i], w, self._buffer, self._dropout, self._offsets[i]
         )
+
+    def rows(self, index: Tensor) -> Batch:
+        """The rows numbered by ``index`` (n,) as a batch for all models."""
+        return self._table.batch(index.expand(len(self._members), -1))
 
     def validation_batches(self, count: int) -> Iterator[Batch]:
         """Up to ``count`` rows per model for validation, in batches; every call returns the same rows.

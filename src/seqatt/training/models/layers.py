@@ -31,13 +31,8 @@ SLICE_ROWS = 512  # rows per slice, at least: products of more rows are not fast
 def init_linear(outs: int, ins: int, generators: Sequence[torch.Generator]) -> tuple[Tensor, Tensor]:
     """torch.nn.Linear's own initialisation for T models: weights (T, outs, ins) and biases (T, outs)."""
     bound = 1 / math.sqrt(ins)
-    drawn = [
-        (
-            torch.empty(outs, ins).uniform_(-bound, bound, generator=generator),
-            torch.empty(outs).uniform_(-bound, bound, generator=generator),
-        )
-        for generator in generators
-    ]
+    sizes = (outs, ins), (outs,)
+    drawn = [[torch.empty(size).uniform_(-bound, bound, generator=g) for size in sizes] for g in generators]
     return torch.stack([weight for weight, _ in drawn]), torch.stack([bias for _, bias in drawn])
 
 
@@ -127,6 +122,11 @@ class MLPLayers:
         self._workspaces: dict[int, list[Workspace]] = {}
         self.pool = WorkerPool(1)  # of the slices; ``train`` sets one with several threads
 
+    def use_columns(self, columns: int) -> None:
+        """Compute with a first matrix of another number of columns from now on."""
+        self.first_grad = self.first_grad.new_empty(*self.first_grad.shape[:2], columns)
+        self._first, self._workspaces = None, {}
+
     def is_sliced(self, batch_size: int) -> bool:
         return len(split_batch(batch_size, self.biases[0].device)) > 1
 
@@ -208,6 +208,11 @@ class MLPLayers:
             for other in others:
                 grad.add_(other)
 
+    def hidden_gradient(self, first: Tensor, x: Tensor, y: Tensor, w: Tensor | None) -> Tensor:
+        """The gradient (T, h, B) of the mean loss with respect to the first hidden layer, for at most one slice."""
+        self.gradients(first, x, y, w, dropout=False)
+        return self._spaces(x)[0].deltas[0].clone()
+
     def _forward(
         self, first: Tensor, x: Tensor, space: Workspace, dropout: bool, *, upper: bool = True
     ) -> None:
@@ -273,23 +278,16 @@ class MLPLayers:
     def _spaces(self, x: Tensor) -> list[Workspace]:
         """One workspace per slice. A single slice writes the gradients itself, several have buffers for them."""
         if x.shape[1] not in self._workspaces:
-            if (
-                len(self._workspaces) > 2
-            ):  # the first is that of CUDA graphs; the last batch of a pass is smaller
+            # The first is that of CUDA graphs; the last batch of a pass is smaller.
+            if len(self._workspaces) > 2:
                 self._workspaces.popitem()
             widths, grads = [outs for outs, _ in self.shape.sizes], [self.first_grad, *self.grads]
-            slices = split_batch(x.shape[1], x.device)
+            slices, skipped = split_batch(x.shape[1], x.device), self.shape.outputs if self._skip else 0
             sliced = len(slices) > 1
+            own_grads = [[torch.empty_like(g) for g in grads] if sliced else grads for _ in slices]
             self._workspaces[x.shape[1]] = [
-                Workspace(
-                    rows,
-                    x,
-                    widths,
-                    [torch.empty_like(g) for g in grads] if sliced else grads,
-                    sliced=sliced,
-                    skipped=self.shape.outputs if self._skip else 0,
-                )
-                for rows in slices
+                Workspace(rows, x, widths, own, sliced=sliced, skipped=skipped)
+                for rows, own in zip(slices, own_grads, strict=True)
             ]
         return self._workspaces[x.shape[1]]
 

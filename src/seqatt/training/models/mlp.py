@@ -8,6 +8,7 @@ network through autograd and is the reference implementation.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -64,6 +65,9 @@ class MLP(Model):
         self._ones = torch.ones(models, 1, shape.sizes[0][0], device=device)
         self._gate_grad = torch.empty(models, shape.columns, device=device)
         self._gate_grad_row = self._gate_grad.unsqueeze(1)
+        # Weights and moments of the first layer for all columns, and those that train, if these are only some.
+        self._parked: list[Tensor] = []
+        self._used_columns = torch.empty(0, dtype=torch.int64)
         self._autograd_out: Tensor | None = None  # the outputs of the last step, if that was through autograd
         self._inputs: dict[
             int, tuple[Tensor, Tensor]
@@ -78,6 +82,33 @@ class MLP(Model):
 
     def use_pool(self, pool: WorkerPool) -> None:
         self.layers.pool = pool
+
+    def use_columns(self, columns: Tensor) -> None:
+        """Train these columns of the first layer alone, on inputs that have no others.
+
+        The others keep their weights and moments, and may be used again later.
+        """
+        adam = self._adam
+        current = [self.weights[0], adam.exp_avg[0], adam.exp_avg_sq[0]]
+        if self._parked:
+            for parked, values in zip(self._parked, current, strict=True):
+                parked[:, :, self._used_columns] = values
+        else:
+            self._parked = current
+        self._used_columns = columns
+        first, adam.exp_avg[0], adam.exp_avg_sq[0] = (p.index_select(2, columns) for p in self._parked)
+        self.weights[0] = adam.params[0] = first
+        self._shape = replace(self._shape, columns=len(columns))
+        self.layers.use_columns(len(columns))
+        self._grads[0] = self.layers.first_grad
+        self._scaled = torch.empty_like(first)
+        self._gate_grad = first.new_empty(len(first), len(columns))
+        self._gate_grad_row = self._gate_grad.unsqueeze(1)
+
+    def hidden_gradient(self, batch: Batch, weights: Tensor) -> Tensor:
+        """The gradient (T, h, B) of the mean loss with respect to the first layer's sums, for a batch of one slice."""
+        torch.mul(self.weights[0], weights.unsqueeze(1), out=self._scaled)
+        return self.layers.hidden_gradient(self._scaled, batch.x, batch.y, batch.w)
 
     def reset_parameters(self) -> None:
         """torch.nn.Linear's own initialisation, drawn per model from the model's generator."""
@@ -228,6 +259,7 @@ class MLP(Model):
 
     def _named_state(self) -> Iterator[tuple[str, Stateful]]:
         yield from named_adam_state("adam", self._adam)
+        yield from ((f"parked{number}", tensor) for number, tensor in enumerate(self._parked))
         for number, generator in enumerate(self._generators):
             yield f"generator{number}", generator
         if self._embeddings is not None:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from scipy.special import fdtrc
 
 from seqatt.data.tables.table_data import SparseColumns
+from seqatt.training.backend.threads import single_thread
 from seqatt.training.screening.row_sample import BLOCK_COLUMNS, RowSample, transposed_product
 
 Floats = NDArray[np.float64]
@@ -32,8 +33,9 @@ def univariate_test(sample: RowSample) -> Floats:
     log_q = np.zeros(data.features)
     varying = np.flatnonzero(~data.constant)
     if target.shape[1]:
-        p = _p_values(sample, target)
-        binned = _binned_p_values(sample, target)
+        with single_thread():  # its many products are small
+            p = _p_values(sample, target)
+            binned = _binned_p_values(sample, target)
         tested = np.isfinite(binned)
         p[tested] = np.minimum(1.0, 2 * np.minimum(p[tested], binned[tested]))
         log_q[varying] = -np.log10(benjamini_hochberg(p[varying]))
@@ -87,7 +89,8 @@ def _binned_p_values(sample: RowSample, target: Floats) -> Floats:
     step = max(1, rows // QUANTILE_ROWS)
     for start in range(0, len(single), BLOCK_COLUMNS):
         columns = single[start : start + BLOCK_COLUMNS]
-        values = sample.centred_columns(columns)
+        adjacent = columns[-1] - columns[0] == len(columns) - 1  # then no cell is looked up by its number
+        values = sample.centred_columns(slice(columns[0], columns[-1] + 1) if adjacent else columns)
         limits = _quantiles(values[::step], sample.weights[::step], bins)
         below = [transposed_product((values <= limit).astype(np.float64), weighted) for limit in limits]
         total = np.broadcast_to(weighted.sum(0), below[0].shape)
@@ -103,9 +106,15 @@ def _binned_p_values(sample: RowSample, target: Floats) -> Floats:
 
 def _quantiles(values: Floats, weights: Floats, bins: int) -> Floats:
     """The values (bins - 1, m) that divide the rows of each column into bins of equal weight."""
+    shares = np.arange(1, bins) / bins * (1 - 1e-12)
+    if (
+        weights == weights[0]
+    ).all():  # then the positions are those of all columns, and values are sorted alone
+        cumulative = np.cumsum(weights)
+        at = [int((cumulative < share * cumulative[-1]).sum()) for share in shares]
+        return np.asarray(np.sort(np.ascontiguousarray(values.T), axis=1)[:, at].T)
     order = np.argsort(values, axis=0, kind="stable")
     cumulative = np.cumsum(weights[order], axis=0)
-    shares = np.arange(1, bins) / bins * (1 - 1e-12)
     positions = np.stack([(cumulative < share * cumulative[-1]).sum(0) for share in shares])
     return np.take_along_axis(values, np.take_along_axis(order, positions, 0), 0)
 

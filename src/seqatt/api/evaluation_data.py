@@ -1,0 +1,145 @@
+"""What an evaluation reads: its options, and the selected columns of the training rows and of the test rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from seqatt.api.evaluation_rows import RowBlocks, read_test_files, read_test_table
+from seqatt.api.lookup import find_positions
+from seqatt.api.read_data import EMBEDDED, ONE_HOT, are_files, read_table
+from seqatt.api.read_files import make_source, read_files
+from seqatt.api.selected_columns import ignore_unselected, only_columns
+from seqatt.data.files.file_columns import split_target
+from seqatt.data.files.file_data import FileData
+from seqatt.data.files.file_set import open_files
+from seqatt.data.files.options import FileOptions
+from seqatt.data.tables.column_roles import read_columns
+from seqatt.data.tables.consistency import check_same_columns
+from seqatt.data.tables.containers import InputTable
+from seqatt.data.tables.options import Categories, TableOptions
+from seqatt.data.tables.table_data import TableData
+from seqatt.distributed.process_group import SINGLE_PROCESS
+from seqatt.options import names_of
+from seqatt.selection import Selection
+from seqatt.training.build import StreamSource
+from seqatt.training.defaults import evaluation_learning_rate, evaluation_noise
+from seqatt.training.options import TrainingOptions
+from seqatt.validation import check_option_names
+
+
+class EvaluationData(NamedTuple):
+    """Training rows, test rows, and how files are read batch by batch. ``table`` is X_train with all columns."""
+
+    data: TableData | FileData
+    test: RowBlocks
+    source: StreamSource | None = None
+    table: InputTable | None = None
+
+
+def read_options(
+    given: dict[str, Any], about_data: dict[str, Any], *, files: bool
+) -> tuple[dict[str, Any], TableOptions]:
+    """The given options of training, and all options of the data, checked before any work."""
+    data_class = FileOptions if files else TableOptions
+    of_training = names_of(TrainingOptions)
+    of_data = [name for name in names_of(data_class) if name != "groups"]
+    check_option_names("evaluate", given, of_training, of_data)
+    training = {name: value for name, value in given.items() if name in of_training}
+    TrainingOptions(**training)
+    others = {name: value for name, value in given.items() if name not in of_training}
+    return training, data_class(**about_data | others)
+
+
+def resolve_options(data: TableData | FileData, given: dict[str, Any]) -> TrainingOptions:
+    """The given options, and defaults that follow the data and differ from those of ``select``."""
+    noise = evaluation_noise(data.rows)
+    defaults = {"learning_rate": evaluation_learning_rate(data.rows), "input_dropout": noise}
+    # Not with two classes: smoothed labels would spoil the probabilities that log loss measures.
+    if data.target.task == "multiclass" and given.get("loss") is None:
+        defaults["label_smoothing"] = noise
+    options = TrainingOptions(
+        **defaults | {name: value for name, value in given.items() if value is not None}
+    )
+    if options.label_smoothing and data.target.task == "regression":
+        raise ValueError("label_smoothing: is for classes, and the target is numeric; leave it at 0")
+    return options
+
+
+def read_tables(
+    X_train: Any,
+    y_train: Any,
+    X_test: Any,
+    y_test: Any,
+    indices: Any,
+    options: TableOptions,
+    categories: Categories,
+) -> EvaluationData:
+    """The selected columns of the training rows and of the test rows."""
+    arguments = "X_train", "y_train"
+    roles = read_columns(
+        X_train, y_train, options.sample_weight, options.ignore, options.column_types, arguments
+    )
+    y_test = y_train if y_test is None and isinstance(y_train, str) else y_test
+    test = read_test_table(X_test, y_test, options, y_train if isinstance(y_train, str) else None)
+    columns = sorted(find_columns(roles.table, indices))  # the order of selection must not matter
+    check_same_columns(roles.table, test.table, ("X_train", "X_test"))
+    train_table = roles.table.select(columns)
+    names = set(train_table.names)
+    options = replace(
+        options,
+        sample_weight=roles.sample_weight,
+        ignore=(),
+        column_types={},
+        log1p=only_columns(options.log1p, names),
+    )
+    data = read_table(train_table, roles.y, options, categories, by_name=False, arguments=arguments)
+    return EvaluationData(data, test.select(columns, data), table=roles.table)
+
+
+def find_columns(table: InputTable, indices: Selection | Sequence[int | str] | None) -> list[int]:
+    """The positions of the selected columns: all of them if ``indices`` is None."""
+    if indices is None:
+        return list(range(len(table.names)))
+    columns = find_positions(
+        indices,
+        table.names,
+        named=table.named,
+        kind="column",
+        argument="indices",
+        table="X_train",
+        given_names=[table.given_names.get(name, name) for name in table.names],
+    )
+    if not columns:
+        raise ValueError("indices: at least one feature is needed")
+    return columns
+
+
+def read_evaluation_files(
+    X_train: Any,
+    target: Any,
+    X_test: Any,
+    y_test: Any,
+    indices: Any,
+    options: FileOptions,
+    categories: Categories,
+) -> EvaluationData:
+    """The selected columns of the training files, as a table if that fits in memory, and those of the test files."""
+    if not are_files(X_test):
+        raise TypeError("X_test: must be files, as X_train is")
+    if y_test is not None and not (isinstance(y_test, str) and y_test == target):
+        raise TypeError("y_test: is not for files; y_train names the column of both")
+    skip = options.on_bad_file == "skip"
+    files = open_files(X_train, "X_train", skip=skip, delimiter=options.delimiter)
+    targets = split_target(files, target)
+    options = ignore_unselected(files, targets, indices, options)
+    encoding = ONE_HOT if categories == "one_hot" else EMBEDDED
+    reading = read_files(
+        files, target, options, categories, encoding=encoding, ranks=SINGLE_PROCESS, by_name=False
+    )
+    test_files = open_files(X_test, "X_test", skip=skip, delimiter=options.delimiter)
+    data, source = reading.data, None
+    if isinstance(data, FileData):
+        data, source = make_source(data, options, SINGLE_PROCESS, hold_out=False)
+    return EvaluationData(data, read_test_files(data, test_files, targets, files, options), source)

@@ -1,0 +1,88 @@
+"""Evaluate many sets of features and seeds at once: their networks train together on a CPU."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from seqatt.api.evaluation import Metrics, compute_metrics
+from seqatt.api.evaluation_data import EvaluationData
+from seqatt.api.evaluation_rows import NO_TEST_ROWS
+from seqatt.data.files.errors import UnreadableFile
+from seqatt.data.tables.table_data import SparseColumns, TableData
+from seqatt.training.backend.threads import training_threads
+from seqatt.training.defaults import evaluation_steps, resolve_batch_size
+from seqatt.training.evaluation.batches import Network
+from seqatt.training.evaluation.train_networks import NetworkTraining, train_networks
+from seqatt.training.options import TrainingOptions
+
+PERCENT = 100  # what progress counts up to
+FeaturesAndSeed = tuple[NDArray[np.int64], int]
+
+
+def trains_together(reading: EvaluationData, options: TrainingOptions, device: torch.device) -> bool:
+    """Whether networks train in one tensor here: the built-in one, without dropout of hidden units, on a CPU."""
+    data = reading.data
+    dense = isinstance(data, TableData) and not isinstance(data.columns, SparseColumns)
+    return dense and device.type == "cpu" and options.built_in and not options.dropout
+
+
+def evaluate_networks(
+    reading: EvaluationData,
+    options: TrainingOptions,
+    evaluated: Sequence[FeaturesAndSeed],
+    advance: Callable[[int], None],
+) -> list[Metrics | Exception]:
+    """The metrics on the test rows of a network for each set of features and seed, or why there are none.
+
+    A result depends on its own features and seed alone. ``advance`` gets the percent done since its last call.
+    """
+    data = reading.data
+    assert isinstance(data, TableData)
+    results: list[Metrics | Exception] = [
+        ValueError("X_train: every feature is constant; there is nothing to choose from")
+    ] * len(evaluated)
+    varying = [i for i, (features, _) in enumerate(evaluated) if not data.constant[features].all()]
+    networks = [_make_network(data, *evaluated[i]) for i in varying]
+    batch_size = resolve_batch_size(data.rows, options.batch_size)
+    training = NetworkTraining(options, batch_size, evaluation_steps(data.rows, batch_size, options.epochs))
+    outputs: list[list[NDArray[np.float64]]] = [[] for _ in networks]
+    targets = []
+    total, done = training.steps * len(networks), 0
+
+    def count(steps: int) -> None:
+        nonlocal done
+        before, done = done, done + steps
+        advance(PERCENT * done // total - PERCENT * before // total)
+
+    with training_threads(0, torch.device("cpu")) as threads:
+        trained = train_networks(data, networks, training, threads, count)
+        for block in reading.test():
+            for group in trained:
+                predicted = group.predict(block.columns, block.codes)
+                for position, own in zip(group.positions, predicted, strict=True):
+                    outputs[position].append(own)
+            targets.append(block.targets)
+    if not targets:
+        raise UnreadableFile(NO_TEST_ROWS)
+    all_targets = np.concatenate(targets)
+    diverged = RuntimeError(
+        "the training loss is no longer a finite number; try a smaller learning_rate, or look for extreme values in X "
+        "and y"
+    )
+    for group in trained:
+        for position, finite in zip(group.positions, group.finite(), strict=True):
+            own = np.concatenate(outputs[position])
+            results[varying[position]] = (
+                compute_metrics(data.target, own, all_targets) if finite else diverged
+            )
+    return results
+
+
+def _make_network(data: TableData, features: NDArray[np.int64], seed: int) -> Network:
+    """The network of a set of features, in the order of the table: the order of selection must not matter."""
+    columns, coded = (np.flatnonzero(np.isin(of, features)) for of in (data.feature_of, data.coded_features))
+    return Network(tuple(columns.tolist()), tuple(coded.tolist()), seed)

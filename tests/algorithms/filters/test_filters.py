@@ -254,7 +254,7 @@ def test_an_invalid_option_is_an_error(method, options, message, problem):
 
 
 def test_a_library_that_is_not_installed_is_an_error_before_any_work(monkeypatch):
-    monkeypatch.setattr("seqatt.algorithms.filters.boosting.find_spec", lambda name: None)
+    monkeypatch.setattr("seqatt.algorithms.filters.options.find_spec", lambda name: None)
     with pytest.raises(ValueError, match="lightgbm is not installed; pip install"):
         seqatt.select(object(), None, 2, method="boosting", library="lightgbm")
 

@@ -221,6 +221,22 @@ def test_probabilities_of_a_few_rows_and_of_an_output_without_an_axis_are_notice
         seqatt.select(X[:10], np.arange(10) % 2, 2, model=model, epochs=2)
 
 
+class Covariance(nn.Module):
+    """Outputs between 0 and 1, for parameters that are a positive definite matrix alone."""
+
+    def __init__(self):
+        super().__init__()
+        self.matrix = nn.Parameter(torch.eye(8))
+        self.last = nn.Linear(8, 1)
+
+    def forward(self, x):
+        return torch.sigmoid(self.last(x @ torch.linalg.cholesky(self.matrix)))
+
+
+def test_a_model_that_needs_valid_parameters_is_trained_without_a_warning(problem):
+    seqatt.select(*problem, 2, model=Covariance(), epochs=0.1)
+
+
 def test_logits_and_probabilities_under_a_loss_of_ones_own_are_not_warned_about(problem):
     X, y = problem
     seqatt.select(X, y, 2, model=nn.Linear(8, 1), epochs=2)

@@ -146,6 +146,35 @@ def test_an_interrupted_comparison_continues_and_gives_the_same_table(
     assert [path.name for path in tmp_path.iterdir()] == ["comparison.json"]
 
 
+@pytest.mark.usefixtures("quick_evaluation")
+def test_an_interrupt_during_the_evaluation_loses_no_selection(small, tmp_path, monkeypatch):
+    real, calls = SplitRuns.evaluate, []
+
+    def interrupt_the_first_call(split, selected, advance):
+        calls.append(len(selected))
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+        return real(split, selected, advance)
+
+    monkeypatch.setattr(SplitRuns, "evaluate", interrupt_the_first_call)
+    arguments = {"k": [1, 2], "methods": ["random", "f_test"], "seeds": [0, 1]}
+    partial = seqatt.compare(*small, **arguments, out=tmp_path)
+    assert calls == [4, 4]
+    assert len(partial.runs) == 4
+    assert seqatt.Comparison.load(tmp_path / "comparison.json").runs == partial.runs
+
+
+@pytest.mark.usefixtures("quick_evaluation")
+def test_a_comparison_with_another_recipe_of_evaluation_is_not_continued(small, tmp_path):
+    seqatt.compare(*small, 1, methods=["random"], seeds=[0], out=tmp_path)
+    path = tmp_path / "comparison.json"
+    saved = json.loads(path.read_text())
+    del saved["settings"]["evaluation_steps"]
+    path.write_text(json.dumps(saved))
+    with pytest.raises(ValueError, match="differs in the recipe of the evaluation"):
+        seqatt.compare(*small, 1, methods=["random"], seeds=[0], out=tmp_path)
+
+
 def test_an_interrupt_before_the_first_finished_run_is_raised(small, monkeypatch):
     def interrupt(*_, **__):
         raise KeyboardInterrupt

@@ -28,7 +28,7 @@ def _stop(signal_number: int, _: object) -> None:
 
 
 class _WithoutPandas(MetaPathFinder):
-    """Refuses to import pandas, as if it were not installed.
+    """Refuses to import pandas: whoever tries gets the error of a package that is not installed.
 
     No command needs it, but Arrow and scikit-learn import it where it is installed, which takes half a second.
     """
@@ -60,7 +60,8 @@ def main() -> None:
             app(standalone_mode=True, obj=timings)
         except SystemExit as done:
             sys.stdout.flush()
-            _end(done.code if isinstance(done.code, int) else 0)  # Python and torch take half a second to end
+            code = done.code if isinstance(done.code, int) else int(done.code is not None)
+            _end(code)  # at once: Python and torch take half a second to end
     except _Stopped as stopped:
         _end(128 + stopped.signal_number, MESSAGES[signal.Signals(stopped.signal_number)])
     except BrokenPipeError:

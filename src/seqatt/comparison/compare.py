@@ -165,7 +165,8 @@ def _run_missing(
         _check_writable(comparison, out_dir)
 
     def finish(new: list[ComparisonRun]) -> None:
-        runs.extend(new)
+        known = {run.key for run in runs}  # Ctrl-C may come between the two
+        runs.extend(run for run in new if run.key not in known)
         if new and out_dir is not None:
             comparison.save(out_dir / FILE)
 
@@ -192,7 +193,6 @@ def _run_split(
 
     def evaluate() -> None:
         selected = list(waiting)
-        waiting.clear()
         if not selected:
             return
         shown = done = 0
@@ -206,6 +206,7 @@ def _run_split(
 
         count(0)
         finish(split.evaluate(selected, count))
+        waiting.clear()
         advance(len(selected) - shown)
 
     started = time.monotonic()
@@ -219,10 +220,10 @@ def _run_split(
                 if time.monotonic() - started > MAX_WAITING_SECONDS:
                     evaluate()
                     started = time.monotonic()
+        evaluate()
     except KeyboardInterrupt:
-        evaluate()  # seconds, for selections that may have taken longer
+        evaluate()  # seconds, for selections that may have taken longer; a second Ctrl-C gives up
         raise
-    evaluate()
 
 
 def _show_share(run: str, advance: Advance) -> Advance:

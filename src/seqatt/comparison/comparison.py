@@ -22,6 +22,7 @@ FIXED = {  # settings that must not change between calls, and how errors name th
     "table": "the table options",
     "device": "device",
     "seqatt": "the version of seqatt",
+    "evaluation_steps": "the recipe of the evaluation",
 }
 
 

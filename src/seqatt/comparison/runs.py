@@ -12,10 +12,10 @@ ALL = "all"  # not a method: all features, as a reference
 class ComparisonRun:
     """The result of one run.
 
-    ``metrics`` are test metrics by name, None if undefined. ``seconds`` is the time of the selection, without
-    reading the table and without the evaluation; a method that ranks the features once for every k has the time of that
-    ranking in each of its runs. ``error`` is one line, None if there was no error; a run
-    whose evaluation failed has features and no metrics.
+    ``metrics`` are test metrics by name, None if undefined. ``seconds`` is the time of the selection, without the
+    evaluation and, on a table, without reading it; a method that ranks the features once for every k has the time of
+    that ranking in each of its runs. ``error`` is one line, None if there was no error; a run whose evaluation failed
+    has features and no metrics.
     """
 
     method: str

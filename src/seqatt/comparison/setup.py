@@ -21,6 +21,7 @@ from seqatt.comparison.statistics import METRICS
 from seqatt.comparison.table_rows import RunRows, SplitRequest, read_table_rows
 from seqatt.options import to_json
 from seqatt.training.backend.device import resolve_device
+from seqatt.training.defaults import EVALUATION_MAX_STEPS, EVALUATION_MIN_STEPS
 from seqatt.validation import choice
 from seqatt.version import __version__
 
@@ -80,6 +81,7 @@ def prepare(
         "features": features,
         "device": device,
         "seqatt": __version__,
+        "evaluation_steps": [EVALUATION_MIN_STEPS, EVALUATION_MAX_STEPS],
         **rows.settings,
     }
     recorded = json.loads(json.dumps(to_json(settings), default=_describe_code))

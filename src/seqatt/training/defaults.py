@@ -23,6 +23,7 @@ MIN_PENALTY_SHARE = 0.25  # by which univariate_test counts when features are se
 ROWS_PER_LOG_COLUMN = 20  # rows up to which univariate_test counts in full when features are selected
 CHANCE_CORRELATION = 0.4  # largest correlation expected by chance at which univariate_test is at its maximum
 MIN_WORKING_SET, WORKING_SET_PER_FEATURE = 1024, 8  # features that train together on a wide table, at least
+MAX_WORKING_CELLS = 1 << 27  # cells of its table (512 MiB as float32), at most
 LOGIT_LEARNING_RATE = 0.03  # of attention logits: in a phase of a few dozen steps, features must compete
 
 
@@ -151,13 +152,15 @@ def default_input_dropout(rows: int, columns: int) -> float:
     return min(0.6, rate) if rate >= 0.15 else 0.0
 
 
-def default_working_set(features: int, selected: int) -> int:
+def default_working_set(rows: int, features: int, selected: int) -> int:
     """The smallest number of features that train together: eight for each to select, at least 1,024; 0 if all train.
 
-    Where less than half of the features could be left out, it is not worth it.
+    Where less than half of the features could be left out, it is not worth it. Every trial has a copy of its columns,
+    at first of a quarter of the table, which must not be large.
     """
     size = max(MIN_WORKING_SET, WORKING_SET_PER_FEATURE * selected)
-    return size if features >= 2 * size else 0
+    small = rows * max(size, features // 4) <= MAX_WORKING_CELLS
+    return size if small and features >= 2 * size else 0
 
 
 def default_weight_decay(rows: int) -> float:

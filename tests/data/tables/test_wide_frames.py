@@ -61,3 +61,23 @@ def test_missing_whole_numbers_are_missing():
     numbers = read_input_table(pa.table(columns)).numbers(range(COLUMNS))
     assert np.isnan(numbers[1]).all()
     assert (numbers[[0, 2]] == [[1], [3]]).all()
+
+
+@pytest.mark.parametrize("rows", [40, 2 * COLUMNS])
+def test_large_whole_numbers_are_exact_in_wide_and_narrow_frames(rows):
+    """As categories and as the target, beside numbers that are not whole."""
+    rng = np.random.default_rng(0)
+    columns = {f"g{i}": rng.normal(size=rows) for i in range(COLUMNS)}
+    large = 2**60 + np.arange(rows) % 4
+    X = pl.DataFrame({**columns, "id": large, "y": large % 2 + 2**60})
+    data = read_table_data(X, "y", column_types={"id": "categorical"})
+    assert data.target.classes.tolist() == [2**60, 2**60 + 1]
+    assert (data.feature_of == COLUMNS).sum() == 4
+
+
+def test_a_wide_frame_of_whole_numbers_alone_keeps_their_last_digits():
+    large = 2**60 + np.arange(40)
+    X = pl.DataFrame({f"g{i}": np.roll(large, i) for i in range(COLUMNS)})
+    table = read_input_table(X)
+    assert table.data.dtype == np.int64
+    assert table.data[:, 1].tolist() == np.roll(large, 1).tolist()

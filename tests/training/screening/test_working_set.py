@@ -8,6 +8,7 @@ import scipy.sparse
 import torch
 
 import seqatt
+from seqatt.data.tables.encoding import SparseColumns
 from seqatt.training.backend.threads import WorkerPool
 from seqatt.training.defaults import default_working_set
 from seqatt.training.loaders.batch import Batch, DeviceTable
@@ -65,10 +66,15 @@ def test_as_published_all_features_train(widths, options):
 
 
 def test_narrow_tables_have_no_working_set():
-    assert default_working_set(2047, 10) == 0
-    assert default_working_set(2048, 10) == 1024
-    assert default_working_set(2048, 200) == 0
-    assert default_working_set(10_000, 200) == 1600
+    assert default_working_set(100, 2047, 10) == 0
+    assert default_working_set(100, 2048, 10) == 1024
+    assert default_working_set(100, 2048, 200) == 0
+    assert default_working_set(100, 10_000, 200) == 1600
+
+
+def test_a_table_whose_columns_would_be_a_large_copy_has_no_working_set():
+    assert default_working_set(100_000, 5_000, 10) == 1024
+    assert default_working_set(1_000_000, 5_000, 10) == 0
 
 
 def test_every_feature_is_ranked_and_those_outside_come_last(monkeypatch):
@@ -92,6 +98,18 @@ def test_a_sparse_wide_table_has_a_working_set_too(monkeypatch, widths):
     selection = seqatt.select(scipy.sparse.csr_array(X), y, k=3, device="cpu", **QUICK)
     assert set(widths) == {1024}
     assert set(selection.indices) == {7, 1500, 2000}
+
+
+def test_some_columns_of_a_sparse_table_become_dense_only_if_they_are_few(monkeypatch):
+    X = scipy.sparse.random_array((50, 30), density=0.3, random_state=0, format="csr", dtype=np.float32)
+    sparse = SparseColumns(X, np.full(30, 0.5), np.full(30, 2.0))
+    table = DeviceTable(sparse, torch.zeros(50), None)
+    columns, rows = torch.tensor([2, 3, 29]), torch.arange(50)
+    assert table.select_columns(columns).x is not None
+    monkeypatch.setattr("seqatt.training.loaders.batch.SMALL_TABLE_CELLS", 100)
+    some = table.select_columns(columns)
+    assert some.x is None
+    assert torch.equal(some.gather(rows), table.gather(rows)[:, columns])
 
 
 def test_threads_do_not_change_the_selection_of_a_wide_table():

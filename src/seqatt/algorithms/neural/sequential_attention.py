@@ -153,7 +153,9 @@ def _resolve_working_set(request: SelectionRequest, selected: int) -> int:
     if not (options.recipe == "default" and options.one_pass and options.reset_logits and options.hidden):
         return 0
     varying = int((~data.constant).sum())
-    return default_working_set(varying, selected) if options.built_in and not options.reset_model else 0
+    if not options.built_in or options.reset_model:
+        return 0
+    return default_working_set(data.rows, varying, selected)
 
 
 def _resolve_asinh(data: TableData | FileData, options: AttentionOptions) -> bool:

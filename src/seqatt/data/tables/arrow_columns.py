@@ -140,7 +140,9 @@ class NumberColumn:
 
 
 def read_numbers(frame: nw.DataFrame[Any]) -> NDArray[Any] | None:
-    """A frame of numbers alone as one array (rows, columns), missing values as NaN; None for any other frame.
+    """A frame of numbers of one kind as one array (rows, columns), missing values as NaN; None for any other frame.
+
+    Whole numbers beside others would lose their last digits, which matter if they are labels.
 
     For a frame of more columns than rows: Python looks at each column once, and at none of a pandas frame, whose memory
     the array shares where pandas stores its columns together.
@@ -151,11 +153,15 @@ def read_numbers(frame: nw.DataFrame[Any]) -> NDArray[Any] | None:
         same = len(dtypes) == 1 and all(isinstance(t, np.dtype) and t.kind in "iuf" for t in dtypes)
         return np.asarray(native.to_numpy()) if same else None
     dtypes = set(frame.schema.values())
-    if not all(dtype.is_numeric() for dtype in dtypes) or dtypes & {nw.Decimal, nw.Int128, nw.UInt128}:
+    whole = all(dtype.is_integer() for dtype in dtypes) and not dtypes & {nw.UInt64, nw.Int128, nw.UInt128}
+    if not whole and not all(dtype.is_float() for dtype in dtypes):
         return None
     table = frame.to_arrow()
+    if whole and any(column.null_count for column in table.columns):
+        return None
     small = all(of.is_float32(t) or of.is_float16(t) for t in set(table.schema.types))
-    out = np.empty(table.shape, dtype=np.float32 if small else np.float64, order="F")
+    of_floats = np.float32 if small else np.float64
+    out = np.empty(table.shape, dtype=np.int64 if whole else of_floats, order="F")
     for values, name, column in zip(out.T, frame.columns, table.columns, strict=True):
         NumberColumn(column, name, "X").write(0, values)
     return out

@@ -6,9 +6,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from seqatt.data.tables.encoding import DENSE_CELLS
 from seqatt.data.tables.table_data import SparseColumns, TableData
 from seqatt.training.loaders.input_dropout import InputDropout
+
+SMALL_TABLE_CELLS = (
+    1 << 24
+)  # cells up to which some columns of a sparse table are made dense: every trial has its own
 
 
 class Batch:
@@ -123,12 +126,12 @@ class DeviceTable:
         return cls(x, y, w, torch.from_numpy(data.codes).to(device))
 
     def select_columns(self, columns: Tensor) -> DeviceTable:
-        """The same rows with these columns alone, copied; a sparse table becomes dense if that is small enough."""
+        """The same rows with these columns alone, copied; a sparse table becomes dense if it is small then."""
         if self.x is not None:
             return DeviceTable(self.x.index_select(1, columns), self.y, self.w, self.codes)
         assert self.sparse is not None
         sparse = self.sparse.select(columns.cpu().numpy())
-        if self.count * len(columns) > DENSE_CELLS:
+        if self.count * len(columns) > SMALL_TABLE_CELLS:
             return DeviceTable(sparse, self.y, self.w, self.codes)
         dense = torch.from_numpy(sparse.to_dense(np.arange(self.count))).to(self.device)
         return DeviceTable(dense, self.y, self.w, self.codes)

@@ -156,7 +156,7 @@ def default_working_set(rows: int, features: int, selected: int) -> int:
     """The smallest number of features that train together: eight for each to select, at least 1,024; 0 if all train.
 
     Where less than half of the features could be left out, it is not worth it. Every trial has a copy of its columns,
-    at first of a quarter of the table, which must not be large.
+    at first of a quarter of the table, which must not be large; a sparse table has no such ``rows``.
     """
     size = max(MIN_WORKING_SET, WORKING_SET_PER_FEATURE * selected)
     small = rows * max(size, features // 4) <= MAX_WORKING_CELLS

@@ -13,7 +13,7 @@ import torch
 from seqatt.algorithms.neural.attention_options import AttentionOptions
 from seqatt.algorithms.registry import Plan, register
 from seqatt.algorithms.request import SelectionRequest
-from seqatt.data.tables.table_data import TableData
+from seqatt.data.tables.table_data import SparseColumns, TableData
 from seqatt.progress import Advance
 from seqatt.selection import Trace
 from seqatt.training.backend.threads import training_threads
@@ -155,7 +155,8 @@ def _resolve_working_set(request: SelectionRequest, selected: int) -> int:
     varying = int((~data.constant).sum())
     if not options.built_in or options.reset_model:
         return 0
-    return default_working_set(data.rows, varying, selected)
+    copied_rows = 0 if isinstance(data.columns, SparseColumns) else data.rows
+    return default_working_set(copied_rows, varying, selected)
 
 
 def _resolve_asinh(data: TableData | FileData, options: AttentionOptions) -> bool:

@@ -13,6 +13,8 @@ Sees = Literal["all", "attended", "selected"]
 class Phase:
     """Train for ``steps`` steps; at the end select ``take`` features and drop ``drop`` of the selected.
 
+    With ``orders`` the selected features are then ordered by usefulness, so that the first j are a good choice of j.
+
     ``sees`` is "all" (every feature at weight 1), "attended" (selected features at weight 1, the others at
     their attention weights) or "selected" (selected features only). With ``reset_model`` the phase starts
     from new model parameters. ``lr_factor`` scales the model's learning rate.
@@ -21,6 +23,7 @@ class Phase:
     steps: int
     take: int = 0
     drop: int = 0
+    orders: bool = False
     sees: Sees = "attended"
     reset_model: bool = False
     lr_factor: float = 1.0

@@ -44,7 +44,7 @@ def read_amount(k: str) -> int | float:
     try:
         return float(k)
     except ValueError:
-        raise typer.BadParameter(f"{k!r} is not a number", param_hint="-k") from None
+        raise typer.BadParameter(f"{k!r} is not a number such as 20 or 0.25", param_hint="-k") from None
 
 
 def read_settings(given: list[str], form: str) -> dict[str, Any]:

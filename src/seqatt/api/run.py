@@ -198,7 +198,11 @@ class Run:
         self.timings.end("select")
         if self._curve is not None:
             size = self._curve["chosen"]
-            self._settings |= {"k": size, **self.options.size.to_settings()}
+            self._settings |= {
+                "k": size,
+                "max_k": self._curve["sizes"][-1],
+                "k_rule": self.options.size.k_rule,
+            }
             traces = [
                 replace(t, order=t.order[:size], rest=t.order[size:] + t.rest, curve=self._curve)
                 for t in traces

@@ -69,7 +69,7 @@ def select(
     Returns
     -------
     Selection
-        The features in the order of selection, with their scores, the scores of every phase and the settings.
+        The features, those most useful first, with their scores, the scores of every phase and the settings.
 
     Examples
     --------

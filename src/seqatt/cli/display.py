@@ -40,7 +40,7 @@ def show(selection: Selection, target: str) -> None:
         _show_curve(console, selection.curve, len(selection.names))
     settings, device = selection.settings, selection.environment["device"]
     console.print(f"{describe_task(settings)}, {selection.seconds:.1f} s on {device}{_reading(settings)}")
-    if lacks_evidence(settings):
+    if lacks_evidence(settings) and selection.features:
         console.print(
             f"No feature stands out: none is related to {escape(target)} by itself (smallest q-value "
             f"{settings['min_q_value']:.2g}). Features may still matter together: check with --holdout."

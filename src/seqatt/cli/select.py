@@ -137,7 +137,7 @@ def select(
     for name in own:
         if name in given:
             raise typer.BadParameter(f"{name!r} is also given by an option of its own", param_hint="--set")
-    features = AUTO if k == AUTO else read_amount(k)
+    features = AUTO if k == AUTO else read_amount(k, "a number such as 20 or 0.25, nor auto")
     if not 0 <= holdout < 1:
         raise typer.BadParameter("must be at least 0 and below 1", param_hint="--holdout")
     if resume and out is None and checkpoint is None:

@@ -18,9 +18,9 @@ import seqatt
 from seqatt import SequentialAttentionSelector
 from seqatt.algorithms.neural.attention_options import MASK_NAMES, AttentionOptions
 from seqatt.algorithms.registry import all_methods
+from seqatt.algorithms.size_options import SizeOptions
 from seqatt.api.evaluate import EvaluateOptions
 from seqatt.api.select_options import SelectOptions
-from seqatt.api.size_options import SizeOptions
 from seqatt.checkpoints.options import CheckpointOptions
 from seqatt.cli.app import app
 from seqatt.cli.select import select as select_command

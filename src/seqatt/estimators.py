@@ -13,8 +13,8 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from seqatt.algorithms.neural.attention_options import AttentionOptions
+from seqatt.algorithms.size_options import SizeOptions
 from seqatt.api.select import select
-from seqatt.api.size_options import SizeOptions
 from seqatt.data.tables.consistency import check_same_order
 from seqatt.data.tables.containers import check_unique_names
 from seqatt.data.tables.options import TableOptions

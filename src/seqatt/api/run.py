@@ -11,10 +11,9 @@ import torch
 
 from seqatt.algorithms.registry import Method, get_method
 from seqatt.algorithms.request import Running, SelectionRequest
-from seqatt.api.choose_k import choose_k, resolve_max_k
+from seqatt.algorithms.size_options import SizeOptions
 from seqatt.api.phase_steps import warn_about_few_steps
 from seqatt.api.read_data import COUNTED, EMBEDDED, ONE_HOT, Reading, StreamEncoding
-from seqatt.api.size_options import SizeOptions
 from seqatt.checkpoints.checkpointer import Checkpointer
 from seqatt.checkpoints.options import CheckpointOptions
 from seqatt.checkpoints.run_description import describe_run
@@ -161,6 +160,8 @@ class Run:
 
     def _choose_k(self, request: SelectionRequest, advance: Advance) -> int:
         """The number of features for k="auto"; 1 where there is nothing to find, for the ranking of the features."""
+        from seqatt.api.auto_k.choose_k import choose_k, resolve_max_k  # here, because it needs pyarrow
+
         self.timings.end("prepare")
         max_k = resolve_max_k(request.data, self.options.size.max_k)
         self._curve = choose_k(self.method, replace(request, k=max_k), self.options.size.k_rule, advance)

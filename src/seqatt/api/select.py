@@ -7,7 +7,7 @@ from contextlib import ExitStack, closing
 from typing import Any, Unpack
 
 from seqatt.algorithms.registry import get_method
-from seqatt.api.choose_k import check_method
+from seqatt.algorithms.size_options import check_method
 from seqatt.api.read_data import Reading, are_batches, are_files, choose_target, read_table
 from seqatt.api.run import Run, categories_for, make_options, stream_encoding_for
 from seqatt.api.select_options import SelectOptions, describe_options

@@ -15,7 +15,7 @@ import torch
 from torch import nn
 
 from seqatt.algorithms.registry import DEFAULT, all_methods
-from seqatt.api.size_options import SizeOptions
+from seqatt.algorithms.size_options import SizeOptions
 from seqatt.data.tables.groups import Groups
 from seqatt.data.tables.options import TableOptions
 from seqatt.options import RARE, TRAINING, Options, describe, describe_field

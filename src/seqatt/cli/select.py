@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from seqatt.algorithms.neural.attention_options import AttentionOptions
-from seqatt.api.size_options import AUTO, SizeOptions
+from seqatt.algorithms.size_options import AUTO, SizeOptions
 from seqatt.checkpoints.options import CheckpointOptions
 from seqatt.cli.arguments import FILES_HELP, TaskName, read_amount, read_names, read_settings, start_log
 from seqatt.cli.option_flags import add_option_flags, read_flags

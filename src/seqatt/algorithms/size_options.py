@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from seqatt.algorithms.registry import DEFAULT, Method, all_methods
 from seqatt.options import SELECTION, Options, option
 from seqatt.validation import integer, show
 
@@ -47,7 +48,7 @@ class SizeOptions(Options):
     def check_k(self, k: Any) -> bool:
         """Whether ``k`` is "auto"; refuses another text, and these options with a number."""
         if isinstance(k, str) and k != AUTO:
-            raise ValueError(f"k: must be a whole number, a fraction or 'auto', got {show(k)}")
+            raise TypeError(f"k: must be a whole number, a fraction or 'auto', got {show(k)}")
         if not isinstance(k, str):
             for name, default in (("max_k", None), ("k_rule", ONE_STANDARD_ERROR)):
                 if getattr(self, name) != default:
@@ -55,3 +56,13 @@ class SizeOptions(Options):
                         f"{name}: is for k='auto', got k={show(k)}; use k='auto' or leave {name} out"
                     )
         return isinstance(k, str)
+
+
+def check_method(method: Method) -> None:
+    """Refuse a method whose first j features are no choice of j."""
+    if not (method.nested or method.name == DEFAULT):
+        able = [name for name, each in all_methods().items() if each.nested or name == DEFAULT]
+        raise ValueError(
+            f"k: 'auto' needs a method whose first features are a selection too, which {method.name} is not; use a "
+            f"number, or one of {', '.join(able)}"
+        )

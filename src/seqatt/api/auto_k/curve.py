@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from seqatt.algorithms.size_options import BEST, ONE_STANDARD_ERROR
 from seqatt.api.evaluation import Metrics
-from seqatt.api.size_options import BEST, ONE_STANDARD_ERROR
 
 MARGIN = (
     0.01  # share of the gain of the best size that counts as nothing, where one standard error is even less

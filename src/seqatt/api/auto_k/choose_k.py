@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from seqatt.algorithms.registry import DEFAULT, Method, all_methods
+from seqatt.algorithms.registry import DEFAULT, Method
 from seqatt.algorithms.request import SelectionRequest
-from seqatt.api.curve import choose_size, score_outputs, score_without_features
+from seqatt.api.auto_k.curve import choose_size, score_outputs, score_without_features
 from seqatt.api.evaluation_data import EvaluationData, resolve_options
 from seqatt.api.evaluation_networks import evaluate_networks
 from seqatt.api.evaluation_rows import RowBlock
@@ -28,28 +28,14 @@ from seqatt.training.defaults import evaluation_steps, resolve_batch_size
 from seqatt.training.loop import TrainingHook
 
 FOLDS = 3
-FOLD_BUDGET = (
-    0.4  # steps of a fold's selection, as a share of the default, so that all folds take about one selection
-)
+FOLD_BUDGET = 0.3  # steps of a fold's selection, as a share of the default
 NETWORK_SHARE = 0.5  # steps of a network, as a share of those in ``evaluate``: sizes are only compared
-TAKE_PHASES = 20  # phases, at most, in which a fold's selection takes max_k features
-MAX_SIZE = (
-    50  # default of max_k: more features than this are no short list, and a training has about 50 phases
-)
+TAKE_PHASES = 10  # phases, at most, in which a fold's selection takes max_k features
+MAX_SIZE = 50  # default of max_k: more are no short list, and a training has about 50 phases
 ROWS_PER_FEATURE = 5  # default of max_k: at most one feature per so many rows
 SIZE_RATIO = 1.5  # of one size that is tried first to the next
 MAX_BETWEEN = 6  # sizes tried between the chosen one and the next smaller
 MIN_ROWS = 30  # in a fold; fewer would say nothing
-
-
-def check_method(method: Method) -> None:
-    """Refuse a method whose first j features are no choice of j."""
-    if not (method.nested or method.name == DEFAULT):
-        able = [name for name, each in all_methods().items() if each.nested or name == DEFAULT]
-        raise ValueError(
-            f"k: 'auto' needs a method whose first features are a selection too, which {method.name} is not; use a "
-            f"number, or one of {', '.join(able)}"
-        )
 
 
 def resolve_max_k(data: Any, requested: int | None) -> int:

@@ -22,6 +22,7 @@ from seqatt.data.tables.table_data import Groups
 from seqatt.data.tables.target import target_array
 from seqatt.options import describe, fill_in_options
 from seqatt.selection import Selection
+from seqatt.selection_file import NOTHING_FOUND
 from seqatt.validation import integer
 
 
@@ -80,6 +81,10 @@ class BaseSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
     def transform(self, X: Any) -> Any:
         """Keep the selected columns; a DataFrame is returned as a DataFrame."""
         check_is_fitted(self)
+        if not self.support_.any():
+            raise ValueError(
+                f"n_features_to_select: 'auto' selected no features: {NOTHING_FOUND}; use a number instead"
+            )
         check_unique_names(X, "X")
         frame = nw.from_native(X, eager_only=True, pass_through=True)
         if not isinstance(frame, nw.DataFrame):

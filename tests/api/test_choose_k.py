@@ -122,6 +122,32 @@ def test_an_empty_selection_can_be_neither_used_nor_evaluated_and_the_error_says
         seqatt.evaluate(X, X["c0"] > 0, X, X["c0"] > 0, selection, seeds=[0])
 
 
+def test_a_selector_that_selected_nothing_says_so_when_it_is_used(nothing):
+    X, _ = nothing
+    noise = np.random.default_rng(0).normal(size=len(X))
+    selector = seqatt.SequentialAttentionSelector("auto", task="regression", **FAST).fit(X, noise)
+    for table in (X, X.to_numpy()):
+        with pytest.raises(ValueError, match="n_features_to_select: 'auto' selected no features"):
+            selector.transform(table)
+
+
+def test_a_run_that_is_resumed_chooses_the_same_number(tmp_path):
+    X, y = linear_problem("binary")
+    pd.DataFrame(X).add_prefix("c").assign(y=y).to_csv(tmp_path / "table.csv", index=False)
+    options = {"target": "y", "checkpoint": tmp_path / "checkpoint", **FAST}
+    first = seqatt.select(tmp_path / "table.csv", k="auto", **options)
+    again = seqatt.select(tmp_path / "table.csv", k="auto", resume=True, **options)
+    assert again.curve == first.curve
+    assert again.features == first.features
+
+
+def test_files_that_do_not_fit_in_memory_are_refused(tmp_path):
+    X, y = linear_problem("binary")
+    pd.DataFrame(X).add_prefix("c").assign(y=y).to_csv(tmp_path / "table.csv", index=False)
+    with pytest.raises(ValueError, match="k: 'auto' needs a table; raise memory"):
+        seqatt.select(tmp_path / "table.csv", k="auto", target="y", memory=10_000)
+
+
 def test_the_rows_that_score_a_number_neither_select_nor_train(monkeypatch):
     X, y = linear_problem("regression", rows=120)
     seen = []

@@ -78,7 +78,9 @@ def test_n_features_to_select_is_a_number_a_fraction_or_half_of_all(problem, amo
 def test_an_impossible_number_of_features_is_an_error(problem, amount):
     with pytest.raises(ValueError, match=r"^n_features_to_select: "):
         quick(n_features_to_select=amount).fit(*problem)
-    with pytest.raises(TypeError, match=r"^n_features_to_select: must be a whole number or a fraction"):
+    with pytest.raises(
+        TypeError, match=r"^n_features_to_select: must be a whole number, a fraction or 'auto'"
+    ):
         quick(n_features_to_select="2").fit(*problem)
 
 

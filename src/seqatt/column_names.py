@@ -29,6 +29,8 @@ def take_columns(X: Any, columns: Sequence[int], input_names: Sequence[Any]) -> 
     A data frame is returned as one of its library; its columns are found by name or, if the table had no names, by
     position. Any other container is one that can be indexed like an array, or a list of rows.
     """
+    if not columns:
+        raise ValueError("X: the selection has no features, so none can be kept; select with a number as k")
     frame = nw.from_native(X, eager_only=True, pass_through=True)
     if isinstance(frame, nw.DataFrame):
         return frame[:, _find_by_name(frame, columns, input_names)].to_native()

@@ -13,6 +13,7 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from seqatt.algorithms.neural.attention_options import AttentionOptions
+from seqatt.algorithms.size_options import SizeOptions
 from seqatt.api.select import select
 from seqatt.data.tables.consistency import check_same_order
 from seqatt.data.tables.containers import check_unique_names
@@ -21,6 +22,7 @@ from seqatt.data.tables.table_data import Groups
 from seqatt.data.tables.target import target_array
 from seqatt.options import describe, fill_in_options
 from seqatt.selection import Selection
+from seqatt.selection_file import NOTHING_FOUND
 from seqatt.validation import integer
 
 
@@ -28,7 +30,7 @@ class BaseSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
     """A scikit-learn selector whose parameters are options of the method ``method``."""
 
     method: str
-    n_features_to_select: int | float | None
+    n_features_to_select: int | float | str | None
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Select features; ``sample_weight`` has one weight per row."""
@@ -79,6 +81,10 @@ class BaseSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
     def transform(self, X: Any) -> Any:
         """Keep the selected columns; a DataFrame is returned as a DataFrame."""
         check_is_fitted(self)
+        if not self.support_.any():
+            raise ValueError(
+                f"n_features_to_select: 'auto' selected no features: {NOTHING_FOUND}; use a number instead"
+            )
         check_unique_names(X, "X")
         frame = nw.from_native(X, eager_only=True, pass_through=True)
         if not isinstance(frame, nw.DataFrame):
@@ -125,8 +131,8 @@ class SequentialAttentionSelector(BaseSelector):
 
     Parameters
     ----------
-    n_features_to_select : int, float or None, default None
-        Number of features, or the fraction of them; None is half.
+    n_features_to_select : int, float, "auto" or None, default None
+        Number of features, or the fraction of them; "auto" finds out how many are needed; None is half.
     device : str, default "auto"
         "auto" is CUDA where there is one, else "cpu".
     progress : bool, default False
@@ -162,7 +168,7 @@ class SequentialAttentionSelector(BaseSelector):
 
     def __init__(
         self,
-        n_features_to_select: int | float | None = None,
+        n_features_to_select: int | float | str | None = None,
         *,
         epochs: float | None = None,
         batch_size: int | None = None,
@@ -195,6 +201,8 @@ class SequentialAttentionSelector(BaseSelector):
         optimizer: Callable[..., Any] | None = None,
         class_weight: Mapping[Any, float] | str | None = None,
         groups: Groups | None = None,
+        max_k: int | None = None,
+        k_rule: str | float = "one_standard_error",
         task: str | None = None,
         log1p: bool | tuple[str, ...] = False,
         negatives_kept: float = 1.0,
@@ -209,7 +217,9 @@ class SequentialAttentionSelector(BaseSelector):
 
 SequentialAttentionSelector.__doc__ = fill_in_options(
     SequentialAttentionSelector.__doc__,
-    describe(AttentionOptions) + describe(TableOptions, skip={"sample_weight", "ignore", "column_types"}),
+    describe(AttentionOptions)
+    + describe(TableOptions, skip={"sample_weight", "ignore", "column_types"})
+    + describe(SizeOptions),
 )
 
 

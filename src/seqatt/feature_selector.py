@@ -28,8 +28,8 @@ class FeatureSelector(BaseSelector):
 
     Parameters
     ----------
-    n_features_to_select : int, float or None, default None
-        Number of features, or the fraction of them; None is half.
+    n_features_to_select : int, float, "auto" or None, default None
+        Number of features, or the fraction of them; "auto" finds out how many are needed; None is half.
     method : str, default "sequential_attention"
         One of ``seqatt.methods()``.
     options : dict or None, default None
@@ -57,7 +57,7 @@ class FeatureSelector(BaseSelector):
 
     def __init__(
         self,
-        n_features_to_select: int | float | None = None,
+        n_features_to_select: int | float | str | None = None,
         *,
         method: str = "sequential_attention",
         options: Mapping[str, Any] | None = None,

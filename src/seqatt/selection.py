@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqatt.json_files import write_atomically
-from seqatt.selection_file import FORMAT, named_fields, plain_names, read_selection_file
+from seqatt.selection_file import FORMAT, NOTHING_FOUND, named_fields, plain_names, read_selection_file
 from seqatt.version import __version__
 
 STANDS_OUT = 0.05  # a feature stands out if its q-value, its false discovery rate, is at most this
@@ -61,13 +61,14 @@ class PhaseRecord:
 class Trace:
     """Results of one trial: selected features in order, the remaining ones best first, and the phases.
 
-    ``settings`` are settings that this trial chose itself.
+    ``settings`` are settings that this trial chose itself, and ``curve`` what it chose the number of features from.
     """
 
     order: list[int]
     rest: list[int]
     phases: list[PhaseRecord] = field(default_factory=list)
     settings: dict[str, Any] = field(default_factory=dict)
+    curve: dict[str, Any] | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """A copy for JSON, from which ``from_dict`` makes the same trace, bit for bit."""
@@ -91,7 +92,9 @@ class Selection:
     of the features not yet selected, by name, best first (at most 100), mean training loss (None if nothing was
     trained), seconds, and the features selected ("taken") and dropped at the end of the phase. ``seconds`` are those
     from the call of ``select`` to its answer, and ``timings`` what they were spent on: "read" (files), "prepare" and
-    "select"; trials of several seeds train together and have the same.
+    "select"; trials of several seeds train together and have the same. ``curve`` is what k="auto" chose from:
+    "sizes", their "means" and "standard_errors", the "metric", and the lines "no_features", "all_features" and
+    "random_features" ("random_size" of them); else None.
     """
 
     method: str
@@ -110,6 +113,7 @@ class Selection:
     environment: dict[str, str]
     seconds: float
     timings: dict[str, float] = field(default_factory=dict)
+    curve: dict[str, Any] | None = None
 
     @property
     def column_names(self) -> list[Any]:
@@ -158,7 +162,8 @@ class Selection:
         notes = [describe_task(self.settings)]
         notes += ["partial"] if self.settings.get("partial") else []
         notes += ["no feature stands out by itself"] if lacks_evidence(self.settings) else []
-        return f"Selection({counted}: {shown}; {'; '.join(notes)})"
+        notes += [NOTHING_FOUND] if self.curve and not self.features else []
+        return f"Selection({counted}: {shown or 'none'}; {'; '.join(notes)})"
 
 
 def describe_task(settings: dict[str, Any]) -> str:
@@ -229,6 +234,7 @@ def make_selection(
         environment=environment,
         seconds=sum(timings.values()),
         timings=timings,
+        curve=trace.curve,
     )
 
 

@@ -10,6 +10,8 @@ from typing import Any
 from seqatt.json_files import read_json
 
 NAMED = ("features", "names", "input_names")  # fields that hold names
+NOTHING_FOUND = "no number of features does better than none"  # of an empty selection of k="auto"
+CURVE_NUMBERS = ("no_features", "all_features", "random_features")  # in the curve of k="auto"
 FORMAT = 2  # version of the JSON format
 RENAMED_IN_FORMAT_2 = {"members": "input_columns", "inputs": "input_names"}  # format 1 is read too
 
@@ -23,7 +25,7 @@ def read_selection_file(path: str | os.PathLike[str], names: Sequence[str]) -> d
             raise ValueError(f"format {version!r}" if "format" in raw else "it has no 'format'")
         if version == 1:
             raw = {RENAMED_IN_FORMAT_2.get(name, name): value for name, value in raw.items()}
-        raw.setdefault("timings", {})  # earlier versions did not write it
+        raw = {"timings": {}, "curve": None} | raw  # earlier versions did not write them
         missing = [name for name in names if name not in raw]
         if missing:
             raise ValueError(f"it has no {missing[0]!r}")
@@ -78,6 +80,26 @@ def check_selection(raw: dict[str, Any]) -> None:
         "timings",
         "must be an object of numbers",
     )
+    if raw["curve"] is not None:
+        _check_curve(raw["curve"], len(indices), len(names))
+
+
+def _check_curve(curve: Any, selected: int, features: int) -> None:
+    """Raise unless this is what k="auto" chose from: rising sizes, and a mean and a standard error of each."""
+    _check(isinstance(curve, dict), "curve", "must be an object")
+    sizes = curve.get("sizes")
+    _check_integers("curve", sizes, 1, features + 1)
+    _check(bool(sizes) and sizes == sorted(set(sizes)), "curve", "must have rising sizes")
+    for name in ("means", "standard_errors"):
+        values = curve.get(name)
+        fits = isinstance(values, list) and len(values) == len(sizes) and _are_numbers(values)
+        _check(fits, "curve", f"must have one number per size in {name!r}")
+    _check(
+        _are_numbers([curve.get(name) for name in CURVE_NUMBERS]), "curve", "must have numbers in its lines"
+    )
+    _check(isinstance(curve.get("metric"), str), "curve", "must have the name of a metric")
+    _check(_are_integers([curve.get("random_size"), curve.get("folds")]), "curve", "must have whole numbers")
+    _check(curve.get("chosen") == selected, "curve", "must have chosen as many features as are selected")
 
 
 def _check(condition: bool, name: str, problem: str) -> None:

@@ -106,6 +106,27 @@ def test_select_prints_a_table_and_writes_the_selection(csv, tmp_path):
 
 
 @pytest.mark.slow
+def test_auto_shows_how_many_features_are_needed_as_a_chart(csv):
+    done = run("select", csv, "-t", "label", "-k", "auto", "--max-k", 4, "--k-rule", 0.95)
+    assert done.returncode == 0, done.stderr
+    assert "2 of 8 features for label" in done.stdout
+    lines = done.stdout.splitlines()
+    assert [line.split()[0] for line in lines if "█" in line][:4] == ["1", "2", "3", "4"]
+    (marked,) = [line for line in lines if "← chosen" in line]
+    assert marked.split()[0] == "2"
+
+
+@pytest.mark.slow
+def test_auto_says_that_there_is_nothing_to_find(frame, tmp_path):
+    noise = frame.assign(label=np.random.default_rng(0).normal(size=len(frame)))
+    noise.to_csv(tmp_path / "noise.csv", index=False)
+    done = run("select", tmp_path / "noise.csv", "-t", "label", "-k", "auto", "--holdout", 0.2)
+    assert done.returncode == 0, done.stderr
+    assert "0 of 8 features for label" in done.stdout
+    assert "Nothing to find: no number of features does better than none" in done.stdout
+
+
+@pytest.mark.slow
 def test_json_and_holdout(csv):
     done = run("select", csv, "-t", "label", "-k", 0.25, "--json", "--holdout", 0.3, "--seed", 1)
     assert done.returncode == 0, done.stderr
@@ -168,6 +189,8 @@ def test_set_gives_options_to_other_methods(csv):
         (["--target", "label,nope", "-k", "2"], "target: no column 'nope'"),
         (["--target", "label", "-k", "99"], "k: 99 features requested, but the table has 8"),
         (["--target", "label", "-k", "0"], "k: must be at least 1, got 0"),
+        (["--target", "label", "-k", "2", "--max-k", "4"], "max_k: is for k='auto', got k=2"),
+        (["--target", "label", "-k", "auto", "--k-rule", "1.5"], "k_rule: must be 'one_standard_error'"),
         (["--target", "label", "-k", "2", "--method", "magic"], "method: unknown 'magic'"),
         (["--target", "label", "-k", "2", "--device", "abacus"], "device: 'abacus'"),
         (["--target", "label", "-k", "2", "--task", "regression"], "target: holds text"),

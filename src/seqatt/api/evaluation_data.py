@@ -112,7 +112,9 @@ def find_columns(table: InputTable, indices: Selection | Sequence[int | str] | N
         given_names=[table.given_names.get(name, name) for name in table.names],
     )
     if not columns:
-        raise ValueError("indices: at least one feature is needed")
+        raise ValueError(
+            "indices: at least one feature is needed, got no features; select with a number as k"
+        )
     return columns
 
 

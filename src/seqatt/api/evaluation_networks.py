@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
@@ -20,6 +22,7 @@ from seqatt.training.evaluation.train_networks import NetworkTraining, train_net
 from seqatt.training.options import TrainingOptions
 
 PERCENT = 100  # what progress counts up to
+Measure = Callable[[NDArray[np.float64], NDArray[Any]], Metrics]
 FeaturesAndSeed = tuple[NDArray[np.int64], int]
 
 
@@ -35,13 +38,17 @@ def evaluate_networks(
     options: TrainingOptions,
     evaluated: Sequence[FeaturesAndSeed],
     advance: Callable[[int], None],
+    measure: Measure | None = None,
 ) -> list[Metrics | Exception]:
     """The metrics on the test rows of a network for each set of features and seed, or why there are none.
+
+    ``measure`` makes them of the outputs and the targets; by default they are those of ``evaluate``.
 
     A result depends on its own features and seed alone. ``advance`` gets the percent done since its last call.
     """
     data = reading.data
     assert isinstance(data, TableData)
+    measure = measure or partial(compute_metrics, data.target)
     results: list[Metrics | Exception] = [
         ValueError("X_train: every feature is constant; there is nothing to choose from")
     ] * len(evaluated)
@@ -76,9 +83,7 @@ def evaluate_networks(
     for group in trained:
         for position, finite in zip(group.positions, group.finite(), strict=True):
             own = np.concatenate(outputs[position])
-            results[varying[position]] = (
-                compute_metrics(data.target, own, all_targets) if finite else diverged
-            )
+            results[varying[position]] = measure(own, all_targets) if finite else diverged
     return results
 
 

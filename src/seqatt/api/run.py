@@ -11,6 +11,7 @@ import torch
 
 from seqatt.algorithms.registry import Method, get_method
 from seqatt.algorithms.request import Running, SelectionRequest
+from seqatt.algorithms.size_options import SizeOptions
 from seqatt.api.phase_steps import warn_about_few_steps
 from seqatt.api.read_data import COUNTED, EMBEDDED, ONE_HOT, Reading, StreamEncoding
 from seqatt.checkpoints.checkpointer import Checkpointer
@@ -41,25 +42,26 @@ if TYPE_CHECKING:  # files need pyarrow, tables do not
 
 
 class CheckedOptions(NamedTuple):
-    """The options of a method, of the data, and of checkpoints."""
+    """The options of a method, of the data, of checkpoints, and of ``k="auto"``."""
 
     method: Any
     data: TableOptions
     checkpoints: CheckpointOptions
+    size: SizeOptions = SizeOptions()
 
 
 def make_options(method: str, options: dict[str, Any], *, files: bool = False) -> CheckedOptions:
     """All options of a selection, checked; an unknown option is an error."""
     options_class: type[Options] = get_method(method).options
     data_class = FileOptions if files else TableOptions
-    classes: list[type[Options]] = [options_class, data_class, CheckpointOptions]
+    classes: list[type[Options]] = [options_class, data_class, CheckpointOptions, SizeOptions]
     names = [names_of(each) for each in classes]
     for name in options:
         if not files and name in names_of(FileOptions) and name not in names[1]:
             raise TypeError(f"{name}: is for files; pass their path as X, or leave it out")
     if "recipe" in options and "recipe" not in names[0]:
         raise TypeError(f"recipe: is for sequential_attention; {method} has none, leave it out")
-    check_option_names(method, options, names[0], [*names[1], *names[2]])
+    check_option_names(method, options, names[0], [*names[1], *names[2], *names[3]])
     made = [
         each(**{name: value for name, value in options.items() if name in own})
         for each, own in zip(classes, names, strict=True)
@@ -96,6 +98,7 @@ class Run:
         self._settings: dict[str, Any] = {}
         self._layout: TableData | FileData
         self._hook = TrainingHook()
+        self._curve: dict[str, Any] | None = None
 
     @property
     def file_options(self) -> FileOptions:
@@ -118,10 +121,13 @@ class Run:
             reading.facts["shards"] = count_shards(self.file_options.shards, self.ranks.size)
         self._layout = data
         running = Running(self.file_options, self.options.checkpoints, self.ranks)
-        count = resolve_k(k, data.features)
         request = SelectionRequest(
-            data, count, self.seeds, self.options.method, self.device, source=source, running=running
+            data, 1, self.seeds, self.options.method, self.device, source=source, running=running
         )
+        count = (
+            self._choose_k(request, advance) if self.options.size.check_k(k) else resolve_k(k, data.features)
+        )
+        request = replace(request, k=count)
         plan = method.plan(request)
         warn_about_few_steps(method, request, plan)
         facts = {"k": count, "task": data.target.task, "rows": data.rows}
@@ -152,6 +158,16 @@ class Run:
             if isinstance(self._hook, CheckpointHook):
                 self._hook.close()
 
+    def _choose_k(self, request: SelectionRequest, advance: Advance) -> int:
+        """The number of features for k="auto"; 1 where there is nothing to find, for the ranking of the features."""
+        from seqatt.api.auto_k.choose_k import choose_k, resolve_max_k  # here, because it needs pyarrow
+
+        self.timings.end("prepare")
+        max_k = resolve_max_k(request.data, self.options.size.max_k)
+        self._curve = choose_k(self.method, replace(request, k=max_k), self.options.size.k_rule, advance)
+        self.timings.end("choose")
+        return int(self._curve["chosen"]) or 1
+
     def finish(self, traces: list[Trace]) -> list[Selection]:
         """The selections, after the checkpoint was marked as that of a finished run."""
         if isinstance(self._hook, CheckpointHook):
@@ -181,6 +197,17 @@ class Run:
 
     def _make_selections(self, traces: list[Trace]) -> list[Selection]:
         self.timings.end("select")
+        if self._curve is not None:
+            size = self._curve["chosen"]
+            self._settings |= {
+                "k": size,
+                "max_k": self._curve["sizes"][-1],
+                "k_rule": self.options.size.k_rule,
+            }
+            traces = [
+                replace(t, order=t.order[:size], rest=t.order[size:] + t.rest, curve=self._curve)
+                for t in traces
+            ]
         environment = describe_environment(str(self.device))
         return [
             make_selection(

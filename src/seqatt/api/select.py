@@ -7,6 +7,7 @@ from contextlib import ExitStack, closing
 from typing import Any, Unpack
 
 from seqatt.algorithms.registry import get_method
+from seqatt.algorithms.size_options import check_method
 from seqatt.api.read_data import Reading, are_batches, are_files, choose_target, read_table
 from seqatt.api.run import Run, categories_for, make_options, stream_encoding_for
 from seqatt.api.select_options import SelectOptions, describe_options
@@ -25,7 +26,7 @@ __all__ = ["TrainingDiverged", "make_options", "select", "select_trials"]
 def select(
     X: Any,
     y: Any = None,
-    k: int | float | None = None,
+    k: int | float | str | None = None,
     *,
     target: str | None = None,
     method: str = "sequential_attention",
@@ -48,8 +49,8 @@ def select(
         of batches (features, target) with a length, is read likewise.
     y : array-like of shape (rows,) or (rows, outputs), or str
         Target: classes of any type, numbers, or several columns of either 0/1 or numbers; or the name of a column.
-    k : int or float
-        Number of features; a float up to 1 is a fraction of them.
+    k : int, float or "auto"
+        Number of features; a float up to 1 is a fraction of them; "auto" finds out how many are needed.
     target : str, optional
         The name of the column of a data frame or of files to predict, in place of ``y``.
     method : str, default "sequential_attention"
@@ -68,7 +69,7 @@ def select(
     Returns
     -------
     Selection
-        The features in the order of selection, with their scores, the scores of every phase and the settings.
+        The features, those most useful first, with their scores, the scores of every phase and the settings.
 
     Examples
     --------
@@ -96,7 +97,7 @@ select.__doc__ = fill_in_options(select.__doc__, describe_options())
 def select_trials(
     X: Any,
     y: Any = None,
-    k: int | float | None = None,
+    k: int | float | str | None = None,
     *,
     target: str | None = None,
     seeds: Sequence[int] = range(5),
@@ -119,6 +120,17 @@ def select_trials(
         given |= {"sample_weight": WEIGHTS} if WEIGHTS in X.types else {}
     files = are_files(X)
     checked = make_options(method, given, files=files)
+    if checked.size.check_k(k):
+        check_method(registered)
+        if len(seeds) > 1:  # each may choose another k
+            alone: dict[str, Any] = {
+                "target": target,
+                "method": method,
+                "device": device,
+                "progress": progress,
+                **options,
+            }
+            return [select_trials(X, y, k, seeds=[seed], **alone)[0] for seed in seeds]
     resolved_device = resolve_device(device)
     if isinstance(checked.method, TrainingOptions):
         start_device(resolved_device)

@@ -15,6 +15,7 @@ import torch
 from torch import nn
 
 from seqatt.algorithms.registry import DEFAULT, all_methods
+from seqatt.algorithms.size_options import SizeOptions
 from seqatt.data.tables.groups import Groups
 from seqatt.data.tables.options import TableOptions
 from seqatt.options import RARE, TRAINING, Options, describe, describe_field
@@ -40,6 +41,8 @@ class SelectOptions(DataOptions, total=False):
     """Keyword arguments of ``select``; ``help(seqatt.select)`` describes each and names the methods that have it."""
 
     # What to select
+    max_k: int | None
+    k_rule: str | float
     sample_weight: Any
     class_weight: Mapping[Any, float] | str | None
     groups: Groups | None
@@ -111,6 +114,7 @@ def describe_options() -> list[str]:
     """
     default = all_methods()[DEFAULT].options
     lines = ["The table, for every method:", "", *describe(TableOptions)]
+    lines += ["", "With k='auto':", "", *describe(SizeOptions)]
     for group, heading in (
         (TRAINING, f"{TRAINING}; other neural methods share most of these:"),
         (RARE, f"{RARE}:"),

@@ -35,8 +35,8 @@ def start_log() -> None:
     logging.getLogger("seqatt").setLevel(logging.INFO)
 
 
-def read_amount(k: str) -> int | float:
-    """A number of features (an integer), or a fraction of them (a float)."""
+def read_amount(k: str, allowed: str = "a number such as 20 or 0.25") -> int | float:
+    """A number of features (an integer), or a fraction of them (a float); else an error names what is ``allowed``."""
     try:
         return int(k)
     except ValueError:
@@ -44,7 +44,7 @@ def read_amount(k: str) -> int | float:
     try:
         return float(k)
     except ValueError:
-        raise typer.BadParameter(f"{k!r} is not a number", param_hint="-k") from None
+        raise typer.BadParameter(f"{k!r} is not {allowed}", param_hint="-k") from None
 
 
 def read_settings(given: list[str], form: str) -> dict[str, Any]:

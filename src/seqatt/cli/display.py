@@ -13,6 +13,9 @@ from rich.table import Table
 
 from seqatt.display_text import escape_controls
 from seqatt.selection import Selection, describe_task, lacks_evidence
+from seqatt.selection_file import NOTHING_FOUND
+
+BAR = 40  # width of the longest bar of a curve
 
 if TYPE_CHECKING:
     from seqatt.comparison.comparison import Comparison
@@ -29,14 +32,40 @@ def show(selection: Selection, target: str) -> None:
         table.add_row(str(rank), escape(escape_controls(str(name))), f"{score:.3f}")
     console = _console()
     console.print(f"[bold]{escape(title)}[/bold]")
-    console.print(table)
+    if selection.features:
+        console.print(table)
+    else:
+        console.print(f"Nothing to find: {NOTHING_FOUND}. A number as -k selects as many anyway.")
+    if selection.curve is not None:
+        _show_curve(console, selection.curve, len(selection.names))
     settings, device = selection.settings, selection.environment["device"]
     console.print(f"{describe_task(settings)}, {selection.seconds:.1f} s on {device}{_reading(settings)}")
-    if lacks_evidence(settings):
+    if lacks_evidence(settings) and selection.features:
         console.print(
             f"No feature stands out: none is related to {escape(target)} by itself (smallest q-value "
             f"{settings['min_q_value']:.2g}). Features may still matter together: check with --holdout."
         )
+    console.print()
+
+
+def _show_curve(console: Console, curve: dict[str, Any], features: int) -> None:
+    """Print the score of every number of features as a bar, from that of no features on, and lines to compare with."""
+    metric = {"auc": "AUC", "r2": "R²"}.get(curve["metric"], curve["metric"])
+    lowest, highest = curve["no_features"], max(*curve["means"], curve["all_features"])
+    unit = max(highest - lowest, 1e-12) / BAR
+    labels = [str(size) for size in curve["sizes"]] + [
+        f"all {features}",
+        f"{curve['random_size']} random",
+        "none",
+    ]
+    scores = [*curve["means"], curve["all_features"], curve["random_features"], lowest]
+    errors = [f" ± {error:.3f}" for error in curve["standard_errors"]] + [" " * 8] * 3
+    width = max(map(len, labels))
+    console.print(f"\n[bold]How many features: {metric} on rows that selected none of them[/bold]")
+    for label, score, error in zip(labels, scores, errors, strict=True):
+        bar = "█" * round(max(0.0, score - lowest) / unit)
+        chosen = " ← chosen" if label == str(curve["chosen"]) else ""
+        console.print(f"{label:>{width}}  {score:6.3f}{error}  {bar}{chosen}")
     console.print()
 
 

@@ -12,7 +12,7 @@ import typer
 
 from seqatt.options import Options
 
-SIMPLE_TYPES = {"float": float, "int": int, "str": str, "bool": bool, "int | str": str}
+SIMPLE_TYPES = {"float": float, "int": int, "str": str, "bool": bool, "int | str": str, "str | float": str}
 WIDTHS = "tuple[int, ...]"
 
 

@@ -39,7 +39,7 @@ class Request(NamedTuple):
 
     paths: list[str]
     target: str
-    k: int | float
+    k: int | float | str
     method: str
     options: dict[str, Any]
     out: Path | None
@@ -85,7 +85,7 @@ def run_selection(request: Request, timings: Timings) -> None:
     timings.end("write")
     evaluated: dict[str, Any] = {}
     try:
-        if held_out is not None:
+        if held_out is not None and selection.features:
             from seqatt.cli.holdout import evaluate_holdout, nan_to_none
 
             scores = evaluate_holdout(*held_out.train, *held_out.test, selection, request.device, options)

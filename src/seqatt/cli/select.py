@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from seqatt.algorithms.neural.attention_options import AttentionOptions
+from seqatt.algorithms.size_options import AUTO, SizeOptions
 from seqatt.checkpoints.options import CheckpointOptions
 from seqatt.cli.arguments import FILES_HELP, TaskName, read_amount, read_names, read_settings, start_log
 from seqatt.cli.option_flags import add_option_flags, read_flags
@@ -20,6 +21,7 @@ EXAMPLES = (
     "  seqatt select data.csv --target label -k 20 --out run/\n\n"
     "  seqatt select houses.parquet --target price -k 0.25 --holdout 0.2\n\n"
     "  seqatt select data.csv --target label -k 10 --method forest --set n_estimators=200\n\n"
+    "  seqatt select data.csv --target label -k auto --max-k 30\n\n"
     "  seqatt select data.tsv.gz --target label -k 5 --json | jq .features\n\n"
     "  seqatt select 'clicks/*.parquet' --target click -k 20 --out run/\n\n"
     "  torchrun --nproc-per-node 8 -m seqatt select clicks/ --target click -k 20 --out run/ --resume\n\n"
@@ -40,7 +42,9 @@ def select(
     k: Annotated[
         str,
         typer.Option(
-            "-k", help="Number of features: 20, or a fraction of them: 0.25.", rich_help_panel=SELECTION
+            "-k",
+            help="Number of features: 20, a fraction of them: 0.25, or auto to find out how many are needed.",
+            rich_help_panel=SELECTION,
         ),
     ],
     method: Annotated[
@@ -127,13 +131,13 @@ def select(
         "log1p": log1p == "all" or read_names(log1p),
     }
     checkpoints = {"checkpoint": checkpoint, "resume": resume}
-    given = read_flags(flags, AttentionOptions, FileOptions, CheckpointOptions)
+    given = read_flags(flags, AttentionOptions, FileOptions, CheckpointOptions, SizeOptions)
     given |= {name: value for name, value in (columns | checkpoints).items() if value}
     own = read_settings(settings or [], "OPTION=VALUE, such as n_estimators=200")
     for name in own:
         if name in given:
             raise typer.BadParameter(f"{name!r} is also given by an option of its own", param_hint="--set")
-    features = read_amount(k)
+    features = AUTO if k == AUTO else read_amount(k, "a number such as 20 or 0.25, nor auto")
     if not 0 <= holdout < 1:
         raise typer.BadParameter("must be at least 0 and below 1", param_hint="--holdout")
     if resume and out is None and checkpoint is None:
@@ -152,6 +156,7 @@ def select(
     run_selection(request, timings)
 
 
+add_option_flags(select, SizeOptions, before="method")
 add_option_flags(select, AttentionOptions, before="out")
 add_option_flags(select, FileOptions, ("memory", "delimiter", "on_bad_file"), before="out")
 add_option_flags(select, FileOptions, ("missing_indicator", "negatives_kept"), before="categorical")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Literal
 
 Sees = Literal["all", "attended", "selected"]
@@ -13,6 +14,8 @@ Sees = Literal["all", "attended", "selected"]
 class Phase:
     """Train for ``steps`` steps; at the end select ``take`` features and drop ``drop`` of the selected.
 
+    With ``orders`` the selected features are then ordered by usefulness, so that the first j are a good choice of j.
+
     ``sees`` is "all" (every feature at weight 1), "attended" (selected features at weight 1, the others at
     their attention weights) or "selected" (selected features only). With ``reset_model`` the phase starts
     from new model parameters. ``lr_factor`` scales the model's learning rate.
@@ -21,6 +24,7 @@ class Phase:
     steps: int
     take: int = 0
     drop: int = 0
+    orders: bool = False
     sees: Sees = "attended"
     reset_model: bool = False
     lr_factor: float = 1.0
@@ -42,6 +46,15 @@ def takes_per_phase(k: int, features_per_phase: int) -> list[int]:
     return [features_per_phase] * full + ([remainder] if remainder else [])
 
 
+def drops_per_phase(k: int, surplus: int) -> list[int]:
+    """How many features each phase drops: equally many, or equal shares of the rest where most are dropped."""
+    phases = min(MAX_DROP_PHASES, surplus)
+    if surplus <= k:
+        return split_evenly(surplus, phases) if surplus else []
+    sizes = [round(k * (1 + surplus / k) ** (i / phases)) for i in range(phases, -1, -1)]
+    return [before - after for before, after in pairwise(sizes) if before > after]
+
+
 def one_pass(
     k: int,
     steps: int,
@@ -61,7 +74,7 @@ def one_pass(
     """
     replaced = max(1, k // REPLACED_ONE_IN)
     replacement_takes = takes_per_phase(replaced, min(features_per_phase, replaced))
-    drops = split_evenly(surplus, min(MAX_DROP_PHASES, surplus)) if surplus else []
+    drops = drops_per_phase(k, surplus)
     trained = [
         Phase(0, take=take, reset_model=reset_model)
         for take in takes_per_phase(k + surplus, features_per_phase)

@@ -97,9 +97,24 @@ class TrialGroup:
             for _ in range(phase.drop):  # one at a time: of two copies, only one can be spared
                 for trial, dropped in enumerate(self.state.drop(self._usefulness(pool), 1)):
                     records[trial].dropped += dropped
+        if phase.orders:
+            self._order_by_usefulness(pool)
         for history, record in zip(self.records, records, strict=True):
             history.append(record)
         self.phase += 1
+
+    def _order_by_usefulness(self, pool: WorkerPool) -> None:
+        """Order the selected features: the last is the least useful of all, the one before it that of the others.
+
+        Each is found as when features are dropped: on validation rows, with the models as they are.
+        """
+        before = self.state.to_dict()
+        removed: list[list[int]] = [[] for _ in self.state.order]
+        for _ in range(len(self.state.order[0]) - 1):
+            for own, dropped in zip(removed, self.state.drop(self._usefulness(pool), 1), strict=True):
+                own += dropped
+        order = [first + own[::-1] for first, own in zip(self.state.order, removed, strict=True)]
+        self.state.load_dict(before | {"order": order})
 
     def _change_working_set(self, pool: WorkerPool) -> None:
         """After some of the phases, choose the features that train from then on."""

@@ -32,6 +32,7 @@ from seqatt.training.defaults import (
     resolve_batch_size,
     resolve_steps,
     resolve_stream_budget,
+    training_rows,
 )
 from seqatt.training.ensemble import Member
 from seqatt.training.gates.attention import AttentionGate
@@ -91,6 +92,8 @@ def make_plan(request: SelectionRequest) -> AttentionPlan:
     if replacement is None:
         replacement = 0 if streamed and passes == 1 else default_replacement(k)
     schedule = make_schedule(data, k, options, steps, replacement)
+    if options.recipe == "default" and one_pass and _holds_out_rows(request, members):
+        schedule = (*schedule[:-1], replace(schedule[-1], orders=True))
     steps = sum(phase.steps for phase in schedule)
     # None by default: where inputs are dropped, a copy of a selected feature is useful.
     input_dropout = options.input_dropout or 0.0
@@ -132,6 +135,13 @@ def make_plan(request: SelectionRequest) -> AttentionPlan:
         asinh_inputs=asinh_inputs,
         logit_learning_rate=logit_learning_rate,
     )
+
+
+def _holds_out_rows(request: SelectionRequest, members: int) -> bool:
+    """Whether models have validation rows that they do not train on."""
+    if isinstance(request.data, TableData):
+        return training_rows(request.data.rows, members) < request.data.rows
+    return request.source is not None and request.source.validation is not None
 
 
 def _resolve_logit_learning_rate(options: AttentionOptions) -> float:

@@ -1,0 +1,1 @@
+"""The number of features that k="auto" selects."""

@@ -1,0 +1,261 @@
+"""``k="auto"``: as many features as are needed, or none, judged on rows that chose none of them."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from itertools import product
+
+import numpy as np
+import pandas as pd
+import pytest
+from experiments.planted_problems import make_problem
+from tests.support.problems import linear_problem
+
+import seqatt
+from seqatt.api.auto_k import choose_k
+from seqatt.api.auto_k.choose_k import first_sizes
+from seqatt.api.auto_k.curve import choose_size, score_outputs
+
+FAST = {"epochs": 40}
+
+
+def curve(means, errors=0.01, **others):
+    given = {
+        "sizes": list(range(1, len(means) + 1)),
+        "means": means,
+        "standard_errors": [errors] * len(means),
+    }
+    return given | {"no_features": 0.5, "all_features": 0.9} | others
+
+
+@pytest.fixture(scope="module")
+def chosen():
+    X, y = linear_problem("binary")
+    return seqatt.select(pd.DataFrame(X).add_prefix("c"), y, "auto", max_k=6, **FAST)
+
+
+@pytest.fixture(scope="module")
+def nothing():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(200, 6))).add_prefix("c")
+    return X, seqatt.select(X, rng.normal(size=200), "auto", task="regression", **FAST)
+
+
+@pytest.mark.parametrize("task", ["binary", "multiclass", "multilabel", "regression", "multi-output"])
+def test_both_features_of_a_linear_problem_are_selected_and_no_other(task):
+    X, y = linear_problem(task)
+    assert sorted(seqatt.select(X, y, "auto").indices.tolist()) == [1, 4]
+
+
+@pytest.mark.slow
+def test_the_number_found_is_within_one_of_the_planted_number_in_four_of_five_problems():
+    kinds, near = ("linear", "near copies", "exact copies", "xor", "suppressor", "monotone"), []
+    for kind, seed in product(kinds, (1, 2)):
+        problem = make_problem(kind, seed)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            selection = seqatt.select(problem.X, problem.y, "auto", task=problem.task, seed=seed)
+        near.append(abs(len(selection.features) - problem.k) <= 1)
+    assert np.mean(near) >= 0.8
+
+
+def test_the_features_are_those_of_a_selection_of_the_number_found(chosen):
+    X, y = linear_problem("binary")
+    fixed = seqatt.select(pd.DataFrame(X).add_prefix("c"), y, len(chosen.features), **FAST)
+    assert fixed.features == chosen.features
+    np.testing.assert_array_equal(fixed.ranking, chosen.ranking)
+    assert fixed.curve is None
+
+
+def test_the_curve_has_rising_sizes_from_one_to_max_k_and_lines_to_compare_with(chosen):
+    curve = chosen.curve
+    assert curve["sizes"][0] == 1
+    assert curve["sizes"][-1] == chosen.settings["max_k"] == 6
+    assert curve["chosen"] == chosen.settings["k"] == len(chosen.features)
+    assert curve["metric"] == "auc"
+    best = max(curve["means"])
+    assert curve["no_features"] == 0.5 < curve["random_features"] + 0.2 < best
+    assert chosen.timings["choose"] > 0
+
+
+def test_the_curve_is_saved_and_loaded_and_a_changed_one_is_refused(chosen, tmp_path):
+    chosen.save(tmp_path / "selection.json")
+    assert seqatt.Selection.load(tmp_path / "selection.json").curve == chosen.curve
+    raw = json.loads((tmp_path / "selection.json").read_text())
+    changes = (
+        {"sizes": [2, 1]},
+        {"means": []},
+        {"chosen": 3},
+        {"metric": 1},
+        {"all_features": "high"},
+        {"folds": None},
+    )
+    for change in changes:
+        (tmp_path / "changed.json").write_text(json.dumps(raw | {"curve": raw["curve"] | change}))
+        with pytest.raises(ValueError, match="'curve'"):
+            seqatt.Selection.load(tmp_path / "changed.json")
+
+
+def test_a_file_of_an_earlier_version_has_no_curve(chosen, tmp_path):
+    raw = chosen.to_dict()
+    del raw["curve"]
+    (tmp_path / "selection.json").write_text(json.dumps(raw))
+    assert seqatt.Selection.load(tmp_path / "selection.json").curve is None
+
+
+def test_noise_gives_an_empty_selection_that_says_so(nothing, tmp_path):
+    _, selection = nothing
+    assert selection.features == []
+    assert not selection.support.any()
+    assert sorted(selection.ranking.tolist()) == [1, 2, 3, 4, 5, 6]
+    assert "no number of features does better than none" in repr(selection)
+    selection.save(tmp_path / "selection.json")
+    assert seqatt.Selection.load(tmp_path / "selection.json").features == []
+
+
+def test_an_empty_selection_can_be_neither_used_nor_evaluated_and_the_error_says_what_to_do(nothing):
+    X, selection = nothing
+    with pytest.raises(ValueError, match=r"no features.*number as k"):
+        selection.transform(X)
+    with pytest.raises(ValueError, match=r"indices: .*no features.*number as k"):
+        seqatt.evaluate(X, X["c0"] > 0, X, X["c0"] > 0, selection, seeds=[0])
+
+
+def test_a_selector_that_selected_nothing_says_so_when_it_is_used(nothing):
+    X, _ = nothing
+    noise = np.random.default_rng(0).normal(size=len(X))
+    selector = seqatt.SequentialAttentionSelector("auto", task="regression", **FAST).fit(X, noise)
+    for table in (X, X.to_numpy()):
+        with pytest.raises(ValueError, match="n_features_to_select: 'auto' selected no features"):
+            selector.transform(table)
+
+
+def test_a_run_that_is_resumed_chooses_the_same_number(tmp_path):
+    X, y = linear_problem("binary")
+    pd.DataFrame(X).add_prefix("c").assign(y=y).to_csv(tmp_path / "table.csv", index=False)
+    options = {"target": "y", "checkpoint": tmp_path / "checkpoint", **FAST}
+    first = seqatt.select(tmp_path / "table.csv", k="auto", **options)
+    again = seqatt.select(tmp_path / "table.csv", k="auto", resume=True, **options)
+    assert again.curve == first.curve
+    assert again.features == first.features
+
+
+def test_files_that_do_not_fit_in_memory_are_refused(tmp_path):
+    X, y = linear_problem("binary")
+    pd.DataFrame(X).add_prefix("c").assign(y=y).to_csv(tmp_path / "table.csv", index=False)
+    with pytest.raises(ValueError, match="k: 'auto' needs a table; raise memory"):
+        seqatt.select(tmp_path / "table.csv", k="auto", target="y", memory=10_000)
+
+
+def test_the_rows_that_score_a_number_neither_select_nor_train(monkeypatch):
+    X, y = linear_problem("regression", rows=120)
+    seen = []
+    select_on_others = choose_k._select_on_others
+
+    def record(method, request, rows):
+        fold = select_on_others(method, request, rows)
+        (block,) = fold.reading.test()
+        seen.append((rows, fold.reading.data.columns, block.columns))
+        return fold
+
+    monkeypatch.setattr(choose_k, "_select_on_others", record)
+    seqatt.select(X, y, "auto", **FAST)
+    assert sorted(np.concatenate([rows for rows, _, _ in seen]).tolist()) == list(range(120))
+    for rows, trained, scored in seen:
+        assert len(rows) + len(trained) == 120
+        assert not {row.tobytes() for row in trained} & {row.tobytes() for row in scored}
+
+
+def test_the_same_seed_gives_the_same_curve_and_seeds_together_the_same_as_alone(chosen):
+    X, y = linear_problem("binary")
+    X = pd.DataFrame(X).add_prefix("c")
+    again = seqatt.select_trials(X, y, "auto", seeds=[0, 1], max_k=6, **FAST)
+    assert again[0].curve == chosen.curve
+    assert again[0].features == chosen.features
+    assert again[1].seed == 1
+
+
+def test_a_method_with_a_nested_order_chooses_from_its_own():
+    X, y = linear_problem("regression")
+    selection = seqatt.select(X, y, "auto", method="f_test")
+    assert sorted(selection.indices.tolist()) == [1, 4]
+
+
+def test_the_selector_and_a_pipeline_take_auto():
+    X, y = linear_problem("binary")
+    selector = seqatt.SequentialAttentionSelector("auto", max_k=4, k_rule="best", **FAST).fit(X, y)
+    assert 2 <= selector.transform(X).shape[1] <= 4
+    assert selector.selection_.settings["k_rule"] == "best"
+    other = seqatt.FeatureSelector("auto", method="f_test", options={"max_k": 3}).fit(X, y)
+    assert other.transform(X).shape[1] == 2
+
+
+@pytest.mark.parametrize(
+    ("k", "options", "message"),
+    [
+        ("automatic", {}, r"k: must be a whole number, a fraction or 'auto', got 'automatic'"),
+        (3, {"max_k": 4}, r"max_k: is for k='auto', got k=3; use k='auto' or leave max_k out"),
+        (3, {"k_rule": "best"}, "k_rule: is for k='auto'"),
+        ("auto", {"k_rule": 1.5}, r"k_rule: must be 'one_standard_error', 'best' or a share .* got 1.5"),
+        ("auto", {"k_rule": "worst"}, "k_rule: must be .* got 'worst'"),
+        ("auto", {"max_k": 0}, "max_k: must be a whole number of at least 1"),
+        ("auto", {"max_k": 9}, "max_k: 9 features requested, but the table has 8; use at most 8"),
+        (
+            "auto",
+            {"method": "lassonet"},
+            "k: 'auto' needs a method .* use a number, or one of sequential_attention",
+        ),
+    ],
+)
+def test_an_error_names_the_argument_what_was_wrong_and_what_to_do(k, options, message):
+    X, y = linear_problem("binary")
+    with pytest.raises((TypeError, ValueError), match=message):
+        seqatt.select(X, y, k, **options)
+
+
+def test_too_few_rows_are_refused():
+    X, y = linear_problem("binary", rows=60)
+    with pytest.raises(ValueError, match="k: 'auto' needs at least 90 rows, got 60; use a number"):
+        seqatt.select(X, y, "auto")
+
+
+def test_the_rules_take_the_smallest_size_that_is_good_enough():
+    means = [0.6, 0.8, 0.894, 0.9, 0.85]
+    assert choose_size(curve(means), "one_standard_error") == 3
+    assert choose_size(curve(means), "best") == 4
+    assert choose_size(curve(means), 0.7) == 2
+    assert choose_size(curve(means, all_features=2.0), 0.9) == 4  # none reaches it: the best
+    assert choose_size(curve(means, 1e-9), "one_standard_error") == 4
+    assert (
+        choose_size(curve([0.6, 0.8, 0.898, 0.9], 1e-9), "one_standard_error") == 3
+    )  # less than 1 % of the gain
+    assert choose_size(curve([0.51, 0.519]), "best") == 0  # less than two standard errors above no features
+
+
+@pytest.mark.parametrize("max_k", [1, 2, 3, 4, 5, 7, 12, 50, 200])
+def test_sizes_rise_from_one_to_max_k_in_about_ten_steps(max_k):
+    sizes = first_sizes(max_k)
+    assert sizes[0] == 1
+    assert sizes[-1] == max_k
+    assert sizes == sorted(set(sizes))
+    assert len(sizes) <= 14
+
+
+def test_scores_are_those_of_scikit_learn():
+    from sklearn.metrics import r2_score, roc_auc_score
+
+    rng = np.random.default_rng(0)
+    outputs, label = rng.normal(size=(200, 1)).round(1), rng.integers(0, 2, (200, 1))
+    auc = score_outputs("binary", outputs, label)
+    assert auc["mean"] == pytest.approx(roc_auc_score(label, outputs))
+    draws = []
+    for _ in range(300):
+        rows = rng.integers(0, 200, 200)
+        draws.append(score_outputs("binary", outputs[rows], label[rows])["mean"])
+    assert auc["standard_error"] == pytest.approx(np.std(draws), rel=0.15)
+    target = rng.normal(size=(200, 2))
+    predicted = target + rng.normal(size=(200, 2))
+    assert score_outputs("regression", predicted, target)["mean"] == pytest.approx(
+        r2_score(target, predicted)
+    )

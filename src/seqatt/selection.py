@@ -121,7 +121,7 @@ class Selection:
         return [self.input_names[column] for column in self.columns]
 
     def transform(self, X: Any) -> Any:
-        """The selected columns of ``X``, in the order of selection, in a container of the same kind.
+        """The selected columns of ``X``, in the order of ``features``, in a container of the same kind.
 
         Columns of a data frame are found by name; it may have others, in any order. Arrays, tensors and sparse
         matrices have the columns that the selection was made from.

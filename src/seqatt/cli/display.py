@@ -145,9 +145,9 @@ def show_comparison(comparison: Comparison, target: str) -> None:
 
 
 def show_pixels(selected: list[int]) -> None:
-    """Print the selected pixels of the 8 x 8 images as numbers, the order of selection."""
+    """Print the selected pixels of the 8 x 8 images as numbers, their ranks."""
     rank_of = {pixel: rank for rank, pixel in enumerate(selected, 1)}
-    print("Where the selected pixels are (numbers: order of selection):")
+    print("Where the selected pixels are (numbers: their ranks):")
     for row in range(8):
         pixels = range(8 * row, 8 * row + 8)
         print("  " + "".join(f"{rank_of[pixel]:>3}" if pixel in rank_of else "  ·" for pixel in pixels))

@@ -118,7 +118,7 @@ def select(
 ) -> None:
     """Select the k features of a table that predict a column best.
 
-    Prints them in the order of selection; with --out also writes selection.json, which holds the scores of every phase
+    Prints them, the most useful first; with --out also writes selection.json, which holds the scores of every phase
     and the settings. After Ctrl-C, what was selected so far is in selection.partial.json. Files that fit in memory are
     read into it, larger ones are read batch by batch.
     """

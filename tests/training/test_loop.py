@@ -189,6 +189,7 @@ def test_the_seed_determines_the_weights_of_a_module_made_by_a_function():
 
 
 def test_a_model_of_a_binary_target_may_have_two_outputs(problem):
+    torch.manual_seed(0)
     assert set(seqatt.select(*problem, 2, model=nn.Linear(8, 2), epochs=80).indices) == {1, 4}
 
 
@@ -206,6 +207,9 @@ MODELS_AND_LOSSES = [
 @pytest.mark.slow
 @pytest.mark.parametrize(("model", "loss"), MODELS_AND_LOSSES)
 def test_a_loss_gets_targets_in_the_shape_of_the_outputs(problem, model, loss):
+    torch.manual_seed(0)
+    if model is not None:  # a model starts from the weights it has
+        model.apply(lambda module: module.reset_parameters() if isinstance(module, nn.Linear) else None)
     selection = seqatt.select(*problem, 2, model=model, loss=loss, epochs=80)
     assert set(selection.indices) == {1, 4}
     assert selection.history[0]["loss"] > 0

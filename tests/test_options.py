@@ -16,9 +16,9 @@ from torch import nn
 
 import seqatt
 from seqatt import SequentialAttentionSelector
+from seqatt.algorithms.answer_options import AnswerOptions
 from seqatt.algorithms.neural.attention_options import MASK_NAMES, AttentionOptions
 from seqatt.algorithms.registry import all_methods
-from seqatt.algorithms.size_options import SizeOptions
 from seqatt.api.evaluate import EvaluateOptions
 from seqatt.api.select_options import SelectOptions
 from seqatt.checkpoints.options import CheckpointOptions
@@ -72,7 +72,7 @@ def flags_of_select() -> dict[str, tuple[Any, Any]]:
 
 
 def test_every_option_of_select_is_a_parameter_of_the_selector_with_the_same_default():
-    expected = declared_defaults(AttentionOptions, TableOptions, SizeOptions)
+    expected = declared_defaults(AttentionOptions, TableOptions, AnswerOptions)
     del expected["sample_weight"]  # an argument of fit
     del expected["ignore"], expected["column_types"]  # of a frame: leave columns out, or change their types
     parameters = inspect.signature(SequentialAttentionSelector).parameters
@@ -108,7 +108,7 @@ def test_a_flag_is_named_like_its_option_and_functions_are_no_flags():
     [
         (FileOptions, ["log1p", "negatives_kept", "on_bad_file", "missing_indicator", "memory", "delimiter"]),
         (CheckpointOptions, ["resume", "checkpoint_every", "on_full_disk"]),
-        (SizeOptions, ["max_k", "k_rule"]),
+        (AnswerOptions, ["max_k", "k_rule"]),
     ],
 )
 def test_a_flag_about_files_or_checkpoints_has_the_help_of_its_declaration(options, names):
@@ -118,14 +118,14 @@ def test_a_flag_about_files_or_checkpoints_has_the_help_of_its_declaration(optio
 
 
 def test_the_docstring_of_select_describes_every_option():
-    described = [TableOptions, SizeOptions, *(method.options for method in all_methods().values())]
+    described = [TableOptions, AnswerOptions, *(method.options for method in all_methods().values())]
     for name in {name for options in described for name in names_of(options)}:
         assert f"- {name} " in seqatt.select.__doc__
 
 
 def test_select_options_lists_every_option_with_the_declared_types():
     of_methods = [method.options for method in all_methods().values()]
-    declared = declared_types([FileOptions, CheckpointOptions, SizeOptions, *of_methods])
+    declared = declared_types([FileOptions, CheckpointOptions, AnswerOptions, *of_methods])
     assert listed_types(SelectOptions) == declared
 
 

@@ -12,8 +12,8 @@ from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from seqatt.algorithms.answer_options import AnswerOptions
 from seqatt.algorithms.neural.attention_options import AttentionOptions
-from seqatt.algorithms.size_options import SizeOptions
 from seqatt.api.select import select
 from seqatt.data.tables.consistency import check_same_order
 from seqatt.data.tables.containers import check_unique_names
@@ -219,7 +219,7 @@ SequentialAttentionSelector.__doc__ = fill_in_options(
     SequentialAttentionSelector.__doc__,
     describe(AttentionOptions)
     + describe(TableOptions, skip={"sample_weight", "ignore", "column_types"})
-    + describe(SizeOptions),
+    + describe(AnswerOptions),
 )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from seqatt.json_files import write_atomically
 from seqatt.selection_file import FORMAT, NOTHING_FOUND, named_fields, plain_names, read_selection_file
+from seqatt.trace import PhaseRecord, Trace
 from seqatt.version import __version__
 
 STANDS_OUT = 0.05  # a feature stands out if its q-value, its false discovery rate, is at most this
@@ -35,50 +36,6 @@ class FeatureLayout(Protocol):
     def features(self) -> int: ...
 
 
-@dataclass
-class PhaseRecord:
-    """Results of one phase, by feature of the method. ``loss`` is None if nothing was trained."""
-
-    steps: int
-    sees: str
-    loss: float | None
-    seconds: float
-    taken: list[int] = field(default_factory=list)
-    dropped: list[int] = field(default_factory=list)
-    scores: NDArray[np.float64] | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """A copy for JSON, from which ``from_dict`` makes the same record, bit for bit."""
-        return asdict(self) | {"scores": None if self.scores is None else self.scores.tolist()}
-
-    @classmethod
-    def from_dict(cls, plain: dict[str, Any]) -> PhaseRecord:
-        scores = plain["scores"]
-        return cls(**plain | {"scores": None if scores is None else np.array(scores, dtype=np.float64)})
-
-
-@dataclass
-class Trace:
-    """Results of one trial: selected features in order, the remaining ones best first, and the phases.
-
-    ``settings`` are settings that this trial chose itself, and ``curve`` what it chose the number of features from.
-    """
-
-    order: list[int]
-    rest: list[int]
-    phases: list[PhaseRecord] = field(default_factory=list)
-    settings: dict[str, Any] = field(default_factory=dict)
-    curve: dict[str, Any] | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """A copy for JSON, from which ``from_dict`` makes the same trace, bit for bit."""
-        return asdict(self) | {"phases": [record.to_dict() for record in self.phases]}
-
-    @classmethod
-    def from_dict(cls, plain: dict[str, Any]) -> Trace:
-        return cls(**plain | {"phases": [PhaseRecord.from_dict(record) for record in plain["phases"]]})
-
-
 @dataclass(frozen=True, eq=False)
 class Selection:
     """The features that one method selected with one seed.
@@ -94,7 +51,8 @@ class Selection:
     from the call of ``select`` to its answer, and ``timings`` what they were spent on: "read" (files), "prepare" and
     "select"; trials of several seeds train together and have the same. ``curve`` is what k="auto" chose from:
     "sizes", their "means" and "standard_errors", the "metric", and the lines "no_features", "all_features" and
-    "random_features" ("random_size" of them); else None.
+    "random_features" ("random_size" of them); else None. ``importance``, ``stability``, ``false_discoveries`` and
+    ``chance`` say how sure the answer is, each None where it was not measured.
     """
 
     method: str
@@ -114,6 +72,10 @@ class Selection:
     seconds: float
     timings: dict[str, float] = field(default_factory=dict)
     curve: dict[str, Any] | None = None
+    importance: dict[str, Any] | None = None
+    stability: dict[str, Any] | None = None
+    false_discoveries: dict[str, Any] | None = None
+    chance: dict[str, Any] | None = None
 
     @property
     def column_names(self) -> list[Any]:

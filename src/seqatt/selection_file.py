@@ -12,6 +12,7 @@ from seqatt.json_files import read_json
 NAMED = ("features", "names", "input_names")  # fields that hold names
 NOTHING_FOUND = "no number of features does better than none"  # of an empty selection of k="auto"
 CURVE_NUMBERS = ("no_features", "all_features", "random_features")  # in the curve of k="auto"
+FINDINGS = ("curve", "importance", "stability", "false_discoveries", "chance")  # None where not measured
 FORMAT = 2  # version of the JSON format
 RENAMED_IN_FORMAT_2 = {"members": "input_columns", "inputs": "input_names"}  # format 1 is read too
 
@@ -25,7 +26,7 @@ def read_selection_file(path: str | os.PathLike[str], names: Sequence[str]) -> d
             raise ValueError(f"format {version!r}" if "format" in raw else "it has no 'format'")
         if version == 1:
             raw = {RENAMED_IN_FORMAT_2.get(name, name): value for name, value in raw.items()}
-        raw = {"timings": {}, "curve": None} | raw  # earlier versions did not write them
+        raw = {"timings": {}} | dict.fromkeys(FINDINGS) | raw  # earlier versions did not write them
         missing = [name for name in names if name not in raw]
         if missing:
             raise ValueError(f"it has no {missing[0]!r}")

@@ -23,7 +23,7 @@ from seqatt.comparison.splits import hold_out
 from seqatt.data.tables import encoding
 from seqatt.data.tables.table_data import read_table_data
 from seqatt.options import to_json
-from seqatt.selection import Trace
+from seqatt.trace import Trace
 
 QUICK = ["linear_omp", "random"]
 

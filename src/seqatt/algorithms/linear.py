@@ -27,7 +27,7 @@ from seqatt.linear.softmax_attention import choose_by_softmax
 from seqatt.linear.stepwise import make_problem, select_stepwise
 from seqatt.linear.threads import Floats
 from seqatt.progress import Advance
-from seqatt.selection import PhaseRecord, Trace
+from seqatt.trace import PhaseRecord, Trace
 
 RULES = {
     "linear_sequential_lasso": choose_by_lasso,

@@ -22,7 +22,7 @@ from seqatt.validation import show, suggest
 
 if TYPE_CHECKING:
     from seqatt.algorithms.request import SelectionRequest
-    from seqatt.selection import Trace
+    from seqatt.trace import Trace
 
 DEFAULT = "sequential_attention"
 PACKAGE = "seqatt.algorithms"

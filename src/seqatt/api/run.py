@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
+from seqatt.algorithms.answer_options import AnswerOptions
 from seqatt.algorithms.registry import Method, get_method
 from seqatt.algorithms.request import Running, SelectionRequest
-from seqatt.algorithms.size_options import SizeOptions
 from seqatt.api.phase_steps import warn_about_few_steps
 from seqatt.api.read_data import COUNTED, EMBEDDED, ONE_HOT, Reading, StreamEncoding
 from seqatt.checkpoints.checkpointer import Checkpointer
@@ -29,11 +29,11 @@ from seqatt.progress import Advance, Timings
 from seqatt.selection import (
     Selection,
     SelectionInterrupted,
-    Trace,
     TrainingDiverged,
     describe_environment,
     make_selection,
 )
+from seqatt.trace import Trace
 from seqatt.training.loop import Diverged, TrainingHook, TrainingInterrupted
 from seqatt.validation import check_option_names
 
@@ -42,19 +42,19 @@ if TYPE_CHECKING:  # files need pyarrow, tables do not
 
 
 class CheckedOptions(NamedTuple):
-    """The options of a method, of the data, of checkpoints, and of ``k="auto"``."""
+    """The options of a method, of the data, of checkpoints, and of the answer."""
 
     method: Any
     data: TableOptions
     checkpoints: CheckpointOptions
-    size: SizeOptions = SizeOptions()
+    answer: AnswerOptions = AnswerOptions()
 
 
 def make_options(method: str, options: dict[str, Any], *, files: bool = False) -> CheckedOptions:
     """All options of a selection, checked; an unknown option is an error."""
     options_class: type[Options] = get_method(method).options
     data_class = FileOptions if files else TableOptions
-    classes: list[type[Options]] = [options_class, data_class, CheckpointOptions, SizeOptions]
+    classes: list[type[Options]] = [options_class, data_class, CheckpointOptions, AnswerOptions]
     names = [names_of(each) for each in classes]
     for name in options:
         if not files and name in names_of(FileOptions) and name not in names[1]:
@@ -125,7 +125,9 @@ class Run:
             data, 1, self.seeds, self.options.method, self.device, source=source, running=running
         )
         count = (
-            self._choose_k(request, advance) if self.options.size.check_k(k) else resolve_k(k, data.features)
+            self._choose_k(request, advance)
+            if self.options.answer.check_k(k)
+            else resolve_k(k, data.features)
         )
         request = replace(request, k=count)
         plan = method.plan(request)
@@ -163,8 +165,8 @@ class Run:
         from seqatt.api.auto_k.choose_k import choose_k, resolve_max_k  # here, because it needs pyarrow
 
         self.timings.end("prepare")
-        max_k = resolve_max_k(request.data, self.options.size.max_k)
-        self._curve = choose_k(self.method, replace(request, k=max_k), self.options.size.k_rule, advance)
+        max_k = resolve_max_k(request.data, self.options.answer.max_k)
+        self._curve = choose_k(self.method, replace(request, k=max_k), self.options.answer.k_rule, advance)
         self.timings.end("choose")
         return int(self._curve["chosen"]) or 1
 
@@ -202,7 +204,7 @@ class Run:
             self._settings |= {
                 "k": size,
                 "max_k": self._curve["sizes"][-1],
-                "k_rule": self.options.size.k_rule,
+                "k_rule": self.options.answer.k_rule,
             }
             traces = [
                 replace(t, order=t.order[:size], rest=t.order[size:] + t.rest, curve=self._curve)

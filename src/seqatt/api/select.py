@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from typing import Any, Unpack
 
+from seqatt.algorithms.answer_options import check_method
 from seqatt.algorithms.registry import get_method
-from seqatt.algorithms.size_options import check_method
 from seqatt.api.read_data import Reading, are_batches, are_files, choose_target, read_table
 from seqatt.api.run import Run, categories_for, make_options, stream_encoding_for
 from seqatt.api.select_options import SelectOptions, describe_options
@@ -120,7 +120,7 @@ def select_trials(
         given |= {"sample_weight": WEIGHTS} if WEIGHTS in X.types else {}
     files = are_files(X)
     checked = make_options(method, given, files=files)
-    if checked.size.check_k(k):
+    if checked.answer.check_k(k):
         check_method(registered)
         if len(seeds) > 1:  # each may choose another k
             alone: dict[str, Any] = {

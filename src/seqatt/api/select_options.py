@@ -14,8 +14,8 @@ from typing import Any, TypedDict
 import torch
 from torch import nn
 
+from seqatt.algorithms.answer_options import AnswerOptions
 from seqatt.algorithms.registry import DEFAULT, all_methods
-from seqatt.algorithms.size_options import SizeOptions
 from seqatt.data.tables.groups import Groups
 from seqatt.data.tables.options import TableOptions
 from seqatt.options import RARE, TRAINING, Options, describe, describe_field
@@ -114,7 +114,7 @@ def describe_options() -> list[str]:
     """
     default = all_methods()[DEFAULT].options
     lines = ["The table, for every method:", "", *describe(TableOptions)]
-    lines += ["", "With k='auto':", "", *describe(SizeOptions)]
+    lines += ["", "With k='auto':", "", *describe(AnswerOptions)]
     for group, heading in (
         (TRAINING, f"{TRAINING}; other neural methods share most of these:"),
         (RARE, f"{RARE}:"),

@@ -11,7 +11,7 @@ from seqatt.checkpoints.checkpoint import Checkpoint
 from seqatt.checkpoints.checkpointer import Checkpointer, Terminated
 from seqatt.checkpoints.run_description import check_same_run
 from seqatt.distributed.process_group import ProcessGroup, RankLost
-from seqatt.selection import Trace
+from seqatt.trace import Trace
 from seqatt.training.loop import TrainingHook
 from seqatt.training.schedule import Schedule
 from seqatt.training.trial_group import TrialGroup

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
+from seqatt.algorithms.answer_options import AUTO, AnswerOptions
 from seqatt.algorithms.neural.attention_options import AttentionOptions
-from seqatt.algorithms.size_options import AUTO, SizeOptions
 from seqatt.checkpoints.options import CheckpointOptions
 from seqatt.cli.arguments import FILES_HELP, TaskName, read_amount, read_names, read_settings, start_log
 from seqatt.cli.option_flags import add_option_flags, read_flags
@@ -131,7 +131,7 @@ def select(
         "log1p": log1p == "all" or read_names(log1p),
     }
     checkpoints = {"checkpoint": checkpoint, "resume": resume}
-    given = read_flags(flags, AttentionOptions, FileOptions, CheckpointOptions, SizeOptions)
+    given = read_flags(flags, AttentionOptions, FileOptions, CheckpointOptions, AnswerOptions)
     given |= {name: value for name, value in (columns | checkpoints).items() if value}
     own = read_settings(settings or [], "OPTION=VALUE, such as n_estimators=200")
     for name in own:
@@ -156,7 +156,7 @@ def select(
     run_selection(request, timings)
 
 
-add_option_flags(select, SizeOptions, before="method")
+add_option_flags(select, AnswerOptions, before="method")
 add_option_flags(select, AttentionOptions, before="out")
 add_option_flags(select, FileOptions, ("memory", "delimiter", "on_bad_file"), before="out")
 add_option_flags(select, FileOptions, ("missing_indicator", "negatives_kept"), before="categorical")

@@ -9,7 +9,7 @@ from itertools import zip_longest
 
 import torch
 
-from seqatt.selection import Trace
+from seqatt.trace import Trace
 from seqatt.training.backend.threads import ThreadTuner, WorkerPool, run_concurrently
 from seqatt.training.schedule import Schedule
 from seqatt.training.trial_group import TrialGroup

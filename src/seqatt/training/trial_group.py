@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from seqatt.selection import PhaseRecord, Trace
+from seqatt.trace import PhaseRecord, Trace
 from seqatt.training.backend.threads import WorkerPool
 from seqatt.training.ensemble import pool_scores
 from seqatt.training.loaders.stream import FileStream

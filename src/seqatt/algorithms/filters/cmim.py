@@ -24,7 +24,7 @@ from seqatt.algorithms.registry import Plan, register
 from seqatt.algorithms.request import SelectionRequest
 from seqatt.data.tables.table_data import TableData
 from seqatt.progress import Advance
-from seqatt.selection import PhaseRecord, Trace
+from seqatt.trace import PhaseRecord, Trace
 
 MAX_BINS = 10  # by default
 ROWS_PER_CELL = 5  # of the joint table of two variables and the target, on average at least, by default

@@ -14,7 +14,7 @@ from seqatt.algorithms.filters.ranking import Floats, max_over_columns, rank_fea
 from seqatt.algorithms.registry import Plan, register
 from seqatt.algorithms.request import SelectionRequest
 from seqatt.progress import Advance
-from seqatt.selection import Trace
+from seqatt.trace import Trace
 
 LARGEST = np.finfo(np.float64).max
 

@@ -14,7 +14,7 @@ from seqatt.algorithms.registry import Plan, register
 from seqatt.algorithms.request import SelectionRequest
 from seqatt.data.tables.table_data import SparseColumns
 from seqatt.progress import Advance
-from seqatt.selection import Trace
+from seqatt.trace import Trace
 
 
 @register(

@@ -7,7 +7,7 @@ import numpy as np
 from seqatt.algorithms.registry import Plan, register
 from seqatt.algorithms.request import SelectionRequest
 from seqatt.progress import Advance
-from seqatt.selection import Trace
+from seqatt.trace import Trace
 
 
 @register(

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqatt.data.tables.table_data import TableData
-from seqatt.selection import PhaseRecord, Trace
+from seqatt.trace import PhaseRecord, Trace
 
 Floats = NDArray[np.float64]
 

@@ -26,7 +26,7 @@ from seqatt.algorithms.registry import Plan, register
 from seqatt.algorithms.request import SelectionRequest
 from seqatt.data.tables.table_data import TableData
 from seqatt.progress import Advance
-from seqatt.selection import Trace
+from seqatt.trace import Trace
 from seqatt.training.backend.threads import training_threads
 from seqatt.training.build import TrainingSetup, make_trial_groups
 from seqatt.training.defaults import (

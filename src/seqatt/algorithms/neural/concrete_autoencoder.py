@@ -20,7 +20,7 @@ from torch import Tensor
 from seqatt.algorithms.neural.custom_trainer import CustomTrainer, make_loader, register_custom
 from seqatt.algorithms.neural.options import AutoencoderOptions
 from seqatt.data.tables.table_data import TableData
-from seqatt.selection import PhaseRecord, Trace
+from seqatt.trace import PhaseRecord, Trace
 from seqatt.training.backend.adam import Adam
 from seqatt.training.backend.cuda_graphs import GraphRecorder
 from seqatt.training.ensemble import NOISE, WEIGHTS, Member

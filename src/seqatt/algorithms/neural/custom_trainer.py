@@ -16,7 +16,7 @@ from seqatt.algorithms.registry import Plan, register
 from seqatt.algorithms.request import SelectionRequest
 from seqatt.data.tables.table_data import TableData
 from seqatt.progress import Advance
-from seqatt.selection import Trace
+from seqatt.trace import Trace
 from seqatt.training.backend.threads import run_concurrently, training_threads
 from seqatt.training.defaults import resolve_batch_size, resolve_steps
 from seqatt.training.ensemble import NOISE, ORDER, Member

@@ -13,7 +13,7 @@ from seqatt.algorithms.registry import Plan, register
 from seqatt.algorithms.request import SelectionRequest
 from seqatt.data.tables.table_data import TableData
 from seqatt.progress import Advance
-from seqatt.selection import PhaseRecord, Trace
+from seqatt.trace import PhaseRecord, Trace
 from seqatt.training.backend.threads import training_threads
 from seqatt.training.candidates import (
     CandidateModels,

@@ -20,7 +20,7 @@ from seqatt.algorithms.neural.custom_trainer import CustomTrainer, make_loader, 
 from seqatt.algorithms.neural.hier_prox import hier_prox
 from seqatt.algorithms.neural.options import LassoNetOptions
 from seqatt.data.tables.table_data import TableData
-from seqatt.selection import PhaseRecord, Trace
+from seqatt.trace import PhaseRecord, Trace
 from seqatt.training.backend import torch_private
 from seqatt.training.backend.adam import Adam
 from seqatt.training.backend.cuda_graphs import GraphRecorder

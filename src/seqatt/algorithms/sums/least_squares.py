@@ -25,7 +25,7 @@ from seqatt.linear.inputs import FeatureBlocks, read_blocks
 from seqatt.linear.residual_problem import ResidualFromGram
 from seqatt.linear.stepwise import select_stepwise
 from seqatt.linear.threads import Floats, single_blas_thread
-from seqatt.selection import Trace
+from seqatt.trace import Trace
 from seqatt.training.state import Arrays
 
 

@@ -11,7 +11,7 @@ from seqatt.checkpoints.run_description import describe_run
 from seqatt.data.files.file_data import FileData
 from seqatt.data.files.shards import count_shards
 from seqatt.progress import Advance
-from seqatt.selection import Trace
+from seqatt.trace import Trace
 
 
 @register_files("cmim")

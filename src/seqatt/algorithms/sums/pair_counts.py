@@ -20,7 +20,7 @@ from seqatt.data.files.encoding.rows import EncodedRows
 from seqatt.data.files.file_data import FileData, read_schema_sample
 from seqatt.data.files.options import FileOptions
 from seqatt.distributed.process_group import ProcessGroup
-from seqatt.selection import Trace
+from seqatt.trace import Trace
 from seqatt.training.state import Arrays
 
 Floats = NDArray[np.float64]

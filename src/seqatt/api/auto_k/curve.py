@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from seqatt.algorithms.size_options import BEST, ONE_STANDARD_ERROR
+from seqatt.algorithms.answer_options import BEST, ONE_STANDARD_ERROR
 from seqatt.api.evaluation import Metrics
 
 MARGIN = (

@@ -1,4 +1,4 @@
-"""Options of ``k="auto"``: up to how many features, and by which rule their number is chosen."""
+"""Options of every method about its answer: how many features are selected, and how sure that is."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def _rule(name: str, value: Any) -> str | float:
 
 
 @dataclass(frozen=True)
-class SizeOptions(Options):
-    """How ``k="auto"`` chooses the number of features."""
+class AnswerOptions(Options):
+    """How many features, and how sure."""
 
     max_k: int | None = option(
         None,

@@ -320,6 +320,20 @@ def test_values_too_large_to_add_up_are_refused_without_a_warning_of_numpy():
         seqatt.select(X, [0, 1, 0, 1], 1, method="f_test")
 
 
+@pytest.mark.parametrize(
+    ("value", "problem"),
+    [
+        (1e300, "column 'x0' holds values too large to work with; rescale it"),
+        (np.inf, "must not hold NaN or infinity"),
+    ],
+)
+def test_sparse_test_rows_that_cannot_be_standardised_are_refused_without_a_warning_of_numpy(value, problem):
+    train = sp.csr_matrix([[1e-300, 1.0], [0.0, 2.0], [1e-300, 3.0], [0.0, 5.0]])
+    test = sp.csr_matrix([[value, 1.0], [0.0, 2.0]])
+    with pytest.raises(ValueError, match=f"X_test: .*{problem}"):
+        seqatt.evaluate(train, [0, 1, 0, 1], test, [0, 1], [0], epochs=1)
+
+
 def test_a_nul_in_a_name_of_a_polars_column_is_a_name_like_any_other():
     frame = pl.DataFrame({"\x00a": ["u", "v", "u", "v"], "b": [1.0, 2.0, 3.0, 4.0]})
     assert set(seqatt.select(frame, [0, 1, 0, 1], 2, method="random").features) == {"\x00a", "b"}

@@ -23,6 +23,7 @@ from seqatt.data.tables.moments import (
     Floats,
     check_finite,
     check_not_too_large,
+    check_sparse,
     dense_moments,
     map_numbers,
     sparse_log1p,
@@ -103,7 +104,7 @@ class Encoder:
         """The encoded rows of a table with the same input columns."""
         codes = np.empty((table.rows, len(self.coded)), dtype=np.int32)
         if table.sparse:
-            return EncodedTable(self._encode_sparse(table), codes)
+            return EncodedTable(self._encode_sparse(table, argument), codes)
         out = np.empty((table.rows, len(self.input_of)), dtype=np.float32)
         first = np.searchsorted(self.input_of, np.arange(len(table.names)))  # encoded column per input column
         self._encode_numbers(table, out, first, argument)
@@ -155,8 +156,9 @@ class Encoder:
         for _ in map_numbers(table, self.numeric, standardise):
             pass
 
-    def _encode_sparse(self, table: InputTable) -> Columns:
+    def _encode_sparse(self, table: InputTable, argument: str) -> Columns:
         sparse = SparseColumns(sparse_log1p(table.data, self.log1p), self.shift, self.scale)
+        check_sparse(sparse.data, self.shift, self.scale, table, argument)
         if table.rows * len(self.input_of) > DENSE_CELLS:
             return sparse
         return sparse.to_dense(np.arange(table.rows))

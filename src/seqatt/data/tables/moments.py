@@ -100,8 +100,7 @@ def sparse_moments(
     table: InputTable, logarithms: list[int], weights: Floats | None, argument: str
 ) -> Moments:
     data = sparse_log1p(table.data.astype(np.float64), logarithms)
-    if not np.isfinite(data.data).all():
-        raise ValueError(f"{argument}: a sparse matrix must not hold NaN or infinity; fill them in")
+    _check_sparse_finite(data, argument)
     w = np.ones(table.rows) if weights is None else weights
     # Squared deviations: (x - mean)^2 for stored cells, mean^2 for all others.
     low, high = (np.asarray(m.todense()).ravel() for m in (data.min(0), data.max(0)))
@@ -118,6 +117,22 @@ def sparse_moments(
     rest = (w.sum() - stored) * (mean / max_deviation) ** 2
     spread = max_deviation * np.sqrt((np.asarray(w @ centred).ravel() + rest) / w.sum())
     return mean, np.where(low < high, spread, 0.0), np.zeros(len(mean))
+
+
+def check_sparse(data: Any, shift: Floats, scale: Floats, table: InputTable, argument: str) -> None:
+    """Refuse stored values that are not finite, or too large once they are standardised as float32."""
+    _check_sparse_finite(data, argument)
+    with np.errstate(over="ignore"):
+        standardised = ((data.data - shift[data.indices]) / scale[data.indices]).astype(np.float32)
+    if not np.isfinite(standardised).all():
+        largest = np.zeros(data.shape[1])
+        np.maximum.at(largest, data.indices, np.abs(standardised))
+        check_not_too_large(largest, list(range(len(largest))), table, argument)
+
+
+def _check_sparse_finite(data: Any, argument: str) -> None:
+    if not np.isfinite(data.data).all():
+        raise ValueError(f"{argument}: a sparse matrix must not hold NaN or infinity; fill them in")
 
 
 def map_chunks(raw: NDArray[Any], work: Callable[[slice], Result]) -> Iterator[Result]:

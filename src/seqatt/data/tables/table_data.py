@@ -23,7 +23,15 @@ from seqatt.data.tables.target import Target, read_target, target_array
 from seqatt.data.tables.weights import effective_sample_size, read_row_weights, with_class_weights
 from seqatt.validation import choice, integer, number, show
 
-__all__ = ["Groups", "SparseColumns", "TableData", "read_table_data", "resolve_k"]
+__all__ = [
+    "Groups",
+    "SparseColumns",
+    "TableData",
+    "read_table_data",
+    "resolve_k",
+    "take_features",
+    "take_rows",
+]
 
 
 @dataclass(frozen=True)
@@ -175,6 +183,52 @@ def read_table_data(
         effective_rows=effective_rows,
         given_names=tuple(given_names[f] for f in order),
         given_input_names=given_input_names,
+    )
+
+
+def take_rows(data: TableData, rows: NDArray[np.int64]) -> TableData:
+    """Some rows of a table, encoded as all are; features that are constant there are marked."""
+    columns, codes = data.columns, data.codes[rows]
+    if isinstance(columns, SparseColumns):
+        columns = SparseColumns(columns.data[rows], columns.shift, columns.scale)
+        lowest, highest = (columns.data.min(axis=0), columns.data.max(axis=0))
+        differs = (lowest != highest).toarray().ravel()
+    else:
+        columns = columns[rows]
+        differs = columns.min(0) < columns.max(0)
+    varies = np.zeros(data.features, dtype=bool)
+    np.logical_or.at(varies, data.feature_of, differs)
+    if codes.shape[1]:
+        np.logical_or.at(varies, data.coded_features, codes.min(0) < codes.max(0))
+    return replace(
+        data,
+        columns=columns,
+        codes=codes,
+        constant=data.constant | ~varies,
+        target=replace(data.target, values=data.target.values[rows]),
+        weights=None if data.weights is None else data.weights[rows],
+        effective_rows=data.effective_rows * len(rows) / data.rows,
+    )
+
+
+def take_features(data: TableData, features: NDArray[np.int64]) -> TableData:
+    """Some features of a table, in the order of the table; ``features`` are their numbers, rising."""
+    columns = np.flatnonzero(np.isin(data.feature_of, features))
+    codes = np.flatnonzero(np.isin(data.coded_features, features))
+    coded = list(data.encoder.coded.items())
+    table = data.columns
+    return replace(
+        data,
+        columns=table.select(columns) if isinstance(table, SparseColumns) else table[:, columns],
+        codes=data.codes[:, codes],
+        feature_of=np.searchsorted(features, data.feature_of[columns]),
+        coded_features=np.searchsorted(features, data.coded_features[codes]),
+        names=tuple(data.names[f] for f in features),
+        input_columns=tuple(data.input_columns[f] for f in features),
+        user_position=np.argsort(np.argsort(data.user_position[features])),
+        constant=data.constant[features],
+        encoder=replace(data.encoder, coded=dict(coded[i] for i in codes)),
+        given_names=tuple(data.given_names[f] for f in features),
     )
 
 

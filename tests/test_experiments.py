@@ -86,6 +86,9 @@ def test_the_command_runs_end_to_end_and_resumes(tmp_path):
         ("pixels", "digits", "plain"),
         ("speed", "wine", "linear_omp"),
         ("wide", "wine", "mutual information"),
+        ("nested", "wine", "default"),
+        ("size_peers", "wine", "auto"),
+        ("sizes", "suppressor", "auto"),
     ],
 )
 def test_every_experiment_runs_and_draws(name, data, setting, tmp_path, capsys):

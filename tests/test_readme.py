@@ -21,6 +21,7 @@ import seqatt.datasets
 import seqatt.datasets.synthetic
 import seqatt.estimators
 import seqatt.feature_selector
+import seqatt.report.selection_display
 
 LINEAR_MODULES = ("gram", "omp", "sequential_lasso", "attention", "penalty", "guarantees")
 MODULES = [
@@ -28,6 +29,7 @@ MODULES = [
     seqatt.comparison.compare,
     seqatt.estimators,
     seqatt.feature_selector,
+    seqatt.report.selection_display,
     seqatt.api.evaluate,
     seqatt.datasets,
     seqatt.datasets.synthetic,
@@ -39,6 +41,7 @@ COMPARE = README.parent / "docs" / "compare.md"
 DATASETS = README.parent / "docs" / "datasets.md"
 THEORY = README.parent / "docs" / "theory.md"
 STREAMING = README.parent / "docs" / "streaming.md"
+REPORT = README.parent / "docs" / "report.md"
 
 
 def code_blocks(path: Path, language: str) -> list[str]:
@@ -46,7 +49,7 @@ def code_blocks(path: Path, language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", path.read_text(encoding="utf-8"), re.DOTALL)
 
 
-PAGES = (README, GUIDE, COMPARE, DATASETS, THEORY, STREAMING)
+PAGES = (README, GUIDE, COMPARE, DATASETS, THEORY, STREAMING, REPORT)
 PYTHON_BLOCKS = [(path.name, code) for path in PAGES for code in code_blocks(path, "python")]
 
 

@@ -129,6 +129,17 @@ def test_every_python_example_of_the_readme_works_or_says_that_it_needs_pandas(e
         assert done.returncode == 0, done.stderr
 
 
+def test_a_report_needs_nothing_but_the_wheel(environment, tmp_path):
+    rows = "\n".join(f"{i},{i % 3},{i % 2}" for i in range(60))
+    (tmp_path / "table.csv").write_text(f"a,b,target\n{rows}\n")
+    line = "seqatt select table.csv -t target -k 1 --method random --out run --report run/report.html"
+    done = run(environment, line, tmp_path)
+    assert done.returncode == 0, done.stderr
+    page = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
+    assert "prefers-color-scheme" in page
+    assert "aria-sort" in page
+
+
 MISSING = {
     "seqatt compare wine.csv -t target -k 2 --methods random --seeds 1 --out out": "seqatt[plot]",
     "seqatt select hf://datasets/some/file.csv -t y -k 2": "seqatt[remote]",

@@ -1,6 +1,8 @@
-"""Text of users and files, such as names of columns, made safe to show in a terminal."""
+"""Text for people: names of columns made safe to show in a terminal, names of metrics."""
 
 from __future__ import annotations
+
+METRIC_NAMES = {"auc": "AUC", "r2": "R²", "rmse": "RMSE", "log_loss": "log loss"}
 
 
 def escape_controls(text: str) -> str:
@@ -12,3 +14,8 @@ def escape_controls(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
+def metric_name(metric: str) -> str:
+    """The name of a metric for display."""
+    return METRIC_NAMES.get(metric, metric)

@@ -21,8 +21,7 @@ from seqatt.data.tables.options import TableOptions
 from seqatt.data.tables.table_data import Groups
 from seqatt.data.tables.target import target_array
 from seqatt.options import describe, fill_in_options
-from seqatt.selection import Selection
-from seqatt.selection_file import NOTHING_FOUND
+from seqatt.selection import Selection, why_empty
 from seqatt.validation import integer
 
 
@@ -50,7 +49,7 @@ class BaseSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
             self.selection_: Selection = select(
                 table,
                 labels,
-                0.5 if k is None else k,
+                0.5 if k is None and options.get("fdr") is None else k,
                 method=self.method,
                 seed=0 if seed is None else seed,
                 sample_weight=sample_weight,
@@ -82,8 +81,11 @@ class BaseSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         """Keep the selected columns; a DataFrame is returned as a DataFrame."""
         check_is_fitted(self)
         if not self.support_.any():
+            by_rate = self.selection_.false_discoveries is not None
+            argument = "fdr:" if by_rate else "n_features_to_select: 'auto'"
             raise ValueError(
-                f"n_features_to_select: 'auto' selected no features: {NOTHING_FOUND}; use a number instead"
+                f"{argument} selected no features: {why_empty(self.selection_)}; use "
+                f"{'a larger rate or ' * by_rate}a number instead"
             )
         check_unique_names(X, "X")
         frame = nw.from_native(X, eager_only=True, pass_through=True)
@@ -203,6 +205,10 @@ class SequentialAttentionSelector(BaseSelector):
         groups: Groups | None = None,
         max_k: int | None = None,
         k_rule: str | float = "one_standard_error",
+        fdr: float | None = None,
+        repeats: int | None = None,
+        keep: Any = (),
+        importance: bool | None = None,
         task: str | None = None,
         log1p: bool | tuple[str, ...] = False,
         negatives_kept: float = 1.0,

@@ -24,6 +24,7 @@ TRAINING = "Training"
 RARE = "Training, rarely needed"
 FILES = "Files"
 RUNNING = "Running"
+MAX_GIVEN = 100  # items of an option that settings repeat as they were given
 
 
 def option(default: Any, check: Check, help: str, *, group: str = TRAINING) -> Any:
@@ -48,6 +49,9 @@ class Options:
     """Options of a method, each checked and brought to its canonical type when an instance is made."""
 
     def __post_init__(self) -> None:
+        object.__setattr__(
+            self, "_given", self._changed()
+        )  # before defaults are filled in that depend on others
         for field in dataclasses.fields(self):
             checked = field.metadata["check"](field.name, getattr(self, field.name))
             object.__setattr__(self, field.name, checked)
@@ -61,6 +65,17 @@ class Options:
         values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         return {name: _name_of(v) if callable(v) else to_json(v) for name, v in values.items()}
 
+    def _changed(self) -> dict[str, Any]:
+        """The options that are not at their default; {"code": name} for what JSON cannot hold, such as a function."""
+        changed = {}
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            factory = field.default_factory
+            default = field.default if factory is dataclasses.MISSING else factory()
+            if type(value) is not type(default) or not _is_plain(value) or value != default:
+                changed[field.name] = to_json(value) if _is_plain(value) else {"code": field.name}
+        return changed
+
 
 def names_of(options: type[Options]) -> list[str]:
     return [field.name for field in dataclasses.fields(options)]
@@ -69,6 +84,14 @@ def names_of(options: type[Options]) -> list[str]:
 def help_of(options: type[Options], name: str) -> str:
     """The help text of one option."""
     return str(options.__dataclass_fields__[name].metadata["help"])
+
+
+def given_options(*options: Options) -> dict[str, Any]:
+    """The options that were given and that decide the result, from which it can be repeated."""
+    of_result = [
+        own for own in options if any(f.metadata["group"] != RUNNING for f in dataclasses.fields(own))
+    ]
+    return {name: value for own in of_result for name, value in own._given.items()}  # type: ignore[attr-defined]
 
 
 def describe(options: type[Options], *, skip: Collection[str] = ()) -> list[str]:
@@ -105,6 +128,15 @@ def to_json(value: Any) -> Any:
     if isinstance(value, list | tuple | np.ndarray):
         return [to_json(item) for item in value]
     return value.item() if isinstance(value, np.generic) else value
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether JSON can hold a value, and it is not long."""
+    if isinstance(value, Mapping):
+        return len(value) <= MAX_GIVEN and all(map(_is_plain, value.values()))
+    if isinstance(value, list | tuple | set | frozenset):
+        return len(value) <= MAX_GIVEN and all(map(_is_plain, value))
+    return isinstance(value, str | int | float | None)
 
 
 def _name_of(function: Any) -> str:

@@ -13,12 +13,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqatt.json_files import write_atomically
-from seqatt.selection_file import FORMAT, NOTHING_FOUND, named_fields, plain_names, read_selection_file
-from seqatt.trace import PhaseRecord, Trace
+from seqatt.report.selection_display import SelectionDisplay
+from seqatt.selection_file import (
+    FORMAT,
+    NOTHING_DISCOVERED,
+    NOTHING_FOUND,
+    named_fields,
+    plain_names,
+    read_selection_file,
+)
+from seqatt.trace import Trace
 from seqatt.version import __version__
 
+NO_BETTER = "no better than chance"
 STANDS_OUT = 0.05  # a feature stands out if its q-value, its false discovery rate, is at most this
-MAX_SCORES = 100  # scores per phase in the history, so that tables of 50,000 features do not give gigabytes
 
 
 class FeatureLayout(Protocol):
@@ -37,7 +45,7 @@ class FeatureLayout(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Selection:
+class Selection(SelectionDisplay):
     """The features that one method selected with one seed.
 
     ``indices`` and ``features`` are the positions and names of the selected features, in the order of
@@ -52,7 +60,11 @@ class Selection:
     "select"; trials of several seeds train together and have the same. ``curve`` is what k="auto" chose from:
     "sizes", their "means" and "standard_errors", the "metric", and the lines "no_features", "all_features" and
     "random_features" ("random_size" of them); else None. ``importance``, ``stability``, ``false_discoveries`` and
-    ``chance`` say how sure the answer is, each None where it was not measured.
+    ``chance`` say how sure the answer is, each None where it was not measured. ``importance`` has lists in the order of
+    ``features``: "increases" of the loss on held-out rows without the feature, their "standard_errors" and the
+    "stand_ins", rejected features with their correlation; the "loss" is that with all of them, on "rows" rows, and
+    the mean over "networks" networks. ``chance`` has the "score" of as many features selected on other rows than those
+    of the score, its "standard_error", the scores of "random_features" and "no_features", and whether it is "better".
     """
 
     method: str
@@ -76,6 +88,11 @@ class Selection:
     stability: dict[str, Any] | None = None
     false_discoveries: dict[str, Any] | None = None
     chance: dict[str, Any] | None = None
+
+    @property
+    def frequency(self) -> NDArray[np.float64] | None:
+        """The share of the repeats that chose each feature, in the order of ``names``; None without ``repeats``."""
+        return None if self.stability is None else np.array(self.stability["frequency"])
 
     @property
     def column_names(self) -> list[Any]:
@@ -123,8 +140,14 @@ class Selection:
         counted = f"{len(self.features)} of {len(self.names)} features"
         notes = [describe_task(self.settings)]
         notes += ["partial"] if self.settings.get("partial") else []
-        notes += ["no feature stands out by itself"] if lacks_evidence(self.settings) else []
-        notes += [NOTHING_FOUND] if self.curve and not self.features else []
+        if self.chance is not None:
+            notes += [] if self.chance["better"] else [NO_BETTER]
+        elif lacks_evidence(self.settings):
+            notes += ["no feature stands out by itself"]
+        notes += [reason] if (reason := why_empty(self)) else []
+        if self.stability is not None and self.features:
+            lowest, repeats = self.scores.min(), self.stability["repeats"]
+            notes += [f"each chosen in at least {lowest:.0%} of {repeats} repeats"]
         return f"Selection({counted}: {shown or 'none'}; {'; '.join(notes)})"
 
 
@@ -132,6 +155,15 @@ def describe_task(settings: dict[str, Any]) -> str:
     """The kind of target in a few words, from the settings of a selection or a comparison: "multiclass, 3 classes"."""
     task, classes = str(settings.get("task", "unknown task")), settings.get("classes")
     return f"{task}, {classes} classes" if classes is not None and task == "multiclass" else task
+
+
+def why_empty(selection: Selection) -> str | None:
+    """Why nothing was selected, where that is the answer of k="auto" or of fdr; else None."""
+    if selection.features:
+        return None
+    if selection.false_discoveries is not None:
+        return NOTHING_DISCOVERED
+    return NOTHING_FOUND if selection.curve is not None else None
 
 
 def lacks_evidence(settings: dict[str, Any]) -> bool:
@@ -191,12 +223,16 @@ def make_selection(
         names=names,
         input_columns=[list(layout.input_columns[f]) for f in user_order],
         input_names=list(layout.given_input_names),
-        history=_history(layout, trace),
+        history=trace.history(layout.given_names),
         settings=settings,
         environment=environment,
         seconds=sum(timings.values()),
         timings=timings,
         curve=trace.curve,
+        stability=trace.stability,
+        importance=trace.named_importance(layout.given_names),
+        false_discoveries=trace.false_discoveries,
+        chance=trace.chance,
     )
 
 
@@ -205,47 +241,6 @@ def _score_when_taken(trace: Trace, feature: int) -> float:
         if feature in phase.taken and phase.scores is not None:
             return float(phase.scores[feature])
     return 0.0
-
-
-def _history(layout: FeatureLayout, trace: Trace) -> list[dict[str, Any]]:
-    unselected = np.ones(layout.features, dtype=bool)
-    history = []
-    for phase in trace.phases:
-        entry: dict[str, Any] = {
-            "steps": phase.steps,
-            "sees": phase.sees,
-            "loss": phase.loss,
-            "seconds": phase.seconds,
-            "taken": [layout.given_names[f] for f in phase.taken],
-            "dropped": [layout.given_names[f] for f in phase.dropped],
-            "scores": _best_scores(layout, phase, unselected),
-        }
-        history.append(entry)
-        unselected[phase.taken] = False
-        unselected[phase.dropped] = True
-    return history
-
-
-def _best_scores(
-    layout: FeatureLayout, phase: PhaseRecord, unselected: NDArray[np.bool_]
-) -> dict[str, float] | None:
-    if phase.scores is None:
-        return None
-    candidates = np.flatnonzero(unselected)
-    scores = phase.scores[candidates]
-    if len(scores) > 4 * MAX_SCORES:
-        high = np.flatnonzero(scores >= np.partition(scores, -MAX_SCORES)[-MAX_SCORES])
-        candidates, scores = candidates[high], scores[high]
-    best = np.argsort(-scores, kind="stable")[:MAX_SCORES]
-    rounded = _six_digits(scores[best]).tolist()
-    return {layout.given_names[f]: score for f, score in zip(candidates[best].tolist(), rounded, strict=True)}
-
-
-def _six_digits(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Values rounded to six significant digits: scores are float32, which has about seven."""
-    exponent = np.floor(np.log10(np.maximum(np.abs(values), 1e-30)))
-    factor = 10.0 ** (5 - exponent)
-    return np.asarray(np.round(values * factor) / factor)
 
 
 def describe_environment(device: str) -> dict[str, str]:

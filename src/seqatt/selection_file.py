@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from seqatt.json_files import read_json
 
 NAMED = ("features", "names", "input_names")  # fields that hold names
 NOTHING_FOUND = "no number of features does better than none"  # of an empty selection of k="auto"
+NOTHING_DISCOVERED = "no feature stands out from its knockoffs at this rate"  # the same of fdr
 CURVE_NUMBERS = ("no_features", "all_features", "random_features")  # in the curve of k="auto"
 FINDINGS = ("curve", "importance", "stability", "false_discoveries", "chance")  # None where not measured
 FORMAT = 2  # version of the JSON format
@@ -83,6 +84,14 @@ def check_selection(raw: dict[str, Any]) -> None:
     )
     if raw["curve"] is not None:
         _check_curve(raw["curve"], len(indices), len(names))
+    if raw["importance"] is not None:
+        _check_importance(raw["importance"], indices, names)
+    if raw["stability"] is not None:
+        _check_stability(raw["stability"], raw, len(names))
+    if raw["chance"] is not None:
+        _check_chance(raw["chance"])
+    if raw["false_discoveries"] is not None:
+        _check_discoveries(raw["false_discoveries"], indices, len(names))
 
 
 def _check_curve(curve: Any, selected: int, features: int) -> None:
@@ -101,6 +110,93 @@ def _check_curve(curve: Any, selected: int, features: int) -> None:
     _check(isinstance(curve.get("metric"), str), "curve", "must have the name of a metric")
     _check(_are_integers([curve.get("random_size"), curve.get("folds")]), "curve", "must have whole numbers")
     _check(curve.get("chosen") == selected, "curve", "must have chosen as many features as are selected")
+
+
+def _check_importance(importance: Any, indices: list[int], names: list[Any]) -> None:
+    """Raise unless this says of every selected feature how much it adds, and which rejected ones are like it."""
+    name = "importance"
+    _check(isinstance(importance, dict), name, "must be an object")
+    for key in ("increases", "standard_errors"):
+        values = importance.get(key)
+        fits = isinstance(values, list) and len(values) == len(indices) and _are_numbers(values)
+        _check(fits, name, f"must have one number per selected feature in {key!r}")
+    _check(_are_numbers([importance.get("loss")]), name, "must have a number as loss")
+    _check(
+        _are_integers([importance.get(key) for key in ("rows", "networks")]), name, "must have whole numbers"
+    )
+    if "stand_ins" not in importance:
+        return
+    lists, rejected = importance["stand_ins"], [n for i, n in enumerate(names) if i not in set(indices)]
+    fits = isinstance(lists, list) and len(lists) == len(indices) and all(isinstance(x, list) for x in lists)
+    _check(fits, name, "must have one list per selected feature in 'stand_ins'")
+    for pair in (pair for pairs in lists for pair in pairs):
+        fits = isinstance(pair, list) and len(pair) == 2 and pair[0] in rejected and _are_numbers(pair[1:])
+        _check(fits, name, "must have a rejected feature and a number in every stand-in")
+
+
+def _check_stability(stability: Any, raw: dict[str, Any], features: int) -> None:
+    """Raise unless this is what repeats say: a share per feature, clusters that share no feature, and bounds."""
+    name = "stability"
+    _check(isinstance(stability, dict), name, "must be an object")
+    counts = [stability.get(key) for key in ("repeats", "rows", "bounded")]
+    _check(_are_integers(counts) and min(counts) >= 0, name, "must have whole numbers")
+    _check(
+        counts[0] >= 2 and counts[2] <= len(raw["indices"]),
+        name,
+        "must have repeats, and bound selected features",
+    )
+    frequency, clusters = stability.get("frequency"), stability.get("clusters")
+    fits = isinstance(frequency, list) and len(frequency) == features
+    _check(fits and _are_shares(frequency), name, "must have a share per feature in 'frequency'")
+    fits = isinstance(clusters, list) and all(isinstance(each, dict) for each in clusters)
+    _check(fits, name, "must have objects in 'clusters'")
+    for each in clusters:
+        _check_integers(name, each.get("features"), 0, features)
+    members = [feature for each in clusters for feature in each["features"]]
+    _check(len(set(members)) == len(members), name, "must have a feature in one cluster at most")
+    _check(_are_shares([each.get("frequency") for each in clusters]), name, "must have a share per cluster")
+    bound = [stability.get(key) for key in ("threshold", "false_choices", "false_choices_any")]
+    _check(_are_numbers(bound), name, "must have a threshold and two bounds")
+
+
+def _are_shares(values: list[Any]) -> bool:
+    return _are_numbers(values) and all(0 <= value <= 1 for value in values)
+
+
+def _check_chance(chance: Any) -> None:
+    """Raise unless these are the scores of selected, of random and of no features."""
+    _check(isinstance(chance, dict), "chance", "must be an object")
+    scores = [chance.get(key) for key in ("score", "standard_error", "no_features")]
+    random = chance.get("random_features")
+    _check(
+        _are_numbers(scores + ([] if random is None else [random])), "chance", "must have numbers as scores"
+    )
+    _check(isinstance(chance.get("better"), bool), "chance", "must say whether the features are better")
+    _check(isinstance(chance.get("metric"), str), "chance", "must have the name of a metric")
+
+
+def _check_discoveries(found: Any, indices: list[int], features: int) -> None:
+    """Raise unless this is what fdr chose from: a statistic per feature, and the features from the threshold on."""
+    name = "false_discoveries"
+    _check(isinstance(found, dict), name, "must be an object")
+    statistics, threshold = found.get("statistics"), found.get("threshold")
+    fits = isinstance(statistics, list) and len(statistics) == features and _are_numbers(statistics)
+    _check(fits, name, "must have one number per feature in 'statistics'")
+    numbers = [found.get("rate")] + [v for v in (threshold, found.get("estimated_rate")) if v is not None]
+    _check(_are_numbers(numbers), name, "must have a rate, and numbers or null in its results")
+    _check(
+        _are_integers([found.get(key) for key in ("raced", "knockoffs", "fewest")]),
+        name,
+        "must have whole numbers",
+    )
+    chosen = [] if threshold is None else [i for i in range(features) if statistics[i] >= threshold]
+    _check(sorted(indices) == chosen, name, "must agree with indices")
+    texts = found.get("warnings")
+    _check(
+        isinstance(texts, list) and all(isinstance(t, str) for t in texts),
+        name,
+        "must have texts as warnings",
+    )
 
 
 def _check(condition: bool, name: str, problem: str) -> None:
@@ -157,14 +253,24 @@ def _are_numbers(values: list[Any]) -> bool:
 def plain_names(fields: dict[str, Any]) -> dict[str, Any]:
     """The fields of a selection with names as JSON can hold them; scores of the history have texts as keys."""
     names = {field: [_plain_name(name) for name in fields[field]] for field in NAMED}
-    return fields | names | {"history": [_plain_phase(phase) for phase in fields["history"]]}
+    importance = _rename_stand_ins(fields["importance"], _plain_name)
+    return fields | names | {"history": [_plain_phase(phase) for phase in fields["history"]]} | importance
 
 
 def named_fields(raw: dict[str, Any]) -> dict[str, Any]:
     """The opposite of ``plain_names``: names as the user gave them."""
     names = {field: [_given_name(name) for name in raw[field]] for field in NAMED}
     name_of = {str(name): name for name in names["names"]}
-    return raw | names | {"history": [_named_phase(phase, name_of) for phase in raw["history"]]}
+    importance = _rename_stand_ins(raw["importance"], _given_name)
+    return raw | names | {"history": [_named_phase(phase, name_of) for phase in raw["history"]]} | importance
+
+
+def _rename_stand_ins(importance: dict[str, Any] | None, rename: Callable[[Any], Any]) -> dict[str, Any]:
+    """The field ``importance`` with the names of its stand-ins changed."""
+    if not importance or "stand_ins" not in importance:
+        return {}
+    renamed = [[[rename(name), value] for name, value in pairs] for pairs in importance["stand_ins"]]
+    return {"importance": importance | {"stand_ins": renamed}}
 
 
 def _plain_name(name: Any) -> Any:

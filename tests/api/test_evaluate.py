@@ -8,6 +8,8 @@ import pytest
 from tests.support.problems import linear_problem
 
 import seqatt
+from seqatt.api.evaluation import compute_metrics
+from seqatt.data.tables.target import Target
 
 
 @pytest.mark.slow
@@ -111,3 +113,15 @@ def test_r2_does_not_depend_on_the_unit_of_the_target(size):
     )
     assert other["r2"][0] == pytest.approx(usual["r2"][0], abs=1e-3)
     assert other["rmse"][0] == pytest.approx(usual["rmse"][0] * size, rel=1e-2)
+
+
+def test_auc_and_log_loss_are_those_of_scikit_learn():
+    from sklearn.metrics import log_loss, roc_auc_score
+
+    rng = np.random.default_rng(0)
+    label = rng.integers(2, size=(200, 1)).astype(np.float64)
+    logit = np.round(rng.normal(size=(200, 1)) + label, 1)  # with ties
+    metrics = compute_metrics(Target("binary", label, 1), logit, label)
+    assert metrics["auc"] == pytest.approx(roc_auc_score(label, logit), abs=1e-12)
+    assert metrics["log_loss"] == pytest.approx(log_loss(label, 1 / (1 + np.exp(-logit))), abs=1e-12)
+    assert np.isnan(compute_metrics(Target("binary", label, 1), logit, np.zeros_like(label))["auc"])

@@ -64,6 +64,20 @@ def test_sigterm_is_handled_before_any_library_is_imported():
 TABLE = "a\x1b[31m,b,y\n" + "".join(f"{i},{i * 7 % 5},{i % 2}\n" for i in range(40))
 
 
+@pytest.mark.slow
+def test_a_selection_with_held_out_rows_does_not_import_scikit_learn(tmp_path):
+    (tmp_path / "t.csv").write_text(TABLE)
+    arguments = ["select", str(tmp_path / "t.csv"), "-t", "y", "-k", "1", "--holdout", "0.3", "--epochs", "1"]
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "seqatt", *arguments],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "seqatt.cli.holdout" in done.stderr
+    assert "sklearn" not in done.stderr
+
+
 def test_control_characters_of_column_names_are_shown_escaped(tmp_path):
     (tmp_path / "t.csv").write_text(TABLE)
     done = command.run("select", tmp_path / "t.csv", "-t", "y", "-k", 2, "--method", "random")

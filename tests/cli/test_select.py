@@ -123,7 +123,23 @@ def test_auto_says_that_there_is_nothing_to_find(frame, tmp_path):
     done = run("select", tmp_path / "noise.csv", "-t", "label", "-k", "auto", "--holdout", 0.2)
     assert done.returncode == 0, done.stderr
     assert "0 of 8 features for label" in done.stdout
-    assert "Nothing to find: no number of features does better than none" in done.stdout
+    assert "Nothing selected: no number of features does better than none" in done.stdout
+
+
+def test_a_rate_takes_the_place_of_k(csv):
+    done = run("select", csv, "-t", "label", "--fdr", 0.1, "--method", "f_test")
+    assert done.returncode == 0, done.stderr
+    assert "2 of 8 features for label" in done.stdout
+    assert (
+        "False discovery rate 0.1, estimated as 0.1: 8 features competed with 5 knockoffs each."
+        in done.stdout
+    )
+
+
+def test_neither_a_number_nor_a_rate_is_wrong_usage(csv):
+    done = run("select", csv, "-t", "label")
+    assert done.returncode == 2
+    assert "--fdr" in done.stderr
 
 
 @pytest.mark.slow
@@ -289,6 +305,22 @@ def test_a_diverged_run_saves_the_features_selected_so_far(csv, tmp_path):
     assert "learning_rate" in done.stderr
     assert "selection.partial.json" in done.stderr
     assert seqatt.Selection.load(out / "selection.partial.json").method == "sequential_attention"
+
+
+def test_held_out_rows_have_every_class_in_proportion():
+    labels = np.repeat(["a", "b", "c"], [70, 24, 6])
+    for seed in range(5):
+        train, test = holdout.split_rows(pa.array(labels), 0.3, seed)
+        assert sorted([*train, *test]) == list(range(100))
+        assert len(test) == 30
+        counts = np.array([np.sum(labels[test] == name) for name in "abc"])
+        assert np.abs(counts - [21, 7.2, 1.8]).max() < 1
+    numbers = pa.array(np.random.default_rng(0).normal(size=10))
+    tests = {tuple(holdout.split_rows(numbers, 0.3, seed)[1]) for seed in range(5)}
+    assert {len(test) for test in tests} == {3}
+    assert len(tests) > 1  # drawn, and the seed counts
+    with pytest.raises(ValueError, match="--holdout: 1 rows are too few"):
+        holdout.split_rows(numbers[:1], 0.3, 0)
 
 
 @pytest.mark.slow

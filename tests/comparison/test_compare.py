@@ -458,6 +458,7 @@ def test_options_reach_their_method(small):
         ({"k": [2, 1.5]}, ValueError, "k: a float is a fraction"),
         ({"k": []}, ValueError, "k: at least one"),
         ({"k": "2"}, TypeError, "k: must be a whole number"),
+        ({"k": [2, "auto"]}, ValueError, "k: 'auto' is for select; methods are compared at equal numbers"),
         ({"seeds": 5}, TypeError, r"seeds: must be a list such as range\(5\)"),
         ({"seeds": [1, 1]}, ValueError, "seeds: must not contain duplicates"),
         ({"seeds": [-1]}, ValueError, "seed: must be a whole number"),

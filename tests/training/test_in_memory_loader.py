@@ -98,3 +98,15 @@ def test_a_restored_loader_continues_with_the_same_batches(done, dropout):
     restored = make_loader(dropout=dropout)
     restored.load_arrays(saved)
     assert all(torch.equal(*pair) for pair in zip(batches(restored, 6), expected, strict=True))
+
+
+def test_all_training_rows_as_one_batch_are_gathered_once():
+    loader = make_loader(batch_size=4, seeds=(0, 1), train_rows=torch.tensor([3, 8, 9, 20]))
+    loader.load(5)
+    batch = loader.batch(0)
+    assert loader.batch(4).x is batch.x
+    assert batch.x[:, :, 0].tolist() == [[4, 9, 10, 21]] * 2
+    assert batch.y[1, :, 0].tolist() == [30, 80, 90, 200]
+    assert batch.w[1].tolist() == [103, 108, 109, 120]
+    loader.use_table(DeviceTable(torch.arange(ROWS * 2.0).view(ROWS, 2), torch.zeros(ROWS, 1), None))
+    assert loader.batch(0).x[0, :, 1].tolist() == [7, 17, 19, 41]

@@ -8,7 +8,7 @@ from typing import Any
 
 from seqatt.algorithms.registry import DEFAULT, Method, all_methods
 from seqatt.options import SELECTION, Options, option
-from seqatt.validation import integer, show
+from seqatt.validation import boolean, integer, number, show
 
 AUTO = "auto"
 ONE_STANDARD_ERROR, BEST = "one_standard_error", "best"
@@ -25,6 +25,19 @@ def _rule(name: str, value: Any) -> str | float:
         f"{name}: must be {ONE_STANDARD_ERROR!r}, {BEST!r} or a share above 0 and at most 1, such as 0.95, got "
         f"{show(value)}"
     )
+
+
+def _even(name: str, value: Any) -> int | None:
+    """An even number of repeats, because halves of the rows come in pairs."""
+    checked: int | None = integer(2, optional=True)(name, value)
+    if checked is not None and checked % 2:
+        raise ValueError(f"{name}: must be even, because halves of the rows come in pairs, got {show(value)}")
+    return checked
+
+
+def _kept(name: str, value: Any) -> Any:
+    """Names, positions or a mask of features, or a ``Selection``; they are checked against the data."""
+    return () if value is None else tuple(value) if isinstance(value, list) else value
 
 
 @dataclass(frozen=True)
@@ -45,10 +58,52 @@ class AnswerOptions(Options):
         group=SELECTION,
     )
 
+    fdr: float | None = option(
+        None,
+        number(above=0, maximum=0.5, optional=True),
+        "False discovery rate, such as 0.1: choose as many features as can be chosen with at most this expected share "
+        "of features that do not matter; k is then the most, and may be left out.",
+        group=SELECTION,
+    )
+
+    repeats: int | None = option(
+        None,
+        _even,
+        "Select this many times, an even number such as 20, on halves of the rows, and pool what was selected: "
+        "'stability' of the result says how often each feature was.",
+        group=SELECTION,
+    )
+
+    keep: Any = option(
+        (),
+        _kept,
+        "Features that are selected from the start, by name or as an earlier Selection; they are among the k, first "
+        "and in this order.",
+        group=SELECTION,
+    )
+    importance: bool | None = option(
+        None,
+        boolean(optional=True),
+        "Measure how much each selected feature adds on held-out rows; by default where the method has such rows.",
+        group=SELECTION,
+    )
+
+    def check_together(self) -> None:
+        if self.keeps and (self.repeats or self.fdr is not None):
+            other = "repeats" if self.repeats else "fdr"
+            raise ValueError(f"keep: cannot be combined with {other}; leave one of them out")
+
+    @property
+    def keeps(self) -> bool:
+        """Whether features are given that must be selected."""
+        return not isinstance(self.keep, tuple) or bool(self.keep)
+
     def check_k(self, k: Any) -> bool:
         """Whether ``k`` is "auto"; refuses another text, and these options with a number."""
         if isinstance(k, str) and k != AUTO:
             raise TypeError(f"k: must be a whole number, a fraction or 'auto', got {show(k)}")
+        if isinstance(k, str) and self.keeps:
+            raise ValueError("keep: needs a number as k; use k=20, or leave keep out")
         if not isinstance(k, str):
             for name, default in (("max_k", None), ("k_rule", ONE_STANDARD_ERROR)):
                 if getattr(self, name) != default:
@@ -58,11 +113,11 @@ class AnswerOptions(Options):
         return isinstance(k, str)
 
 
-def check_method(method: Method) -> None:
-    """Refuse a method whose first j features are no choice of j."""
+def check_method(method: Method, argument: str = "k: 'auto'") -> None:
+    """Refuse a method whose first j features are no choice of j, for what an ``argument`` asks."""
     if not (method.nested or method.name == DEFAULT):
         able = [name for name, each in all_methods().items() if each.nested or name == DEFAULT]
         raise ValueError(
-            f"k: 'auto' needs a method whose first features are a selection too, which {method.name} is not; use a "
-            f"number, or one of {', '.join(able)}"
+            f"{argument} needs a method whose first features are a selection too, which {method.name} is not; "
+            f"{'use a number, or' if argument.startswith('k:') else 'leave it out, or use'} one of {', '.join(able)}"
         )

@@ -32,7 +32,7 @@ class SelectionRequest:
     """The input of a method: select ``k`` features of ``data``, once per seed.
 
     ``data`` is a table or, for a method with a ``select_files``, files; then ``source`` reads them. ``hook`` shows
-    progress and saves checkpoints.
+    progress and saves checkpoints. The features ``kept`` are among the k, first and in this order.
     """
 
     data: TableData | FileData
@@ -43,6 +43,7 @@ class SelectionRequest:
     hook: TrainingHook = field(default_factory=TrainingHook)
     source: StreamSource | None = None
     running: Running = field(default_factory=Running)
+    kept: tuple[int, ...] = ()
 
     @property
     def table(self) -> TableData:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from seqatt.selection import Selection
+from seqatt.selection import FeatureLayout, Selection
 from seqatt.validation import show
 
 
@@ -58,6 +58,22 @@ def find_positions(
             raise ValueError(f"{argument}: {show(item)} appears twice")
         positions[position] = None
     return list(positions)
+
+
+def find_features(data: FeatureLayout, requested: Any, argument: str, *, named: bool) -> list[int]:
+    """Features that the user requests, as features of ``data``, which may order them differently."""
+    in_user_order = np.argsort(data.user_position)
+    given_names = [data.given_names[f] for f in in_user_order]
+    positions = find_positions(
+        requested,
+        [str(name) for name in given_names],
+        named=named,
+        kind="feature",
+        argument=argument,
+        table="X",
+        given_names=given_names,
+    )
+    return [int(in_user_order[position]) for position in positions]
 
 
 def _find_numbered(

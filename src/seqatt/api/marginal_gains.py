@@ -10,12 +10,12 @@ import torch
 from numpy.typing import NDArray
 
 from seqatt.algorithms.neural.greedy import scatter_values
-from seqatt.api.lookup import find_positions
+from seqatt.api.lookup import find_features
 from seqatt.api.read_data import choose_target
 from seqatt.data.tables.consistency import check_same_order
 from seqatt.data.tables.containers import read_input_table
 from seqatt.data.tables.scaling import scale_table
-from seqatt.data.tables.table_data import Groups, TableData, read_table_data
+from seqatt.data.tables.table_data import Groups, read_table_data
 from seqatt.options import names_of
 from seqatt.progress import progress_bar
 from seqatt.selection import Selection
@@ -99,11 +99,11 @@ def marginal_gains(
         max_categories=max_categories,
     )
     data = scale_table(data, options.scaling)
-    base = _find_features(data, table.named, selected, "selected")
+    base = find_features(data, selected, "selected", named=table.named)
     if candidates is None:
         added = [f for f in range(data.features) if f not in base and not data.constant[f]]
     else:
-        added = _find_features(data, table.named, candidates, "candidates")
+        added = find_features(data, candidates, "candidates", named=table.named)
     repeated = [f for f in added if f in base]
     if repeated:
         raise ValueError(f"candidates: {data.names[repeated[0]]!r} is already selected")
@@ -120,19 +120,3 @@ def marginal_gains(
             before, after = models.losses(base, added, advance)
         gains = scatter_values(before - after, added, data.features)
     return np.asarray(gains[np.argsort(data.user_position)])
-
-
-def _find_features(data: TableData, named: bool, requested: Features, argument: str) -> list[int]:
-    """Features that the user requests, as features of ``data``, which may order them differently."""
-    in_user_order = np.argsort(data.user_position)
-    names = [data.names[f] for f in in_user_order]
-    positions = find_positions(
-        requested,
-        names,
-        named=named,
-        kind="feature",
-        argument=argument,
-        table="X",
-        given_names=[data.given_names[f] for f in in_user_order],
-    )
-    return [int(in_user_order[position]) for position in positions]

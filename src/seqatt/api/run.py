@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
-from seqatt.algorithms.answer_options import AnswerOptions
+from seqatt.algorithms.answer_options import AnswerOptions, check_method
 from seqatt.algorithms.registry import Method, get_method
 from seqatt.algorithms.request import Running, SelectionRequest
+from seqatt.api.confidence.examine import check_importance, examine_traces
+from seqatt.api.lookup import find_features
 from seqatt.api.phase_steps import warn_about_few_steps
 from seqatt.api.read_data import COUNTED, EMBEDDED, ONE_HOT, Reading, StreamEncoding
+from seqatt.api.stability.repeats import check_table, select_repeatedly
 from seqatt.checkpoints.checkpointer import Checkpointer
 from seqatt.checkpoints.options import CheckpointOptions
 from seqatt.checkpoints.run_description import describe_run
@@ -24,7 +29,7 @@ from seqatt.data.tables.options import Categories, TableOptions
 from seqatt.data.tables.scaling import scale_table
 from seqatt.data.tables.table_data import TableData, resolve_k
 from seqatt.distributed.process_group import SINGLE_PROCESS, ProcessGroup
-from seqatt.options import Options, names_of
+from seqatt.options import Options, given_options, names_of, to_json
 from seqatt.progress import Advance, Timings
 from seqatt.selection import (
     Selection,
@@ -38,6 +43,7 @@ from seqatt.training.loop import Diverged, TrainingHook, TrainingInterrupted
 from seqatt.validation import check_option_names
 
 if TYPE_CHECKING:  # files need pyarrow, tables do not
+    from seqatt.api.knockoffs.discoveries import Discoveries
     from seqatt.data.files.file_data import FileData
 
 
@@ -47,7 +53,7 @@ class CheckedOptions(NamedTuple):
     method: Any
     data: TableOptions
     checkpoints: CheckpointOptions
-    answer: AnswerOptions = AnswerOptions()
+    answer: AnswerOptions
 
 
 def make_options(method: str, options: dict[str, Any], *, files: bool = False) -> CheckedOptions:
@@ -66,7 +72,12 @@ def make_options(method: str, options: dict[str, Any], *, files: bool = False) -
         each(**{name: value for name, value in options.items() if name in own})
         for each, own in zip(classes, names, strict=True)
     ]
-    return CheckedOptions(*made)  # type: ignore[arg-type]
+    checked = CheckedOptions(*made)  # type: ignore[arg-type]
+    if checked.answer.repeats and (checked.checkpoints.checkpoint is not None or checked.checkpoints.resume):
+        raise ValueError(
+            "checkpoint: a selection with repeats writes none; leave it out, or leave repeats out"
+        )
+    return checked
 
 
 def categories_for(method: Method, own_model: bool) -> Categories:
@@ -98,6 +109,7 @@ class Run:
         self._settings: dict[str, Any] = {}
         self._layout: TableData | FileData
         self._hook = TrainingHook()
+        self._kept: tuple[int, ...] = ()
         self._curve: dict[str, Any] | None = None
 
     @property
@@ -113,6 +125,10 @@ class Run:
         data, source, method = reading.data, None, self.method
         scaling = getattr(self.options.method, "scaling", "standard")
         data = scale_table(data, scaling) if isinstance(data, TableData) else data.scaled(scaling)
+        repeats, fdr = self.options.answer.repeats, self.options.answer.fdr
+        if repeats:
+            check_table(data)
+        race = None if fdr is None else self._start_race(data, fdr, k, advance)
         checkpointer = Checkpointer(self.options.checkpoints, self.ranks.rank == 0)
         if not isinstance(data, TableData) and method.trains:
             from seqatt.api.read_files import make_source  # here, because only files need pyarrow
@@ -121,25 +137,39 @@ class Run:
             reading.facts["shards"] = count_shards(self.file_options.shards, self.ranks.size)
         self._layout = data
         running = Running(self.file_options, self.options.checkpoints, self.ranks)
+        kept = self._kept = self._find_kept(data)
         request = SelectionRequest(
-            data, 1, self.seeds, self.options.method, self.device, source=source, running=running
+            data, 1, self.seeds, self.options.method, self.device, source=source, running=running, kept=kept
         )
-        count = (
-            self._choose_k(request, advance)
-            if self.options.answer.check_k(k)
-            else resolve_k(k, data.features)
-        )
+        if race is not None:
+            request, count = replace(request, data=race.table), race.size
+        elif self.options.answer.check_k(k):
+            count = self._choose_k(request, advance)
+        else:
+            count = resolve_k(k, data.features)
+        if kept and count <= len(kept):
+            raise ValueError(
+                f"keep: has {len(kept)} features, so that none is left to select for k={count}; use a larger k"
+            )
         request = replace(request, k=count)
         plan = method.plan(request)
         warn_about_few_steps(method, request, plan)
+        if self.options.answer.importance:
+            check_importance(data, plan)
         facts = {"k": count, "task": data.target.task, "rows": data.rows}
+        if kept:
+            facts["keep"] = to_json([data.given_names[f] for f in kept])
         if data.target.classes is not None:
             facts["classes"] = len(data.target.classes)
         self._settings = facts | self.options.data.to_settings() | reading.facts | plan.settings
-        self._hook = self._make_hook(checkpointer, data, count)
+        self._hook = self._make_hook(checkpointer, request.data, count)
         request = replace(request, hook=self._hook)
         select_features = method.select if isinstance(data, TableData) else method.select_files
         assert select_features is not None
+        if repeats and (self._curve is None or self._curve["chosen"]):
+            select_features = partial(select_repeatedly, method, repeats)
+        if race is not None:
+            select_features = partial(race.select, method)
         self._hook.advance = advance
         self.timings.end("prepare")
         advance(0, method.title, plan.steps)
@@ -155,20 +185,65 @@ class Run:
             selections = self._make_partial(traces, count)
             selected = min((len(selection.features) for selection in selections), default=0)
             message = f"interrupted after {selected} of {count} features were selected"
+            if repeats and selections and selections[0].stability is not None:
+                message = f"interrupted after {selections[0].stability['repeats']} of {repeats} repeats"
+            if race is not None:
+                message = "interrupted before the features had competed with their knockoffs"
             raise SelectionInterrupted(message, selections) from None
         finally:
             if isinstance(self._hook, CheckpointHook):
                 self._hook.close()
 
+    def _find_kept(self, data: TableData | FileData) -> tuple[int, ...]:
+        """The features that must be selected, as features of the data."""
+        if not self.options.answer.keeps:
+            return ()
+        check_method(self.method, "keep:")
+        return tuple(find_features(data, self.options.answer.keep, "keep", named=True))
+
+    def _start_race(self, data: TableData | FileData, fdr: float, k: Any, advance: Advance) -> Discoveries:
+        """The features and the knockoffs that they compete with."""
+        from seqatt.api.knockoffs.discoveries import Discoveries  # here, because only it needs scipy.linalg
+
+        advance(0, "Making knockoffs")
+        return Discoveries(data, fdr, k, self.seeds[0])
+
     def _choose_k(self, request: SelectionRequest, advance: Advance) -> int:
         """The number of features for k="auto"; 1 where there is nothing to find, for the ranking of the features."""
         from seqatt.api.auto_k.choose_k import choose_k, resolve_max_k  # here, because it needs pyarrow
+        from seqatt.api.auto_k.sample import sample_request
 
         self.timings.end("prepare")
-        max_k = resolve_max_k(request.data, self.options.answer.max_k)
-        self._curve = choose_k(self.method, replace(request, k=max_k), self.options.answer.k_rule, advance)
+        own_model = getattr(self.options.method, "model", None) is not None
+        request = sample_request(request, categories_for(self.method, own_model))
+        max_k = resolve_max_k(request.table, self.options.answer.max_k)
+        curve = choose_k(self.method, replace(request, k=max_k), self.options.answer.k_rule, advance)
+        # On other machines the last digits may differ, and all ranks must select as many.
+        self._curve = json.loads(self.ranks.broadcast_text(json.dumps(curve)))
         self.timings.end("choose")
         return int(self._curve["chosen"]) or 1
+
+    def examine(self, request: SelectionRequest, traces: list[Trace], advance: Advance) -> list[Trace]:
+        """The traces with how sure they are: what each feature adds, and whether they are better than random ones."""
+        traces, answer = [trace.keep_first(self._kept) for trace in traces], self.options.answer
+        if answer.importance is False:
+            traces = [replace(trace, importance=None) for trace in traces]
+        if not isinstance(self._layout, TableData):
+            return traces
+        fixed = self._curve is None and not answer.repeats and answer.fdr is None
+        own = replace(request, data=self._layout)  # without knockoffs
+        try:
+            return examine_traces(
+                self.method,
+                own,
+                traces,
+                advance,
+                self.timings,
+                importance=bool(answer.importance),
+                chance=fixed,
+            )
+        except (KeyboardInterrupt, Diverged):
+            raise TrainingInterrupted(traces) from None
 
     def finish(self, traces: list[Trace]) -> list[Selection]:
         """The selections, after the checkpoint was marked as that of a finished run."""
@@ -217,7 +292,7 @@ class Run:
                 trace,
                 method=self.method.name,
                 seed=seed,
-                settings=self._settings | trace.settings,
+                settings=self._settings | trace.settings | {"options": given_options(*self.options)},
                 environment=environment,
                 timings=dict(self.timings.seconds),
             )

@@ -50,7 +50,8 @@ def select(
     y : array-like of shape (rows,) or (rows, outputs), or str
         Target: classes of any type, numbers, or several columns of either 0/1 or numbers; or the name of a column.
     k : int, float or "auto"
-        Number of features; a float up to 1 is a fraction of them; "auto" finds out how many are needed.
+        Number of features; a float up to 1 is a fraction of them; "auto" finds out how many are needed. With ``fdr``
+        it is the most that may be chosen, and None is no bound.
     target : str, optional
         The name of the column of a data frame or of files to predict, in place of ``y``.
     method : str, default "sequential_attention"
@@ -107,7 +108,7 @@ def select_trials(
     **options: Unpack[SelectOptions],
 ) -> list[Selection]:
     """``select`` with several seeds, trained together: result i is the same as that of ``select(seed=seeds[i])``."""
-    if k is None:
+    if k is None and options.get("fdr") is None:
         raise TypeError("k: the number of features to select is needed, such as k=10")
     timings = Timings()
     seeds = check_seeds(seeds)
@@ -120,17 +121,25 @@ def select_trials(
         given |= {"sample_weight": WEIGHTS} if WEIGHTS in X.types else {}
     files = are_files(X)
     checked = make_options(method, given, files=files)
-    if checked.answer.check_k(k):
+    auto = checked.answer.check_k(k)
+    if checked.answer.fdr is not None:
+        from seqatt.api.knockoffs.discoveries import (
+            check_arguments,  # here, because only it needs scipy.linalg
+        )
+
+        check_arguments(checked.answer, k, getattr(checked.method, "model", None))
+    if auto:
         check_method(registered)
-        if len(seeds) > 1:  # each may choose another k
-            alone: dict[str, Any] = {
-                "target": target,
-                "method": method,
-                "device": device,
-                "progress": progress,
-                **options,
-            }
-            return [select_trials(X, y, k, seeds=[seed], **alone)[0] for seed in seeds]
+    # Each seed has its own k, its own halves of the rows or its own knockoffs.
+    if len(seeds) > 1 and (auto or checked.answer.repeats or checked.answer.fdr):
+        alone: dict[str, Any] = {
+            "target": target,
+            "method": method,
+            "device": device,
+            "progress": progress,
+            **options,
+        }
+        return [select_trials(X, y, k, seeds=[seed], **alone)[0] for seed in seeds]
     resolved_device = resolve_device(device)
     if isinstance(checked.method, TrainingOptions):
         start_device(resolved_device)
@@ -171,5 +180,5 @@ def select_trials(
             reading = Reading(table)
         select_features, request, plan = stack.enter_context(run.open(reading, k, advance))
         traces = select_features(request, plan, request.hook.advance)
-        return run.finish(traces)
+        return run.finish(run.examine(request, traces, advance))
     raise AssertionError("a run ends with a result or an error")

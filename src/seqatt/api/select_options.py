@@ -43,6 +43,10 @@ class SelectOptions(DataOptions, total=False):
     # What to select
     max_k: int | None
     k_rule: str | float
+    fdr: float | None
+    repeats: int | None
+    keep: Any
+    importance: bool | None
     sample_weight: Any
     class_weight: Mapping[Any, float] | str | None
     groups: Groups | None
@@ -114,7 +118,7 @@ def describe_options() -> list[str]:
     """
     default = all_methods()[DEFAULT].options
     lines = ["The table, for every method:", "", *describe(TableOptions)]
-    lines += ["", "With k='auto':", "", *describe(AnswerOptions)]
+    lines += ["", "How many, and how sure:", "", *describe(AnswerOptions)]
     for group, heading in (
         (TRAINING, f"{TRAINING}; other neural methods share most of these:"),
         (RARE, f"{RARE}:"),

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-FORMAT = 5  # raised whenever names or meanings inside a checkpoint change
+FORMAT = 6  # raised whenever names or meanings inside a checkpoint change
 KEPT_FILES = 2  # checkpoints kept of an unfinished run: if the last is damaged, the one before it remains
 METADATA = "metadata"  # the array that holds the JSON text
 

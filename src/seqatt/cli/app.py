@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from seqatt.cli import compare, select
+from seqatt.cli import compare, report, select
 from seqatt.cli.data import data_app
 from seqatt.cli.demo import demo
 from seqatt.cli.methods import list_methods
@@ -25,6 +25,7 @@ app.command("methods")(list_methods)
 app.command()(demo)
 app.command(epilog=compare.EXAMPLES)(compare.compare)
 app.command(epilog=select.EXAMPLES)(select.select)
+app.command(epilog=report.EXAMPLES)(report.report)
 
 
 def _show_version(requested: bool) -> None:

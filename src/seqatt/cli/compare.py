@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from seqatt.cli.arguments import FILES_HELP, TaskName, make_folder, read_amount, read_names, read_settings
+from seqatt.cli.report import REPORT_HELP, check_page, write_comparison_page
 from seqatt.data.files.options import FileOptions
 from seqatt.options import help_of
 
@@ -52,6 +53,7 @@ def compare(
     settings: Annotated[
         list[str] | None, typer.Option("--set", help="Option of a method: METHOD.OPTION=VALUE; repeatable.")
     ] = None,
+    report: Annotated[Path | None, typer.Option(help=REPORT_HELP)] = None,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the comparison as JSON and nothing else.")
@@ -82,6 +84,8 @@ def compare(
 
     if out is not None:
         make_folder(out)
+    if report is not None:
+        check_page(report)
     with _default_interrupt_handler():
         try:
             comparison = compare_methods(
@@ -115,6 +119,8 @@ def compare(
         show_comparison(comparison, target)
     if out is not None:
         _write_report(comparison, out, quiet=as_json)
+    if report is not None:
+        write_comparison_page(report, comparison, target, quiet=as_json)
     if comparison.missing:
         _print_interrupted()
         raise typer.Exit(130)

@@ -11,11 +11,12 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from seqatt.display_text import escape_controls
-from seqatt.selection import Selection, describe_task, lacks_evidence
-from seqatt.selection_file import NOTHING_FOUND
+from seqatt.display_text import escape_controls, metric_name
+from seqatt.selection import NO_BETTER, Selection, describe_task, lacks_evidence, why_empty
 
 BAR = 40  # width of the longest bar of a curve
+MAX_LISTED = 6  # members of a cluster that are named
+ADDS, OR = "adds", "or"  # headings: what a feature adds, and which ones could stand in for it
 
 if TYPE_CHECKING:
     from seqatt.comparison.comparison import Comparison
@@ -27,25 +28,116 @@ def show(selection: Selection, target: str) -> None:
     table = Table()
     table.add_column("rank", justify="right")
     table.add_column("feature", overflow="fold")
-    table.add_column("score", justify="right")
-    for rank, (name, score) in enumerate(zip(selection.features, selection.scores, strict=True), 1):
-        table.add_row(str(rank), escape(escape_controls(str(name))), f"{score:.3f}")
+    columns = _feature_columns(selection)
+    for heading in columns:
+        table.add_column(heading, justify="left" if heading == OR else "right", overflow="fold")
+    for rank, (name, *cells) in enumerate(zip(selection.features, *columns.values(), strict=True), 1):
+        table.add_row(str(rank), *(escape(escape_controls(str(cell))) for cell in (name, *cells)))
     console = _console()
     console.print(f"[bold]{escape(title)}[/bold]")
     if selection.features:
         console.print(table)
+        if selection.importance is not None:
+            console.print(f"[dim]{escape(_explain_columns(selection.importance))}[/dim]")
+        for sentence in describe_stability(selection):
+            console.print(escape(escape_controls(sentence)))
     else:
-        console.print(f"Nothing to find: {NOTHING_FOUND}. A number as -k selects as many anyway.")
+        console.print(f"Nothing selected: {why_empty(selection)}. A number as -k selects as many anyway.")
+    if selection.false_discoveries is not None:
+        console.print(_describe_discoveries(selection.false_discoveries))
     if selection.curve is not None:
         _show_curve(console, selection.curve, len(selection.names))
     settings, device = selection.settings, selection.environment["device"]
     console.print(f"{describe_task(settings)}, {selection.seconds:.1f} s on {device}{_reading(settings)}")
-    if lacks_evidence(settings) and selection.features:
+    if selection.chance is not None:
+        console.print(escape(_describe_chance(selection, selection.chance)))
+    elif lacks_evidence(settings) and selection.features:
         console.print(
             f"No feature stands out: none is related to {escape(target)} by itself (smallest q-value "
             f"{settings['min_q_value']:.2g}). Features may still matter together: check with --holdout."
         )
     console.print()
+
+
+def _feature_columns(selection: Selection) -> dict[str, list[str]]:
+    """What is said of each selected feature, by the heading of its column: what it adds, or else its score."""
+    importance, columns = selection.importance, {}
+    if selection.stability is not None:  # the scores are shares of the repeats
+        columns = {"chosen in": [_percent(share) for share in selection.scores]}
+    elif importance is None:
+        columns = {"score": [f"{score:.3f}" for score in selection.scores]}
+    if importance is None:
+        return columns
+    pairs = zip(importance["increases"], importance["standard_errors"], strict=True)
+    columns |= {ADDS: [f"{increase:+.3f} ± {error:.3f}" for increase, error in pairs]}
+    stand_ins = [
+        ", ".join(f"{name} ({value:.2f})" for name, value in some) for some in importance.get("stand_ins", [])
+    ]
+    return columns | ({OR: stand_ins} if any(stand_ins) else {})
+
+
+def _explain_columns(importance: dict[str, Any]) -> str:
+    """What the columns about features mean."""
+    text = f"{ADDS}: increase of the loss on held-out rows without the feature ({importance['loss']:.3f} with all)"
+    return text + (f"; {OR}: rejected, with the correlation" if any(importance.get("stand_ins", [])) else "")
+
+
+def describe_stability(selection: Selection) -> list[str]:
+    """What the repeats say, in sentences: the selected features that stand for a cluster, and the bound."""
+    stability, names = selection.stability, selection.names
+    if stability is None:
+        return []
+    sentences = []
+    for cluster in stability["clusters"]:
+        members = cluster["features"]
+        if not selection.support[members].any():
+            continue
+        listed = [f"{names[f]} ({_percent(stability['frequency'][f])})" for f in members]
+        if len(listed) > MAX_LISTED:
+            listed = [*listed[: MAX_LISTED - 1], f"{len(listed) - MAX_LISTED + 1} others"]
+        sentences.append(
+            f"{', '.join(listed[:-1])} or {listed[-1]}: {_percent(cluster['frequency'])} together"
+        )
+    often, count = _percent(stability["threshold"]), stability["bounded"]
+    which = f"these {count}" if count == len(selection.features) else f"the first {count}"
+    any_distribution = f"{stability['false_choices_any']:.2g} without assuming unimodal frequencies"
+    most = f"{stability['false_choices']:.2g}"
+    bound = f"at most {most} of {which}, chosen in at least {often} of them, are expected to be"
+    if stability["false_choices"] >= count:
+        bound = f"{count} were chosen in at least {often} of them, where up to {most} are expected to be"
+    halves = f"{stability['repeats']} repeats on {stability['rows']:,} rows each"
+    return [*sentences, f"{halves}: {bound} false choices ({any_distribution})."]
+
+
+def _describe_discoveries(found: dict[str, Any]) -> str:
+    """What the race with knockoffs says, in a sentence."""
+    rate = f"False discovery rate {found['rate']:g}"
+    competed = f"{found['raced']} features competed with {found['knockoffs']} knockoffs each"
+    estimate = found["estimated_rate"]
+    return f"{rate}{'' if estimate is None else f', estimated as {estimate:.2g}'}: {competed}."
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
+
+
+def _describe_chance(selection: Selection, chance: dict[str, Any]) -> str:
+    """Whether the features are better than as many random ones, in a sentence with the scores."""
+    verdict = f"{NO_BETTER[:1].upper()}{NO_BETTER[1:]}"
+    if chance["better"]:
+        alone = lacks_evidence(selection.settings)
+        verdict = (
+            f"{'No feature stands out by itself, but together they are b' if alone else 'B'}etter than chance"
+        )
+    random = (
+        ""
+        if chance["random_features"] is None
+        else f"{chance['random_features']:.3f} with as many random ones, "
+    )
+    return (
+        f"{verdict}: {metric_name(chance['metric'])} {chance['score']:.3f} ± {chance['standard_error']:.3f} on rows "
+        f"that selected none of them, {random}{chance['no_features']:.3f} with no features."
+    )
 
 
 def _show_curve(console: Console, curve: dict[str, Any], features: int) -> None:

@@ -19,6 +19,7 @@ from seqatt.api.select import select
 from seqatt.checkpoints.checkpoint import list_checkpoints, read_checkpoint
 from seqatt.cli.arguments import make_folder
 from seqatt.cli.display import show, show_scores, show_timings
+from seqatt.cli.report import this_command, write_selection_page
 from seqatt.data.files.errors import SkippedData
 from seqatt.data.files.options import FileOptions
 from seqatt.display_text import escape_controls
@@ -39,7 +40,7 @@ class Request(NamedTuple):
 
     paths: list[str]
     target: str
-    k: int | float | str
+    k: int | float | str | None
     method: str
     options: dict[str, Any]
     out: Path | None
@@ -47,6 +48,8 @@ class Request(NamedTuple):
     as_json: bool
     seed: int
     device: str
+    report: Path | None = None
+    image_shape: str | None = None
 
 
 def check_settings(method: str, settings: dict[str, Any]) -> None:
@@ -74,6 +77,7 @@ def run_selection(request: Request, timings: Timings) -> None:
     failure = None
     if held_out is not None:
         selection.settings.update(held_out.facts)
+    selection.settings["command"] = this_command()
     try:
         if not as_json:
             show(selection, ", ".join(request.target.split(",")))
@@ -97,6 +101,19 @@ def run_selection(request: Request, timings: Timings) -> None:
             if not as_json:
                 show_scores(scores, f"on {held_out.description}")
             timings.end("write")
+        if request.report is not None:
+            rows = {"rows": held_out.description} if held_out is not None else {}
+            write_selection_page(
+                request.report,
+                selection,
+                rows | evaluated if evaluated else None,
+                request.paths,
+                request.target,
+                request.options,
+                request.image_shape,
+                quiet=as_json,
+            )
+            timings.end("report")
         if not as_json:
             show_timings(timings.seconds)
     finally:  # a result that cannot be evaluated is still printed
@@ -127,6 +144,7 @@ def _prepare(request: Request) -> tuple[tuple[Any, Any], dict[str, Any], HeldOut
             data = held_out.train
             if opened.fit:
                 options = opened.columns.table_options(options)
+    checkpoints = checkpoints and not options.get("repeats")  # halves of the rows have none
     if out is not None and (checkpoints or options.get("resume")):
         options = {"checkpoint": out / "checkpoint"} | options
     return data, options, held_out

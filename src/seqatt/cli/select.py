@@ -12,6 +12,7 @@ from seqatt.algorithms.neural.attention_options import AttentionOptions
 from seqatt.checkpoints.options import CheckpointOptions
 from seqatt.cli.arguments import FILES_HELP, TaskName, read_amount, read_names, read_settings, start_log
 from seqatt.cli.option_flags import add_option_flags, read_flags
+from seqatt.cli.report import IMAGE_HELP, REPORT_HELP, check_page, read_shape
 from seqatt.data.files.options import FileOptions
 from seqatt.options import RUNNING, SELECTION, help_of
 from seqatt.progress import Timings, progress_bar
@@ -22,6 +23,9 @@ EXAMPLES = (
     "  seqatt select houses.parquet --target price -k 0.25 --holdout 0.2\n\n"
     "  seqatt select data.csv --target label -k 10 --method forest --set n_estimators=200\n\n"
     "  seqatt select data.csv --target label -k auto --max-k 30\n\n"
+    "  seqatt select data.csv --target label --fdr 0.1\n\n"
+    "  seqatt select data.csv --target label -k 20 --keep run/selection.json\n\n"
+    "  seqatt select data.csv --target label -k auto --out run/ --report run/report.html\n\n"
     "  seqatt select data.tsv.gz --target label -k 5 --json | jq .features\n\n"
     "  seqatt select 'clicks/*.parquet' --target click -k 20 --out run/\n\n"
     "  torchrun --nproc-per-node 8 -m seqatt select clicks/ --target click -k 20 --out run/ --resume\n\n"
@@ -40,13 +44,15 @@ def select(
         ),
     ],
     k: Annotated[
-        str,
+        str | None,
         typer.Option(
             "-k",
-            help="Number of features: 20, a fraction of them: 0.25, or auto to find out how many are needed.",
+            help="Number of features: 20, a fraction of them: 0.25, or auto to find out how many are needed. "
+            "With --fdr the most that may be chosen.",
+            show_default=False,
             rich_help_panel=SELECTION,
         ),
-    ],
+    ] = None,
     method: Annotated[
         str, typer.Option(help="Selection method: see seqatt methods.", rich_help_panel=SELECTION)
     ] = "sequential_attention",
@@ -64,6 +70,14 @@ def select(
     ] = None,
     ignore: Annotated[
         str, typer.Option(help="Columns that are not features (ids), with commas.", rich_help_panel=SELECTION)
+    ] = "",
+    keep: Annotated[
+        str,
+        typer.Option(
+            help="Features that are selected from the start and count towards -k: names with commas, or the "
+            "selection.json of an earlier run.",
+            rich_help_panel=SELECTION,
+        ),
     ] = "",
     weight: Annotated[
         str | None, typer.Option(help=help_of(FileOptions, "sample_weight"), rich_help_panel=SELECTION)
@@ -89,6 +103,8 @@ def select(
             help="Share of rows held out to evaluate the selection on, such as 0.2.", rich_help_panel=RUNNING
         ),
     ] = 0.0,
+    report: Annotated[Path | None, typer.Option(help=REPORT_HELP, rich_help_panel=RUNNING)] = None,
+    image_shape: Annotated[str | None, typer.Option(help=IMAGE_HELP, rich_help_panel=RUNNING)] = None,
     log: Annotated[
         bool,
         typer.Option(
@@ -137,7 +153,9 @@ def select(
     for name in own:
         if name in given:
             raise typer.BadParameter(f"{name!r} is also given by an option of its own", param_hint="--set")
-    features = AUTO if k == AUTO else read_amount(k, "a number such as 20 or 0.25, nor auto")
+    if k is None and (own | given).get("fdr") is None:
+        raise typer.BadParameter("is missing: use a number such as 20, auto, or --fdr 0.1", param_hint="-k")
+    features = k if k in (AUTO, None) else read_amount(k, "a number such as 20 or 0.25, nor auto")
     if not 0 <= holdout < 1:
         raise typer.BadParameter("must be at least 0 and below 1", param_hint="--holdout")
     if resume and out is None and checkpoint is None:
@@ -145,14 +163,22 @@ def select(
             "needs the folder that holds the checkpoints; add --out DIR or --checkpoint DIR",
             param_hint="--resume",
         )
+    if report is not None:
+        check_page(report)
+    read_shape(image_shape)
     if log:
         start_log()
     timings: Timings = context.obj or Timings()  # none where a test calls the command itself
     with progress_bar("Loading PyTorch", None, shown=not as_json):
         from seqatt.cli.run_selection import Request, check_settings, run_selection
+        from seqatt.selection import Selection
     timings.end("import")
     check_settings(method, own)
-    request = Request(files, target, features, method, own | given, out, holdout, as_json, seed, device)
+    if keep:
+        given["keep"] = Selection.load(keep) if keep.endswith(".json") else tuple(read_names(keep))
+    request = Request(
+        files, target, features, method, own | given, out, holdout, as_json, seed, device, report, image_shape
+    )
     run_selection(request, timings)
 
 

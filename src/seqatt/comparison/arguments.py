@@ -104,4 +104,6 @@ def check_ks(k: Any, features: int) -> list[int]:
     values = list(k) if isinstance(k, Iterable) and not isinstance(k, str) else [k]
     if not values:
         raise ValueError("k: at least one number of features is needed")
+    if "auto" in [value for value in values if isinstance(value, str)]:
+        raise ValueError("k: 'auto' is for select; methods are compared at equal numbers, such as k=[5, 10]")
     return sorted({resolve_k(value, features) for value in values})

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from seqatt.comparison.conclusion import metric_name
 from seqatt.comparison.results_table import ResultsTable
 from seqatt.comparison.runs import ALL
 from seqatt.comparison.statistics import LOWER_IS_BETTER
+from seqatt.display_text import metric_name
 
 # The palette of Okabe and Ito, distinct for every kind of colour vision; references are grey.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -32,6 +32,35 @@ def draw(results: ResultsTable, ax: Any = None) -> Any:
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)
     return ax
+
+
+class ComparisonPlots:
+    """The plots of a comparison. Every one takes ``ax`` and returns the axes."""
+
+    def __init__(self, results: ResultsTable) -> None:
+        self._results = results
+
+    def __call__(self, ax: Any = None) -> Any:
+        """The same as ``curve``."""
+        return draw(self._results, ax)
+
+    def curve(self, ax: Any = None) -> Any:
+        """The metric against k, one line per method, with standard deviations; for one k one row per method."""
+        return draw(self._results, ax)
+
+    def stability(self, k: int | None = None, ax: Any = None) -> Any:
+        """A bar per method: how alike the features of several seeds are, by default at the largest k."""
+        k = self._results.k[-1] if k is None else k
+        rows = [row for row in self._results.table() if row["k"] == k and row["stability"] is not None]
+        if not rows:
+            raise ValueError(f"plot.stability: no method has runs of several seeds at k = {k}")
+        rows.sort(key=lambda row: float(row["stability"]))
+        ax = _new_axes(self._results) if ax is None else ax
+        ax.barh([row["method"] for row in rows], [row["stability"] for row in rows], color=COLOURS[0])
+        ax.set_xlabel(f"mean Jaccard index of two seeds, k = {k}")
+        for side in ("top", "right"):
+            ax.spines[side].set_visible(False)
+        return ax
 
 
 def to_svg(results: ResultsTable) -> str:

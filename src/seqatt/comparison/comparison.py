@@ -49,12 +49,20 @@ class Comparison(ResultsTable):
         """The conclusion in words, one line per k."""
         return conclusion.conclude(self)
 
-    def plot(self, ax: Any = None) -> Any:
-        """Plot the metric against k, one line per method, with standard deviations; return the axes.
+    def notes(self) -> list[str]:
+        """Explanations of the columns of the table, followed by the failures."""
+        return formatting.notes(self)
 
-        With only one k there is one row per method. matplotlib is part of the extra ``plot``.
-        """
-        return chart.draw(self, ax)
+    @property
+    def plot(self) -> chart.ComparisonPlots:
+        """Plots with matplotlib (extra ``plot``): ``plot()``, which is ``plot.curve()``, and ``plot.stability()``."""
+        return chart.ComparisonPlots(self)
+
+    def report(self, path: str | os.PathLike[str], *, target: str | None = None) -> None:
+        """Write a report: one HTML file that needs no network. ``target`` is the name of the target, for the title."""
+        from seqatt.report.report_file import write_comparison_report
+
+        write_comparison_report(path, self, target=target)
 
     def to_svg(self) -> str:
         """The chart as SVG text."""
@@ -66,11 +74,9 @@ class Comparison(ResultsTable):
 
     def to_frame(self) -> Any:
         """The table as a pandas DataFrame."""
-        try:
-            import pandas as pd
-        except ImportError:
-            raise ImportError("to_frame needs pandas: pip install 'seqatt[pandas]'") from None
-        return pd.DataFrame(self.table())
+        from seqatt.report.frames import make_frame
+
+        return make_frame(self.table())
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a JSON file atomically."""

@@ -8,8 +8,7 @@ from typing import Any
 from seqatt.comparison.results_table import ResultsTable
 from seqatt.comparison.runs import ALL
 from seqatt.comparison.statistics import LOWER_IS_BETTER
-
-METRIC_NAMES = {"auc": "AUC", "r2": "R²", "rmse": "RMSE", "log_loss": "log loss"}
+from seqatt.display_text import metric_name
 
 
 def conclude(results: ResultsTable) -> str:
@@ -26,11 +25,6 @@ def join_names(names: Sequence[str]) -> str:
 def name_seeds(seeds: Sequence[int]) -> str:
     """Seeds as in a sentence: "seeds 0, 1 and 2"."""
     return f"seed{'s' if len(seeds) > 1 else ''} {join_names([str(seed) for seed in seeds])}"
-
-
-def metric_name(metric: str) -> str:
-    """The name of a metric for display."""
-    return METRIC_NAMES.get(metric, metric)
 
 
 def format_score(value: float, metric: str) -> str:

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from seqatt.comparison.conclusion import conclude, format_score, metric_name, name_seeds
+from seqatt.comparison.conclusion import conclude, format_score, name_seeds
 from seqatt.comparison.results_table import ResultsTable
 from seqatt.comparison.runs import ALL
 from seqatt.comparison.statistics import LOWER_IS_BETTER
+from seqatt.display_text import metric_name
 from seqatt.selection import describe_task
 
 NO_VALUE = "–"

@@ -60,6 +60,7 @@ class TrainingSetup:
     members : models per trial.
     variants : models per member that differ in the strength of a penalty. Each is a trial of its own; all of them
         hold out the same rows.
+    kept : features that are selected from the start.
     working_set : the smallest number of features that train together, as on wide tables; 0 if all always do.
     input_dropout, rescale : probability of dropping an input; whether the other inputs are scaled up in return.
     """
@@ -70,6 +71,7 @@ class TrainingSetup:
     weight_decay: float = 0.0
     members: int = 1
     variants: int = 1
+    kept: tuple[int, ...] = ()
     working_set: int = 0
     input_dropout: float = 0.0
     rescale: bool = True
@@ -180,7 +182,7 @@ class _GroupBuilder:
         """``some_rows`` are rows on which a user's own model is tried before training."""
         setup, data = self._setup, self._data
         trials = len(members) // setup.members
-        state = SelectionState(trials, data.constant, self._device, repeats=setup.members)
+        state = SelectionState(trials, data.constant, self._device, setup.members, setup.kept)
         trainers = []
         for first, some in self._per_trainer(members):
             model = make_model(data, some, self._options, self._device, self._reducer)

@@ -65,3 +65,18 @@ def pool_scores(scores: NDArray[np.float64], candidates: NDArray[np.bool_]) -> N
     spread = np.sqrt((centred**2 * counted).sum(2, keepdims=True) / count)
     pooled: NDArray[np.float64] = (centred / np.where(spread > 0, spread, 1.0)).mean(1)
     return pooled
+
+
+def average_blocks(values: NDArray[np.float64], rows: NDArray[np.int64]) -> tuple[list[float], list[float]]:
+    """The mean of values (members, m, b) over the blocks of ``rows`` (b,) of all members, and its standard error.
+
+    The members have different rows and different weights: the standard error is that over the rows, or that over the
+    members where it is larger.
+    """
+    members, _, blocks = values.shape
+    of_member = (values * rows).sum(2) / rows.sum()
+    mean = of_member.mean(0)
+    squares = ((values - mean[:, None]) ** 2 * rows).sum((0, 2)) / max(1, members * blocks - 1)
+    over_rows = squares / (members * rows.sum())
+    over_members = of_member.var(0, ddof=1) / members if members > 1 else np.zeros_like(mean)
+    return mean.tolist(), np.sqrt(np.maximum(over_rows, over_members)).tolist()

@@ -15,6 +15,7 @@ class Phase:
     """Train for ``steps`` steps; at the end select ``take`` features and drop ``drop`` of the selected.
 
     With ``orders`` the selected features are then ordered by usefulness, so that the first j are a good choice of j.
+    With ``measures`` it is measured how much each of them adds, on held-out rows.
 
     ``sees`` is "all" (every feature at weight 1), "attended" (selected features at weight 1, the others at
     their attention weights) or "selected" (selected features only). With ``reset_model`` the phase starts
@@ -25,6 +26,7 @@ class Phase:
     take: int = 0
     drop: int = 0
     orders: bool = False
+    measures: bool = False
     sees: Sees = "attended"
     reset_model: bool = False
     lr_factor: float = 1.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,15 +24,22 @@ class SelectionState:
 
     The models read them from ``selected`` (1 or 0) and ``blocked`` (0 or -inf), both (trials * repeats, d):
     one row per model, ``repeats`` models per trial. After ``use_features`` they have the columns of these alone.
+    The features ``kept`` are selected from the start, stay first, and are never dropped.
     """
 
     def __init__(
-        self, trials: int, constant: NDArray[np.bool_], device: torch.device, repeats: int = 1
+        self,
+        trials: int,
+        constant: NDArray[np.bool_],
+        device: torch.device,
+        repeats: int = 1,
+        kept: Sequence[int] = (),
     ) -> None:
         self._constant = constant
+        self.kept = list(kept)
         self._repeats = repeats
         self._active: NDArray[np.int64] | None = None  # the features of the tensors, None if all
-        self.order: list[list[int]] = [[] for _ in range(trials)]
+        self.order: list[list[int]] = [list(kept) for _ in range(trials)]
         self._dropped: list[list[int]] = [[] for _ in range(trials)]
         self.selected = torch.zeros(trials * repeats, len(constant), device=device)
         self.blocked = torch.zeros_like(self.selected)
@@ -60,19 +68,21 @@ class SelectionState:
         taken: list[list[int]] = ranked[:, :count].tolist()
         for order, features in zip(self.order, taken, strict=True):
             order.extend(features)
-            order.sort(key=lambda f: bool(self._constant[f]))  # stable: moves constant features to the end
+            # Stable: moves constant features to the end, but not those that are kept.
+            order.sort(key=lambda f: bool(self._constant[f]) and f not in self.kept)
         self._update_tensors()
         return taken
 
     def drop(self, usefulness: NDArray[np.float64], count: int) -> list[list[int]]:
         """Remove the ``count`` least useful selected features of each trial.
 
-        ``usefulness[t, i]`` is that of ``order[t][i]``. Constant features are removed first.
-        Returns the features that each trial dropped.
+        ``usefulness[t, i]`` is that of ``order[t][i]``. Constant features are removed first, those that are kept
+        never. Returns the features that each trial dropped.
         """
         dropped = []
         for order, row in zip(self.order, usefulness, strict=True):
             key = np.where(self._constant[order], -np.inf, row)
+            key[: len(self.kept)] = np.inf
             positions = np.argsort(key, kind="stable")[:count]
             features = [order[p] for p in positions]
             order[:] = [f for f in order if f not in features]

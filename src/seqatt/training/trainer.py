@@ -23,6 +23,7 @@ from seqatt.training.state import Arrays, load_state
 LOSS_INTERVAL = 8  # steps between batches whose loss is recorded
 DECAY_INTERVAL = 8  # steps between two decays of the weights of unselected features
 VALIDATION_ROWS = 2048  # rows per trial on which the removal of a feature is evaluated
+BLOCKS = 8  # blocks of a model's validation rows, whose mean losses show how uncertain their mean is
 
 
 class Trainer:
@@ -174,6 +175,22 @@ class Trainer:
             rows += count
         return self._agreed(torch.stack(losses).sum(0) / rows)
 
+    def losses_by_block(self, selected: Tensor) -> tuple[Tensor, Tensor]:
+        """The validation loss (T, 1 + m, b) in blocks of rows, and how many rows (b,) each has.
+
+        The first is that with all selected features, the others are those without each of them (T, m). Unlike in
+        ``losses_without_each`` no inputs are dropped, so that a row counts once.
+        """
+        weights = self._columns.to_columns(self._state.selected)
+        columns, valid = self._padded_columns[0][selected], self._padded_columns[1][selected]
+        losses, counts = [], []
+        for batch in self._validation_batches(self._validation_rows, drop_inputs=False):
+            for block in batch.blocks(BLOCKS):
+                without = self.model.losses_without(block, weights, columns, valid)
+                losses.append(torch.cat([self.model.loss(block, weights).unsqueeze(1), without], 1))
+                counts.append(block.x.shape[1])
+        return self._agreed(torch.stack(losses, 2)), torch.tensor(counts)
+
     def validation_loss(self) -> Tensor:
         """The mean loss (T,) on the validation rows, with the features that the last phase saw."""
         losses, rows = torch.zeros_like(self._losses), 0
@@ -196,8 +213,9 @@ class Trainer:
             self._reducer.average_equally([values])
         return values
 
-    def _validation_batches(self, count: int) -> Iterator[Batch]:
-        return (self.model.embed(batch) for batch in self._loader.validation_batches(count))
+    def _validation_batches(self, count: int, *, drop_inputs: bool = True) -> Iterator[Batch]:
+        batches = self._loader.validation_batches(count, drop_inputs=drop_inputs)
+        return (self.model.embed(batch) for batch in batches)
 
     def state_arrays(self) -> Arrays:
         """Copies of everything that later steps depend on, for a checkpoint."""

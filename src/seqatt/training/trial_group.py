@@ -6,9 +6,9 @@ a trial then gives the same result, bit for bit, alone and beside others.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from seqatt.trace import PhaseRecord, Trace
 from seqatt.training.backend.threads import WorkerPool
-from seqatt.training.ensemble import pool_scores
+from seqatt.training.ensemble import average_blocks, pool_scores
 from seqatt.training.loaders.stream import FileStream
 from seqatt.training.schedule import Phase, Schedule
 from seqatt.training.screening.score_penalty import ScorePenalty
@@ -24,6 +24,8 @@ from seqatt.training.screening.working_set import WorkingSet
 from seqatt.training.selection_state import SelectionState
 from seqatt.training.state import Arrays
 from seqatt.training.trainer import Trainer
+
+Value = TypeVar("Value")
 
 
 class TrialGroup:
@@ -52,6 +54,7 @@ class TrialGroup:
         self._last_scores = np.zeros((trials, features))
         self.finite = np.ones(trials, dtype=bool)  # trials whose losses and scores were finite so far
         self.records: list[list[PhaseRecord]] = [[] for _ in range(trials)]
+        self._importance: list[dict[str, Any]] = []  # per trial, where it was measured
         self.phase, self.done, self.seconds = 0, 0, 0.0  # the current phase, its steps and its seconds so far
 
     def is_thread_invariant(self) -> bool:
@@ -73,6 +76,10 @@ class TrialGroup:
 
     def start_phase(self, phase: Phase) -> None:
         self.done, self.seconds = 0, 0.0
+        if self._working_set is not None and phase.steps:
+            features = self._working_set.for_phase(phase, self.state.order[0])
+            if features is not None:
+                self._use_features(features)
         for trainer in self.trainers:
             trainer.start_phase(phase)
 
@@ -99,6 +106,8 @@ class TrialGroup:
                     records[trial].dropped += dropped
         if phase.orders:
             self._order_by_usefulness(pool)
+        if phase.measures:
+            self._measure_importance(pool)
         for history, record in zip(self.records, records, strict=True):
             history.append(record)
         self.phase += 1
@@ -106,15 +115,34 @@ class TrialGroup:
     def _order_by_usefulness(self, pool: WorkerPool) -> None:
         """Order the selected features: the last is the least useful of all, the one before it that of the others.
 
+        Those that are kept stay first.
         Each is found as when features are dropped: on validation rows, with the models as they are.
         """
         before = self.state.to_dict()
         removed: list[list[int]] = [[] for _ in self.state.order]
-        for _ in range(len(self.state.order[0]) - 1):
+        for _ in range(len(self.state.order[0]) - max(1, len(self.state.kept))):
             for own, dropped in zip(removed, self.state.drop(self._usefulness(pool), 1), strict=True):
                 own += dropped
         order = [first + own[::-1] for first, own in zip(self.state.order, removed, strict=True)]
         self.state.load_dict(before | {"order": order})
+
+    def _measure_importance(self, pool: WorkerPool) -> None:
+        """By how much the loss of each trial increases on validation rows without each of its features."""
+        blocks = self._per_trainer(Trainer.losses_by_block, pool)
+        losses, rows = self._by_trial([losses for losses, _ in blocks]), blocks[0][1].numpy()
+        members = losses.shape[1]
+        self._importance = [
+            {
+                "features": list(order),
+                "loss": average_blocks(own[:, :1], rows)[0][0],
+                "increases": increases,
+                "standard_errors": errors,
+                "rows": int(rows.sum()) * members,
+                "networks": members,
+            }
+            for order, own in zip(self.state.order, losses, strict=True)
+            for increases, errors in [average_blocks(own[:, 1:] - own[:, :1], rows)]
+        ]
 
     def _change_working_set(self, pool: WorkerPool) -> None:
         """After some of the phases, choose the features that train from then on."""
@@ -149,6 +177,7 @@ class TrialGroup:
                 self.state.rank_unselected(t, self._last_scores[t]),
                 self.records[t],
                 dict(settings),
+                importance=self._importance[t] if self._importance else None,
             )
             for t, order in enumerate(self.state.order)
         ]
@@ -186,24 +215,26 @@ class TrialGroup:
         variance = np.median(losses.var(1, ddof=1), axis=1, keepdims=True)
         standard_error = np.sqrt(variance / losses.shape[1])
         t_statistic = losses.mean(1) / np.where(standard_error > 0, standard_error, 1.0)
-        penalties = [self.score_penalty.penalties(order)[order] for order in self.state.order]
+        penalties = [self.score_penalty.selected_penalties(order) for order in self.state.order]
         return np.asarray(t_statistic + np.stack(penalties))
 
     def _losses_without_each(self, pool: WorkerPool) -> NDArray[np.float64]:
         """The loss without each selected feature (trials, members, m), in the order of selection."""
+        return self._by_trial(self._per_trainer(Trainer.losses_without_each, pool))
+
+    def _per_trainer(
+        self, function: Callable[[Trainer, torch.Tensor], Value], pool: WorkerPool
+    ) -> list[Value]:
+        """What a function gives for each trainer and the features that its models (T, m) have selected."""
         trials, models = len(self.state.order), len(self.state.selected)
         selected = torch.tensor(self.state.order, device=self.state.selected.device)
         if self._working_set is not None and self._working_set.features is not None:
             selected = torch.searchsorted(torch.from_numpy(self._working_set.features), selected)
         selected = selected.repeat_interleave(models // trials, 0)
         per_trainer = torch.split(selected, [trainer.models for trainer in self.trainers])
-        losses = pool.run(
-            [
-                partial(trainer.losses_without_each, own)
-                for trainer, own in zip(self.trainers, per_trainer, strict=True)
-            ]
+        return pool.run(
+            [partial(function, trainer, own) for trainer, own in zip(self.trainers, per_trainer, strict=True)]
         )
-        return self._by_trial(losses)
 
     def _by_trial(self, values: list[torch.Tensor]) -> NDArray[np.float64]:
         """One tensor per trainer, one row per model, as an array (trials, members, ...)."""
@@ -219,7 +250,6 @@ class TrialGroup:
 
     def state_dict(self) -> dict[str, Any]:
         """A copy of everything else, for JSON: it may be written while training continues."""
-        features = None if self._working_set is None else self._working_set.features
         return {
             "phase": self.phase,
             "done": self.done,
@@ -228,7 +258,7 @@ class TrialGroup:
             "selection": self.state.to_dict(),
             "records": [[record.to_dict() for record in records] for records in self.records],
             "stream": None if self.stream is None else self.stream.state(),
-            "working_set": None if features is None else features.tolist(),
+            "working_set": None if self._working_set is None else self._working_set.to_dict(),
         }
 
     def load(self, state: dict[str, Any], arrays: Arrays, schedule: Schedule) -> None:
@@ -236,8 +266,10 @@ class TrialGroup:
         self.phase, self.done, self.seconds = state["phase"], state["done"], state["seconds"]
         self.finite = np.array(state["finite"])
         self.state.load_dict(state["selection"])
-        if state["working_set"] is not None:
-            self._use_features(np.array(state["working_set"]))
+        if self._working_set is not None:
+            features = self._working_set.load_dict(state["working_set"])
+            if features is not None:
+                self._use_features(features)
         self.records = [[PhaseRecord.from_dict(record) for record in records] for records in state["records"]]
         self._last_scores = np.array(arrays["last_scores"])
         if self.stream is not None:

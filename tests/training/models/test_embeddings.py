@@ -41,3 +41,24 @@ def test_the_gradients_of_table_rows_are_those_of_autograd():
     numbers, sums = embeddings.grads
     torch.testing.assert_close(torch.zeros_like(values).index_add_(0, numbers, sums), values.grad)
     assert len(numbers.unique()) == len(numbers)
+
+
+def test_small_tables_have_the_gradients_of_large_ones_bit_for_bit_on_any_number_of_threads():
+    sizes, width, rows = (5, 30, 7), 4, 300
+    embeddings = Embeddings(sizes, width, 2, CPU)
+    draw = torch.Generator().manual_seed(3)
+    codes = torch.stack([torch.randint(size, (2, rows), generator=draw) for size in sizes], 2).int()
+    grad = torch.randn(2, rows, embeddings.columns, generator=draw)
+    looked_up = embeddings.lookup(codes).shape
+    assert looked_up == grad.shape
+    distinct, sums = embeddings.merge(embeddings._looked_up, grad.reshape(-1, width))
+    before = torch.get_num_threads()
+    try:
+        for threads in (1, 2):
+            torch.set_num_threads(threads)
+            embeddings.collect(grad)
+            numbers, small = embeddings.grads
+            assert len(numbers) == 2 * sum(sizes)
+            assert torch.equal(small[distinct], sums * rows)
+    finally:
+        torch.set_num_threads(before)

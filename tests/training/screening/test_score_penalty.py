@@ -40,6 +40,12 @@ def test_features_unrelated_to_the_selected_get_a_larger_penalty():
     assert after[3:].min() >= -1 - UNRELATED_FACTOR
 
 
+@pytest.mark.parametrize("selected", [[0], [5, 0, 1], [4, 1]])
+def test_penalties_of_selected_features_are_those_of_all_features(selected):
+    penalty = make_penalty(*table())
+    assert penalty.selected_penalties(selected).tolist() == penalty.penalties(selected)[selected].tolist()
+
+
 def test_p_values_agree_with_the_t_test_of_a_correlation():
     X, y = table(rows=30, noise=10)
     penalty = make_penalty(X, y)

@@ -134,7 +134,9 @@ def make_plan(
         validation = max(3, round(share * total)) if compared else 0
         steps = total - validation
     phases = schedule(k, max(k, steps))  # every phase needs a step
-    phases += retraining(validation) if compared else ()
+    if compared:
+        *trained, last = retraining(validation)
+        phases += (*trained, replace(last, measures=True))
     total = sum(phase.steps for phase in phases)
     input_dropout = options.input_dropout
     if input_dropout is None:

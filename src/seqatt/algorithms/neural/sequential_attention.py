@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -11,6 +10,7 @@ import numpy as np
 import torch
 
 from seqatt.algorithms.neural.attention_options import AttentionOptions
+from seqatt.algorithms.neural.attention_schedule import CLOSING_SHARE, MAX_PHASES, make_schedule
 from seqatt.algorithms.registry import Plan, register
 from seqatt.algorithms.request import SelectionRequest
 from seqatt.data.tables.table_data import SparseColumns, TableData
@@ -41,17 +41,15 @@ from seqatt.training.kernels import start_device
 from seqatt.training.loop import train
 from seqatt.training.model_factory import largest_product
 from seqatt.training.models.model import Model
-from seqatt.training.schedule import MAX_DROP_PHASES, Schedule, algorithm_1, one_pass, takes_per_phase
+from seqatt.training.schedule import MAX_DROP_PHASES, Phase, Schedule
 from seqatt.training.screening.asinh import asinh_columns
+from seqatt.training.screening.copies import copies_last
 from seqatt.training.screening.row_sample import draw_sample
 from seqatt.training.screening.score_penalty import ScorePenalty
 from seqatt.training.screening.univariate_test import univariate_test
 
 if TYPE_CHECKING:  # files need pyarrow, tables do not
     from seqatt.data.files.file_data import FileData
-
-# Phases in which k features and a surplus are selected, at most: with more, a phase would have too few steps.
-MAX_PHASES = 50
 
 
 @dataclass(frozen=True)
@@ -68,6 +66,7 @@ class AttentionPlan(Plan):
 def make_plan(request: SelectionRequest) -> AttentionPlan:
     data, k, options = request.data, request.k, request.options
     rows, columns, one_pass = data.rows, data.encoded_columns, options.one_pass
+    added = k - len(request.kept)
     own_model, streamed = options.model is not None, not isinstance(data, TableData)
 
     def resolve(requested: float | None, default: float, *, applies: bool = True) -> float:
@@ -84,16 +83,23 @@ def make_plan(request: SelectionRequest) -> AttentionPlan:
                 "one_pass: False (as in recipe='algorithm_1') trains one model per phase, which is for tables; "
                 "raise memory so that the files are read into one"
             )
-        phases = round(min(options.surplus * k, MAX_PHASES)) + MAX_DROP_PHASES + MAX_REPLACEMENT
+        phases = round(min(options.surplus * added, MAX_PHASES)) + MAX_DROP_PHASES + MAX_REPLACEMENT
         batch_size, passes, steps = resolve_stream_budget(
             rows, shared_steps, members, options.batch_size, phases
         )
     replacement = options.replacement
     if replacement is None:
-        replacement = 0 if streamed and passes == 1 else default_replacement(k)
-    schedule = make_schedule(data, k, options, steps, replacement)
+        replacement = 0 if streamed and passes == 1 else default_replacement(added)
+    closing = 0
     if options.recipe == "default" and one_pass and _holds_out_rows(request, members):
-        schedule = (*schedule[:-1], replace(schedule[-1], orders=True))
+        closing = max(1, round(CLOSING_SHARE * steps))
+    # Files are read in whole passes, so that the steps of the closing phase are some of theirs.
+    schedule = make_schedule(
+        data, added, options, max(1, steps - closing * streamed), replacement, request.kept
+    )
+    epochs = members * (passes if streamed else sum(phase.steps for phase in schedule) * batch_size / rows)
+    if closing:
+        schedule += (Phase(closing, sees="selected", orders=True, measures=True),)
     steps = sum(phase.steps for phase in schedule)
     # None by default: where inputs are dropped, a copy of a selected feature is useful.
     input_dropout = options.input_dropout or 0.0
@@ -101,7 +107,7 @@ def make_plan(request: SelectionRequest) -> AttentionPlan:
     weight_decay = resolve(options.weight_decay, default_weight_decay(rows))
     asinh_inputs = _resolve_asinh(data, options)
     logit_learning_rate = _resolve_logit_learning_rate(options)
-    working_set = _resolve_working_set(request, sum(phase.take for phase in schedule))
+    working_set = _resolve_working_set(request, len(request.kept) + sum(phase.take for phase in schedule))
     settings = options.to_settings() | {
         "batch_size": batch_size,
         "ensemble": members,
@@ -110,12 +116,12 @@ def make_plan(request: SelectionRequest) -> AttentionPlan:
         "input_dropout": input_dropout,
         "logit_learning_rate": logit_learning_rate,
         "asinh_inputs": asinh_inputs,
-        "surplus": sum(phase.drop for phase in schedule if phase.steps) / k + 1,
+        "surplus": sum(phase.drop for phase in schedule if phase.steps) / added + 1,
         "replacement": sum(phase.drop > 0 and phase.steps == 0 for phase in schedule),
         "weight_decay": weight_decay,
         "working_set": working_set,
         "steps": steps,
-        "epochs": members * (passes if streamed else steps * batch_size / rows),
+        "epochs": epochs,
     }
     setup = TrainingSetup(
         batch_size=batch_size,
@@ -123,6 +129,7 @@ def make_plan(request: SelectionRequest) -> AttentionPlan:
         passes=passes,
         weight_decay=weight_decay,
         members=members,
+        kept=request.kept,
         working_set=working_set,
         input_dropout=input_dropout,
     )
@@ -190,45 +197,6 @@ def _resolve_asinh(data: TableData | FileData, options: AttentionOptions) -> boo
     return nonlinear and default_asinh_inputs(data.rows, data.encoded_columns)
 
 
-def make_schedule(
-    data: TableData | FileData, k: int, options: AttentionOptions, steps: int, replacement: int
-) -> Schedule:
-    """The schedule of each model, of about ``steps`` steps and with ``replacement`` rounds.
-
-    A phase needs at least one step. Where there are too few for that, first replacement rounds are left out, then the
-    surplus.
-    """
-    per_phase = options.features_per_phase
-    varying = int((~data.constant).sum())
-    assert options.surplus is not None  # every recipe has a value
-    surplus = max(0, round(min(options.surplus * k, varying)) - k) if options.one_pass else 0
-    if per_phase is not None and per_phase > k + surplus:
-        raise ValueError(
-            f"features_per_phase: {per_phase} is more than the {k + surplus} features to select "
-            f"(k={k} and a surplus of {surplus})"
-        )
-    if not options.one_pass:
-        return algorithm_1(k, steps, features_per_phase=per_phase or 1)
-    rounds = 0 if k == data.features else replacement  # where all are selected, none can replace another
-    steps = max(steps, math.ceil(len(takes_per_phase(k, per_phase or 1)) / (1 - options.warmup)) + 1)
-    while True:
-        schedule = one_pass(
-            k,
-            steps,
-            features_per_phase=per_phase or (-(-(k + surplus) // MAX_PHASES) if surplus else 1),
-            warmup=options.warmup,
-            surplus=surplus,
-            replacement=rounds,
-            reset_model=options.reset_model,
-        )
-        if not (rounds or surplus) or all(phase.steps for phase in schedule if phase.take):
-            return schedule
-        if rounds:
-            rounds -= 1
-        else:
-            surplus = 0
-
-
 @register(
     "sequential_attention",
     plan=make_plan,
@@ -263,6 +231,9 @@ def sequential_attention(request: SelectionRequest, plan: AttentionPlan, advance
             source=request.source,
         )
         traces = train(groups, plan.schedule, request.hook, threads)
+    if plan.schedule[-1].orders and isinstance(screened, TableData):
+        sample = draw_sample(screened)
+        traces = [replace(t, order=copies_last(t.order, sample, len(request.kept))) for t in traces]
     return [replace(trace, settings=trace.settings | facts) for trace in traces]
 
 

@@ -11,6 +11,7 @@ from seqatt.data.files.file_data import FileData, read_sample_columns
 from seqatt.data.files.options import FileOptions
 from seqatt.data.files.schema_sample import SAMPLED_GROUPS
 from seqatt.data.files.shards import ShardSlice
+from seqatt.data.tables.options import Categories
 from seqatt.data.tables.table_data import TableData, read_table_data
 
 MIN_DISTANCE, MAX_DISTANCE = 5, 32  # rows from one held-out row of a row group to the next
@@ -42,7 +43,7 @@ def hold_out_rows(data: FileData, count: int, *, skip: bool = False) -> tuple[Fi
     return replace(data, held_out=tuple(slices)), validation
 
 
-def sample_table(data: FileData, options: FileOptions) -> TableData:
+def sample_table(data: FileData, options: FileOptions, categories: Categories = "mixed") -> TableData:
     """The schema sample as a table whose features are those of ``data``, in the same order."""
     sample = pa.table(read_sample_columns(data, options))
     return read_table_data(
@@ -54,7 +55,7 @@ def sample_table(data: FileData, options: FileOptions) -> TableData:
         task=data.target.task,
         missing_indicator=options.missing_indicator,
         max_categories=options.max_categories,
-        categories="mixed",
+        categories=categories,
         log1p=options.log1p,
         negatives_kept=options.negatives_kept,
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -34,6 +36,14 @@ class Batch:
     @property
     def codes(self) -> Tensor | None:
         return self._codes
+
+    def blocks(self, count: int) -> Iterator[Batch]:
+        """The rows as up to ``count`` batches of the same size, the last of which may be smaller."""
+        size = -(-self.x.shape[1] // count)
+        for start in range(0, self.x.shape[1], size):
+            rows = slice(start, start + size)
+            w, codes = (None if part is None else part[:, rows] for part in (self.w, self.codes))
+            yield Batch(self.x[:, rows], self.y[:, rows], w, codes)
 
 
 class IndexedBatch(Batch):

@@ -53,7 +53,7 @@ class Loader(Protocol):
     def batch(self, i: int) -> Batch:
         """Batch ``i`` of those made ready."""
 
-    def validation_batches(self, count: int) -> Iterator[Batch]:
+    def validation_batches(self, count: int, *, drop_inputs: bool = True) -> Iterator[Batch]:
         """Up to ``count`` rows per model for validation, in batches; every call returns the same rows."""
 
     def state_arrays(self) -> Arrays:
@@ -79,7 +79,8 @@ class InMemoryLoader:
 
     ``load`` writes row numbers, targets and weights of the next few batches into fixed buffers, so that a
     step captured in a CUDA graph finds its batch at the same address. If a batch is as large as the table,
-    it is the table itself, in its own order and without a copy.
+    it is the table itself, in its own order and without a copy; on a CPU, all training rows as one batch are gathered
+    once.
     """
 
     def __init__(
@@ -113,6 +114,9 @@ class InMemoryLoader:
         if batch_size == table.count and self._dropout is None:
             self._whole = table.whole(models)
             return
+        if batch_size == self._count < table.count and self._dropout is None and table.device.type == "cpu":
+            self._whole = self._all_training_rows()
+            return
         self.chunk_steps = min(CHUNK_STEPS, max(8, CHUNK_ROWS // (models * batch_size) // 8 * 8))
         shape = self.chunk_steps, models, batch_size
         self._index = torch.empty(shape, dtype=torch.int64, device=table.device)
@@ -122,6 +126,11 @@ class InMemoryLoader:
         self._buffer = None if table.x is None else table.x.new_empty(models, batch_size, table.columns)
         self._batches = [self._make_batch(i) for i in range(self.chunk_steps)]
         self._current = self._batches[0]
+
+    def _all_training_rows(self) -> Batch:
+        rows = torch.stack([member.train_rows for member in self._members if member.train_rows is not None])
+        indexed = self._table.batch(rows)
+        return Batch(indexed.x, indexed.y, indexed.w, indexed.codes)
 
     def load(self, count: int) -> None:
         """Write the next ``count`` batches, at most ``chunk_steps``, into the buffers."""
@@ -159,16 +168,17 @@ class InMemoryLoader:
         """The rows numbered by ``index`` (n,) as a batch for all models."""
         return self._table.batch(index.expand(len(self._members), -1))
 
-    def validation_batches(self, count: int) -> Iterator[Batch]:
+    def validation_batches(self, count: int, *, drop_inputs: bool = True) -> Iterator[Batch]:
         """Up to ``count`` rows per model for validation, in batches; every call returns the same rows.
 
         They are the model's validation rows, where it has such, else random rows of the table. Where
         training drops inputs, so does validation, and rows are used up to ``VALIDATION_REPEATS`` times: how
-        useful a feature is also shows where other features are missing.
+        useful a feature is also shows where other features are missing. Not so without ``drop_inputs``.
         """
         generator = torch.Generator().manual_seed(0)
         index = self._validation_rows(count, generator)
-        return validation_batches(self._table, index, count, self.batch_size, self._dropout, generator)
+        dropout = self._dropout if drop_inputs else None
+        return validation_batches(self._table, index, count, self.batch_size, dropout, generator)
 
     def _validation_rows(self, count: int, generator: torch.Generator) -> Tensor:
         own = [member.validation_rows for member in self._members if member.validation_rows is not None]

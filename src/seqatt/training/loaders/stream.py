@@ -199,14 +199,15 @@ class StreamLoader:
             self._indices[table.count] = numbers.repeat(len(self._noise), 1)
         return self._indices[table.count]
 
-    def validation_batches(self, count: int) -> Iterator[Batch]:
+    def validation_batches(self, count: int, *, drop_inputs: bool = True) -> Iterator[Batch]:
         table = self._validation
         assert table is not None, "no rows were held out"
         each = max(1, table.count // self._part_count)
         rows = torch.arange(each)[:count] * self._part_count
         index = torch.stack([(rows + part).clamp_max(table.count - 1) for part in self._parts])
         generator = torch.Generator().manual_seed(0)
-        return validation_batches(table, index, count, self.batch_size, self._dropout, generator)
+        dropout = self._dropout if drop_inputs else None
+        return validation_batches(table, index, count, self.batch_size, dropout, generator)
 
     def state_arrays(self) -> Arrays:
         return copy_state((f"noise{i}", generator) for i, generator in enumerate(self._noise))

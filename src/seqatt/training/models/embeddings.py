@@ -40,6 +40,7 @@ class Embeddings:
         self._starts = torch.tensor(starts, dtype=torch.int32, device=device)  # (T, 1, m)
         self.values = torch.zeros(models * self._codes, width, device=device)
         self.squares = torch.full((len(self.values),), INITIAL_SQUARE, device=device)
+        self._all_rows = torch.arange(len(self.values), device=device)
         self.lr = torch.tensor(EMBEDDING_LR, device=device)
         self._looked_up = torch.empty(0, dtype=torch.int32)
         self.grads = self.values.new_empty(0).long(), self.values[:0]  # rows of the table and their gradients
@@ -57,8 +58,16 @@ class Embeddings:
         return embeddings.view(*codes.shape[:2], self.columns)
 
     def collect(self, grad: Tensor) -> None:
-        """Keep the distinct rows looked up last, and the sum of the gradients (T, B, columns) of each."""
-        rows, sums = self.merge(self._looked_up, grad.reshape(-1, self.width))
+        """Keep the distinct rows looked up last, and the sum of the gradients (T, B, columns) of each.
+
+        On a CPU they are all rows of the tables where these are small: to find the distinct ones would take longer.
+        """
+        flat = grad.reshape(-1, self.width)
+        if grad.device.type == "cpu" and max(self.sizes, default=0) <= grad.shape[1]:
+            rows, sums = self._all_rows, torch.zeros_like(self.values)
+            sums.index_add_(0, self._looked_up.long(), flat)
+        else:
+            rows, sums = self.merge(self._looked_up, flat)
         # The loss is a mean over the batch; times B, a gradient does not depend on the number of other rows.
         self.grads = rows, sums.mul_(grad.shape[1])
 

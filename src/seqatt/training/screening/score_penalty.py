@@ -56,6 +56,11 @@ class ScorePenalty:
             penalties[self._penalised] *= 1 + UNRELATED_FACTOR * self._unrelatedness(selected)
         return penalties
 
+    def selected_penalties(self, selected: Sequence[int]) -> Floats:
+        """The penalties of the selected features themselves, in this order."""
+        shortfall = self._shortfall[list(selected)]
+        return self.penalties(selected)[list(selected)] if shortfall.any() else shortfall
+
     def _unrelatedness(self, selected: Sequence[int]) -> Floats:
         """Per penalised feature: 0 if certainly related to a selected feature, 1 if related to none."""
         smallest = self._pair_p_values(selected[0]).copy()

@@ -3,14 +3,15 @@
 In the first phase all features train. After phases 1, 2, 4, 8, ... a new working set is chosen, which is a quarter of
 the last one until it has the smallest size. Three quarters of it are the features of the last set with the highest
 scores. The others come back from outside: those whose weights in the first layer would get the largest gradient beside
-the features selected so far, with the same score penalty as any other feature.
+the features selected so far, with the same score penalty as any other feature. In a phase that sees the selected
+features alone, no others train.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -22,6 +23,7 @@ from seqatt.training.backend.threads import WorkerPool
 from seqatt.training.ensemble import pool_scores
 from seqatt.training.feature_columns import FeatureColumns
 from seqatt.training.loaders.batch import DeviceTable
+from seqatt.training.schedule import Phase
 
 Features = NDArray[np.int64]
 # From row numbers (n,) to the gradient (1, h, n) of the loss with respect to the first hidden layer of a model.
@@ -53,6 +55,9 @@ class WorkingSet:
         self._count, self._size = len(constant), size
         self._varying = ~constant
         self.features: Features | None = None
+        self._waiting: Features | None = (
+            None  # the set that trains again after phases that see the selected alone
+        )
         self._columns = FeatureColumns(feature_of, self._count)
 
     def is_due(self, phases: int) -> bool:
@@ -83,6 +88,16 @@ class WorkingSet:
                 is_next[numbers[np.argsort(-values[numbers], kind="stable")[:count]]] = True
         return np.flatnonzero(is_next)
 
+    def for_phase(self, phase: Phase, selected: Sequence[int]) -> Features | None:
+        """The features that train in a phase with steps, None if they are the same as before."""
+        if self.features is None:
+            return None
+        if phase.sees == "selected":
+            self._waiting = self.features if self._waiting is None else self._waiting
+            return np.array(sorted(selected))
+        waiting, self._waiting = self._waiting, None
+        return waiting
+
     def use(self, features: Features) -> WorkingTable:
         """Make these features the working set."""
         self.features = features
@@ -92,6 +107,18 @@ class WorkingSet:
         in_table = torch.nonzero(own >= 0).flatten()
         columns = FeatureColumns(own[in_table], len(features))
         return WorkingTable(self._table.select_columns(in_table), columns, in_table)
+
+    def to_dict(self) -> dict[str, Any]:
+        """A copy of the state for JSON."""
+        sets = {"features": self.features, "waiting": self._waiting}
+        return {name: None if numbers is None else numbers.tolist() for name, numbers in sets.items()}
+
+    def load_dict(self, state: dict[str, Any]) -> Features | None:
+        """Restore what ``to_dict`` returned, but for the features to be used, which are returned."""
+        features, self._waiting = (
+            None if state[name] is None else np.array(state[name]) for name in ("features", "waiting")
+        )
+        return features
 
     def outside_scores(
         self, hidden_gradients: Sequence[HiddenGradient], selected: Sequence[int], pool: WorkerPool

@@ -1,0 +1,237 @@
+"""Realised false discovery rate and power of ``select(..., fdr=...)`` on generated problems, beside other methods.
+
+    python benchmarks/false_discoveries.py --draws 100 --processes 16 --seconds 600 --out results.jsonl
+    python benchmarks/false_discoveries.py --out results.jsonl --report
+
+Every draw is a task of its own, of one thread; its result is appended to ``--out`` as a line of JSON when it is done,
+and a second run of the command continues the first. Draw 0 of all cells comes first, then draw 1, and so on. One
+selection gives the three nominal rates, because only the threshold differs. Methods: any of ``seqatt.methods()``,
+``lasso`` (the order in which the features and the same knockoffs enter the LASSO), and, where they are installed,
+``knockpy`` (its Gaussian knockoffs, one per feature, and the LASSO) and ``boruta``, which has no nominal rate.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import os
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from discovery_problems import CELLS, Cell
+from numpy.typing import NDArray
+
+RATES = (0.05, 0.1, 0.2)
+NEEDS = {"lasso": "sklearn", "knockpy": "knockpy", "boruta": "boruta"}
+Chosen = list[list[int]]  # columns per rate
+
+
+def by_knockoffs(statistics: NDArray[np.float64], copies: int) -> Chosen:
+    """The columns that the filter chooses at each rate."""
+    from seqatt.api.knockoffs.statistic import choose_threshold
+
+    chosen = []
+    for rate in RATES:
+        threshold = choose_threshold(statistics, rate, copies).threshold
+        chosen.append(np.flatnonzero(statistics >= threshold).tolist())
+    return chosen
+
+
+def run_select(method: str, X: Any, y: Any, draw: int, task: str, device: str) -> Chosen:
+    import seqatt
+
+    selection = seqatt.select(X, y, fdr=RATES[0], method=method, seed=draw, device=device, task=task)
+    found = selection.false_discoveries
+    assert found is not None
+    return by_knockoffs(np.array(found["statistics"]), found["knockoffs"])
+
+
+def run_lasso(X: Any, y: Any, draw: int, task: str) -> Chosen:
+    from sklearn.linear_model import lasso_path
+
+    from seqatt.api.knockoffs.discoveries import COPIES
+    from seqatt.api.knockoffs.race import make_race
+    from seqatt.api.knockoffs.statistic import rank_families
+    from seqatt.data.tables.table_data import read_table_data
+
+    data = read_table_data(X, y, task=task)
+    race = make_race(data, COPIES, draw)
+    columns = np.asarray(race.table.columns, dtype=np.float64)
+    _, coefficients, _ = lasso_path(columns, y - np.mean(y), eps=1e-2, n_alphas=100)
+    enters = (coefficients != 0) * np.arange(100, 0, -1)
+    size = np.abs(coefficients).max(1)
+    at = np.zeros((race.table.features, 2))
+    for feature, place, largest in zip(race.table.feature_of, enters.max(1), size, strict=True):
+        at[feature] = max(tuple(at[feature]), (place, largest))
+    order = np.lexsort((-at[:, 1], -at[:, 0])).tolist()
+    statistics = rank_families(race, [f for f in order if at[f, 0]])
+    by_user = np.empty(data.features)
+    by_user[data.user_position] = statistics
+    return by_knockoffs(by_user, COPIES)
+
+
+def run_knockpy(X: Any, y: Any, draw: int, task: str) -> Chosen:
+    from knockpy.knockoff_filter import KnockoffFilter
+
+    np.random.seed(draw)  # noqa: NPY002 (knockpy has no other seed)
+    filter = KnockoffFilter(ksampler="gaussian", fstat="lasso" if task == "regression" else "logistic")
+    filter.forward(np.asarray(X), np.asarray(y, dtype=float), fdr=RATES[0], shrinkage="ledoitwolf")
+    return by_knockoffs(np.asarray(filter.W, dtype=np.float64), 1)
+
+
+def run_boruta(X: Any, y: Any, draw: int, task: str) -> Chosen:
+    from boruta import BorutaPy
+    from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+
+    forest = (RandomForestRegressor if task == "regression" else RandomForestClassifier)(
+        max_depth=5, n_jobs=1
+    )
+    boruta = BorutaPy(forest, n_estimators="auto", random_state=draw)
+    return [np.flatnonzero(boruta.fit(np.asarray(X), np.asarray(y)).support_).tolist()] * len(RATES)
+
+
+RUNNERS: dict[str, Callable[[Any, Any, int, str], Chosen]] = {
+    "lasso": run_lasso,
+    "knockpy": run_knockpy,
+    "boruta": run_boruta,
+}
+
+
+def run_task(cell: Cell, draw: int, method: str, device: str) -> dict[str, Any]:
+    """One draw of one cell: false and true choices at every rate."""
+    warnings.simplefilter("ignore")
+    X, y, signals = cell.draw(draw)
+    started = time.process_time()
+    if method in RUNNERS:
+        chosen = RUNNERS[method](X, y, draw, cell.task)
+    else:
+        chosen = run_select(method, X, y, draw, cell.task, device)
+    return {
+        "cell": cell.name,
+        "draw": draw,
+        "method": method,
+        "signals": len(signals),
+        "false": [len(set(some) - signals) for some in chosen],
+        "true": [len(signals.intersection(some)) for some in chosen],
+        "cpu_seconds": round(time.process_time() - started, 3),
+    }
+
+
+def _init_worker() -> None:
+    import torch
+
+    torch.set_num_threads(1)
+
+
+def run_all(options: argparse.Namespace, cells: list[Cell], methods: list[str]) -> None:
+    """Run what ``--out`` does not have yet, until all is done or the time is over."""
+    done = {(r["cell"], r["draw"], r["method"]) for r in read_results(options.out)}
+    tasks: Iterator[tuple[Cell, int, str]] = (
+        (cell, draw, method)
+        for draw in range(options.first, options.first + options.draws)
+        for cell in cells
+        for method in methods
+        if (cell.name, draw, method) not in done
+        and (cell.values == "normal" or method not in ("knockpy", "boruta"))
+    )
+    os.environ |= {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    end, count = time.monotonic() + options.seconds, 0
+    context = multiprocessing.get_context("spawn")
+    with (
+        ProcessPoolExecutor(options.processes, mp_context=context, initializer=_init_worker) as pool,
+        options.out.open("a", encoding="utf-8") as file,
+    ):
+        running: dict[Future[dict[str, Any]], tuple[Cell, int, str]] = {}
+        while True:
+            while (
+                len(running) < 2 * options.processes
+                and time.monotonic() < end
+                and (task := next(tasks, None))
+            ):
+                running[pool.submit(run_task, *task, options.device)] = task
+            if not running or time.monotonic() > end + 30:
+                break
+            for future in wait(running, timeout=1, return_when=FIRST_COMPLETED).done:
+                cell, draw, method = running.pop(future)
+                if future.exception() is not None:
+                    print(f"{cell.name}, draw {draw}, {method}: {future.exception()!r}")
+                    continue
+                file.write(json.dumps(future.result()) + "\n")
+                file.flush()
+                count += 1
+        pool.shutdown(cancel_futures=True)
+    print(f"{count} draws in {options.seconds - (end - time.monotonic()):.0f} s\n")
+
+
+def read_results(path: Path) -> list[dict[str, Any]]:
+    """The lines of the file; a last line that was not written whole is left out."""
+    results = []
+    for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
+        try:
+            results.append(json.loads(line))
+        except json.JSONDecodeError:
+            print(f"{path}: a line that was not written whole is left out")
+    return results
+
+
+def report(results: list[dict[str, Any]], cells: list[Cell], methods: list[str]) -> None:
+    """Print a table per method; a rate more than two standard errors above the nominal one is marked."""
+    for method in methods:
+        rows = []
+        for cell in cells:
+            own = [r for r in results if r["cell"] == cell.name and r["method"] == method]
+            if own:
+                rows.append(f"| {cell.name} | {len(own)} | {' | '.join(summarise(own))} |")
+        if rows:
+            print(f"**{method}**: realised rate ± standard error, power\n")
+            print(f"| problem | draws | {' | '.join(f'at {rate}' for rate in RATES)} | CPU s |")
+            print("|---|---|" + "---|" * (len(RATES) + 1), *rows, sep="\n", end="\n\n")
+
+
+def summarise(results: list[dict[str, Any]]) -> list[str]:
+    """Of the draws of one cell: rate and power at every nominal rate, and seconds per draw."""
+    texts = []
+    for place, rate in enumerate(RATES):
+        false = np.array([r["false"][place] for r in results], dtype=np.float64)
+        true = np.array([r["true"][place] for r in results], dtype=np.float64)
+        realised = false / np.maximum(1, false + true)
+        error = realised.std(ddof=1) / np.sqrt(len(realised)) if len(realised) > 1 else np.nan
+        signals = results[0]["signals"]
+        power = f", {(true / signals).mean():.2f}" if signals else ""
+        mark = " (!)" if realised.mean() > rate + 2 * error else ""
+        texts.append(f"{realised.mean():.3f} ± {error:.3f}{mark}{power}")
+    return [*texts, f"{np.mean([r['cpu_seconds'] for r in results]):.1f}"]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--draws", type=int, default=100, help="Draws per cell.")
+    parser.add_argument("--first", type=int, default=0, help="Number of the first draw.")
+    parser.add_argument("--processes", type=int, default=os.cpu_count())
+    parser.add_argument(
+        "--seconds", type=float, default=600, help="No draw is started after so many seconds."
+    )
+    parser.add_argument("--methods", default="sequential_attention,lasso", help="With commas.")
+    parser.add_argument("--cells", default="", help="Only cells whose name has this text.")
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--out", type=Path, default=Path("false_discoveries.jsonl"))
+    parser.add_argument("--report", action="store_true", help="Run nothing, print what there is.")
+    options = parser.parse_args()
+    methods = [m for m in options.methods.split(",") if m not in NEEDS or find_spec(NEEDS[m]) is not None]
+    cells = [cell for cell in CELLS if options.cells in cell.name]
+    if not options.report:
+        run_all(options, cells, methods)
+    report(read_results(options.out), cells, methods)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,82 @@
+"""How sure an answer is, on a table: after the method has selected, before the selections are made of its traces."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from seqatt.algorithms.registry import Method
+from seqatt.algorithms.request import SelectionRequest
+from seqatt.api.confidence.stand_ins import add_stand_ins
+from seqatt.data.tables.table_data import SparseColumns, TableData
+from seqatt.progress import Advance, Timings
+from seqatt.trace import Trace
+from seqatt.training.defaults import ENSEMBLE_SIZE, training_rows
+from seqatt.training.screening.row_sample import draw_sample
+from seqatt.training.screening.univariate_test import univariate_test
+
+CERTAIN = 1e-3  # q-value of a feature that is not noise
+TESTED_CELLS = (
+    1 << 20
+)  # of a table that is tested where the method does not; in larger ones, some feature stands out
+
+
+def check_importance(data: Any, plan: Any) -> None:
+    """Refuse to measure what each feature adds where neither the method nor new networks can hold out rows."""
+    if any(phase.measures for phase in getattr(plan, "schedule", ())):
+        return
+    if not isinstance(data, TableData):
+        raise ValueError(
+            "importance: needs a table, or a method that holds out rows of files; raise memory so that the files are "
+            "read into one, or leave it out"
+        )
+    if training_rows(data.rows, ENSEMBLE_SIZE) == data.rows:
+        raise ValueError(f"importance: {data.rows} rows are too few to hold some out; leave it out")
+
+
+def examine_traces(
+    method: Method,
+    request: SelectionRequest,
+    traces: list[Trace],
+    advance: Advance,
+    timings: Timings,
+    *,
+    importance: bool,
+    chance: bool,
+) -> list[Trace]:
+    """The traces, with what each feature adds and, where no feature stands out, how they compare with random ones."""
+    data = request.table
+    if importance:
+        timings.end("select")
+        from seqatt.api.confidence.importance import measure_importance  # here, because it needs pyarrow
+
+        traces = [
+            trace
+            if trace.importance or not trace.order
+            else replace(trace, importance=measure_importance(data, trace.order, seed))
+            for seed, trace in zip(request.seeds, traces, strict=True)
+        ]
+        timings.end("examine")
+    add_stand_ins(data, traces)
+    if not (chance and _may_be_noise(method, data, traces)):
+        return traces
+    from seqatt.api.confidence.chance import (  # here, because it needs pyarrow
+        compare_with_random,
+        is_testable,
+    )
+
+    if not is_testable(data):
+        return traces
+    timings.end("select")
+    results = compare_with_random(method, request, advance)
+    timings.end("examine")
+    return [replace(trace, chance=result) for trace, result in zip(traces, results, strict=True)]
+
+
+def _may_be_noise(method: Method, data: TableData, traces: list[Trace]) -> bool:
+    """Whether no feature is related to the target by itself, by the test that the default runs before training."""
+    q_values = [trace.settings["min_q_value"] for trace in traces if "min_q_value" in trace.settings]
+    testable = (method.trains or method.nested) and not isinstance(data.columns, SparseColumns)
+    if testable and not q_values and data.rows * data.encoded_columns <= TESTED_CELLS:
+        q_values = [10.0 ** -univariate_test(draw_sample(data)).max()]
+    return bool(q_values) and min(q_values) > CERTAIN

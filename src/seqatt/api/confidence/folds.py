@@ -1,0 +1,106 @@
+"""Rows divided into folds: features are selected on the rows of the others, and networks on them scored on the fold.
+
+So the rows of a score chose neither the features nor the weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seqatt.api.confidence.scores import Score, score_outputs, score_without_features
+from seqatt.api.evaluation_data import EvaluationData, resolve_options
+from seqatt.api.evaluation_networks import evaluate_networks
+from seqatt.api.evaluation_rows import RowBlock
+from seqatt.data.tables.table_data import TableData, take_rows
+from seqatt.training.defaults import evaluation_steps, resolve_batch_size
+
+FOLDS = 3
+MIN_ROWS = 30  # in a fold; fewer would say nothing
+NETWORK_SHARE = 0.5  # steps of a network, as a share of those in ``evaluate``: sets are only compared
+
+
+class Fold(NamedTuple):
+    """``reading`` has the rows to select and train on, and those of the fold to score on."""
+
+    reading: EvaluationData
+    rows: NDArray[np.int64]
+
+    @property
+    def train(self) -> TableData:
+        """The rows of the other folds."""
+        assert isinstance(self.reading.data, TableData)
+        return self.reading.data
+
+
+def divide_rows(data: TableData, seed: int) -> list[NDArray[np.int64]]:
+    """The rows of each fold; every class is divided evenly."""
+    rng = np.random.default_rng([seed, FOLDS])
+    shuffled = rng.permutation(data.rows)
+    if data.target.task in ("binary", "multiclass"):
+        shuffled = shuffled[np.argsort(data.target.values.reshape(data.rows, -1)[shuffled, 0], kind="stable")]
+    return [np.sort(shuffled[start::FOLDS]) for start in range(FOLDS)]
+
+
+def make_fold(data: TableData, rows: NDArray[np.int64]) -> Fold:
+    """The fold of these rows."""
+    assert isinstance(data.columns, np.ndarray)
+    block = RowBlock(data.columns[rows], data.codes[rows], data.target.values[rows])
+    others = np.setdiff1d(np.arange(data.rows), rows)
+    return Fold(EvaluationData(take_rows(data, others), lambda: iter([block])), rows)
+
+
+def network_epochs(rows: int, share: float) -> float:
+    """The passes over the rows that take this share of the steps of a network of ``evaluate``."""
+    batch_size = resolve_batch_size(rows, None)
+    return share * evaluation_steps(rows, batch_size, None) * batch_size / rows
+
+
+def score_sets(
+    folds: Sequence[Fold], sets: Sequence[Sequence[Sequence[int]]], seed: int, share: float = NETWORK_SHARE
+) -> list[Score]:
+    """The mean score over the folds of sets of features, which are listed per fold."""
+    return [pool_folds(scores) for scores in score_per_fold(folds, sets, seed, share)]
+
+
+def score_per_fold(
+    folds: Sequence[Fold], sets: Sequence[Sequence[Sequence[int]]], seed: int, share: float = NETWORK_SHARE
+) -> list[list[Score]]:
+    """For each set of features its score on every fold; the networks of a fold train together.
+
+    ``share`` is that of the steps of a network of ``evaluate``.
+    """
+    scores = []
+    for fold, own in zip(folds, sets, strict=True):
+        data = fold.train
+        options = replace(resolve_options(data, {}), epochs=network_epochs(data.rows, share))
+        networks = [(np.array(features), seed) for features in own]
+        measure = partial(score_outputs, data.target.task)
+        of_fold = []
+        for result in evaluate_networks(fold.reading, options, networks, lambda percent: None, measure):
+            if isinstance(result, Exception):
+                raise result
+            of_fold.append(Score(result["mean"], result["standard_error"]))
+        scores.append(of_fold)
+    return [list(of_set) for of_set in zip(*scores, strict=True)]
+
+
+def pool_folds(scores: Sequence[Score]) -> Score:
+    """The mean of scores on different rows, with its standard error."""
+    means, errors = np.array(scores).T
+    return Score(float(means.mean()), float(np.sqrt((errors**2).sum()) / len(scores)))
+
+
+def score_nothing(folds: Sequence[Fold]) -> float:
+    """The mean score over the folds of networks without any features."""
+    scores = []
+    for fold in folds:
+        (block,) = fold.reading.test()
+        target = fold.train.target
+        scores.append(score_without_features(target.task, target.values, block.targets))
+    return float(np.mean(scores))

@@ -1,0 +1,65 @@
+"""Rejected features that could stand in for a selected one, because they are correlated with it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seqatt.data.tables.table_data import TableData, take_rows
+from seqatt.trace import Trace
+from seqatt.training.screening.row_sample import RowSample, draw_sample
+
+MAX_ROWS = 4096  # from which correlations are computed
+STAND_INS = 3  # per feature, at most
+MIN_CORRELATION = 0.5  # of a stand-in
+CHANCE = 4.0  # standard deviations of a correlation by chance that a stand-in exceeds
+
+
+def add_stand_ins(data: TableData, traces: Sequence[Trace]) -> None:
+    """Note in the importance of each trace which rejected features are related most to each selected one."""
+    measured = [trace for trace in traces if trace.importance is not None]
+    if measured:
+        if data.rows > MAX_ROWS:
+            data = take_rows(data, np.sort(np.random.default_rng(0).permutation(data.rows)[:MAX_ROWS]))
+        sample = draw_sample(data)
+        for trace in measured:
+            assert trace.importance is not None
+            trace.importance["stand_ins"] = find_stand_ins(sample, trace.importance["features"])
+
+
+def find_stand_ins(sample: RowSample, selected: Sequence[int]) -> list[list[tuple[int, float]]]:
+    """For each selected feature up to three others of the largest correlation with it, largest first.
+
+    The correlation of features of several columns is the largest one of their columns, by absolute value.
+    """
+    data, feature_of = sample.data, sample.data.feature_of
+    floor = max(MIN_CORRELATION, CHANCE / np.sqrt(max(1.0, sample.effective_rows)))
+    is_candidate = ~data.constant
+    is_candidate[list(selected)] = False
+    own = np.flatnonzero(np.isin(feature_of, selected))
+    correlations = _correlations(sample, own)
+    starts = np.flatnonzero(np.diff(feature_of, prepend=-1))  # the columns of a feature are adjacent
+    present = feature_of[starts]
+    highest, lowest = (f.reduceat(correlations, starts, axis=0) for f in (np.maximum, np.minimum))
+    largest = np.where(highest >= -lowest, highest, lowest)
+    found: list[list[tuple[int, float]]] = []
+    for feature in selected:
+        columns = largest[:, feature_of[own] == feature]
+        if not columns.shape[1]:
+            found.append([])
+            continue
+        strongest = columns[np.arange(len(columns)), np.abs(columns).argmax(1)]
+        strength = np.where(is_candidate[present], np.abs(strongest), 0.0)
+        best = np.argsort(-strength, kind="stable")[:STAND_INS]
+        found.append([(int(present[i]), round(float(strongest[i]), 4)) for i in best if strength[i] >= floor])
+    return found
+
+
+def _correlations(sample: RowSample, own: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Correlations (c, m) of all columns with those numbered ``own``."""
+    norms = np.sqrt(sample.moments[0])
+    products = sample.inner_products(sample.centred_columns(own))
+    scale = np.outer(norms, norms[own])
+    return np.asarray(np.divide(products, scale, out=np.zeros_like(products), where=scale > 0))

@@ -1,0 +1,113 @@
+"""What the facts of a selection say, in sentences, and what to try next."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from seqatt.report.values import count, metric_name, number, score
+
+
+def summarize(facts: dict[str, Any]) -> list[str]:
+    """The answer in a few sentences; each is there if its facts are."""
+    sentences = []
+    if facts["partial"]:
+        sentences.append(
+            f"This selection is not complete: the run was {facts['partial']} after "
+            f"{count(facts['selected'], 'feature')}."
+        )
+    if facts["empty"]:
+        sentences.append(f"Nothing selected: {facts['empty']}.")
+    sentences += [_curve(facts)] if facts["curve"] else []
+    sentences += [_evaluation(facts)] if facts["evaluation"] else []
+    sentences += [_chance(facts["chance"])] if facts["chance"] else []
+    sentences += [_discoveries(facts)] if facts["false_discoveries"] and facts["selected"] else []
+    sentences += [_stability(facts)] if facts["stability"] and facts["selected"] else []
+    smallest = facts["settings"].get("min_q_value")
+    if smallest is not None and smallest > 0.05 and not facts["chance"]:
+        sentences.append(
+            f"No feature is related to the target by itself (smallest q-value {number(smallest, 2)}); features may "
+            "still matter together."
+        )
+    return sentences
+
+
+def _curve(facts: dict[str, Any]) -> str:
+    curve, k = facts["curve"], facts["selected"]
+    metric = metric_name(curve["metric"])
+    if not k:
+        return (
+            f"{metric} on rows that were not used to select: {score(curve['all_features'])} with all "
+            f"{facts['available']:,} features, {score(curve['no_features'])} with none."
+        )
+    mean = curve["means"][curve["sizes"].index(k)] if k in curve["sizes"] else max(curve["means"])
+    reach = "reaches" if k == 1 else "reach"
+    return (
+        f"The {count(k, 'selected feature')} {reach} {metric} {score(mean)} on rows that were not used to select them; "
+        f"all {facts['available']:,} reach {score(curve['all_features'])}, and {curve['random_size']} random ones "
+        f"{score(curve['random_features'])}."
+    )
+
+
+def _chance(chance: dict[str, Any]) -> str:
+    metric = metric_name(chance.get("metric", "score"))
+    verdict = "They are better than chance" if chance["better"] else "They are no better than chance"
+    random = chance["random_features"]
+    beside = "" if random is None else f"{score(random)} with as many random ones, "
+    return (
+        f"{verdict}: {metric} {score(chance['score'])} ± {score(chance['standard_error'])} on rows that were "
+        f"not used to select, {beside}{score(chance['no_features'])} with no features."
+    )
+
+
+def _discoveries(facts: dict[str, Any]) -> str:
+    found = facts["false_discoveries"]
+    return f"At most {found['rate']:.0%} of them are expected to be false discoveries, by knockoffs of every feature."
+
+
+def _stability(facts: dict[str, Any]) -> str:
+    lowest = min((row["score"] for row in facts["features"] if row["score"] is not None), default=0.0)
+    repeats = facts["stability"]["repeats"]
+    return f"Each was selected in at least {lowest:.0%} of {repeats} repeats on halves of the rows."
+
+
+def _evaluation(facts: dict[str, Any]) -> str:
+    evaluation = facts["evaluation"]
+    metric = evaluation["metrics"][0]
+    by_name = {each["name"]: each["values"][metric]["mean"] for each in evaluation["sets"]}
+    where = f"On {evaluation['rows']}" if evaluation["rows"] else "On test rows"
+    text = f"{where}, a network with the selected features has {metric_name(metric)} {score(by_name['selected'])}"
+    others = []
+    if "all" in by_name:
+        others.append(f"with all features {score(by_name['all'])}")
+    if "random" in by_name:
+        others.append(f"with as many at random {score(by_name['random'])}")
+    return f"{text}; {' and '.join(others)}." if others else f"{text}."
+
+
+def next_steps(facts: dict[str, Any]) -> list[str]:
+    """At most three things to try, those that say most about this answer first."""
+    steps = []
+    curve, k = facts["curve"], facts["selected"]
+    if facts["partial"]:
+        steps.append("Run the command again with --resume to complete the selection.")
+    if curve and k and k == curve["sizes"][-1]:
+        steps.append(
+            f"The largest number tried ({k}) was chosen: raise max_k to see whether more features help."
+        )
+    if not curve:
+        steps.append(
+            'How many features are needed? k="auto" (-k auto) finds out on rows that select none of them.'
+        )
+    if not curve and not facts["evaluation"]:
+        steps.append(
+            "What is lost against all features? --holdout 0.2, or seqatt.evaluate on test rows, shows it."
+        )
+    if not facts["stability"]:
+        steps.append(
+            "How sure is each feature? repeats=20 (--repeats 20) selects on halves of the rows, many times."
+        )
+    if not facts["distributions"]:
+        steps.append(
+            "Selection.report(path, X, y), or --report with seqatt select, adds how each feature relates to the target."
+        )
+    return steps[:3]

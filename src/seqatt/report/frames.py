@@ -1,0 +1,65 @@
+"""Results as data frames and in notebooks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from seqatt.report.facts.selection_facts import feature_rows
+from seqatt.report.values import html, metric_name, number, score
+
+if TYPE_CHECKING:
+    from seqatt.selection import Selection
+
+MAX_ROWS = 50  # of a table in a notebook
+
+
+def make_frame(rows: Any, index: Any = None) -> Any:
+    """Rows as a pandas DataFrame."""
+    try:
+        import pandas as pd
+    except ImportError:
+        raise ImportError("to_frame needs pandas: pip install 'seqatt[pandas]'") from None
+    return pd.DataFrame(rows, index=index)
+
+
+def selection_frame(selection: Selection) -> Any:
+    """One row per selected feature, with its name as the user gave it."""
+    rows = feature_rows(selection, limit=None)
+    named = [row | {"feature": name} for row, name in zip(rows, selection.features, strict=True)]
+    return make_frame(named)
+
+
+def selection_html(selection: Selection) -> str:
+    """The first section of the report, for a notebook: no style sheet and no script."""
+    rows = feature_rows(selection)
+    title = f"{len(selection.features):,} of {len(selection.names):,} features, {selection.method}"
+    metric = metric_name(selection.curve["metric"]) if selection.curve else ""
+    titles = {"metric": f"{metric} so far", "frequency": "repeats", "importance_error": "±"}
+    shown = {"score": number, "importance": number, "importance_error": number, "metric": score}
+    cells = [[_cell(name, value, shown) for name, value in row.items()] for row in rows[:MAX_ROWS]]
+    headings = [titles.get(name, name) for name in rows[0]] if rows else []
+    more = len(selection.features) - len(cells)
+    note = f"<p>and {more:,} more</p>" if more > 0 else "" if rows else "<p>none</p>"
+    return f"<p><b>{html(title)}</b></p>{plain_table(headings, cells)}{note}"
+
+
+def _cell(name: str, value: Any, shown: Mapping[str, Any]) -> str:
+    if name == "frequency":
+        return "–" if value is None else f"{value:.0%}"
+    return str(shown[name](value)) if name in shown else str(value)
+
+
+def evaluation_html(values: Mapping[str, Any], mean: Mapping[str, float], std: Mapping[str, float]) -> str:
+    """Mean and standard deviation of every metric, for a notebook."""
+    cells = [
+        [metric_name(name), score(mean[name]), score(std[name]), str(len(values[name]))] for name in values
+    ]
+    return plain_table(["metric", "mean", "sd", "seeds"], cells)
+
+
+def plain_table(headings: Sequence[str], cells: Sequence[Sequence[str]]) -> str:
+    """A table that takes its style from the notebook."""
+    head = "".join(f'<th scope="col">{html(text)}</th>' for text in headings)
+    body = "".join("<tr>" + "".join(f"<td>{html(text)}</td>" for text in row) + "</tr>" for row in cells)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>" if cells else ""

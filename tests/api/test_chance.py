@@ -1,0 +1,107 @@
+"""A fixed number of features is compared with random features where none is related to the target by itself."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from tests.support.command import run
+from tests.support.problems import linear_problem
+
+import seqatt
+from seqatt.api.confidence.chance import _compare
+from seqatt.api.confidence.scores import Score
+
+FAST = {"epochs": 40}
+
+
+def noise(seed: int, rows: int = 150) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(rows, 12)), rng.integers(0, 2, rows)
+
+
+def pair(seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Two features that say nothing alone and everything together."""
+    X = np.random.default_rng(seed).normal(size=(400, 12))
+    return X, (X[:, 2] * X[:, 7] > 0).astype(int)
+
+
+def test_a_selection_from_noise_is_marked_as_no_better_than_chance():
+    marked = 0
+    for seed in range(5):
+        selection = seqatt.select(*noise(seed), 3, epochs=4)
+        assert len(selection.features) == 3
+        marked += not selection.chance["better"]
+        assert ("no better than chance" in repr(selection)) == (not selection.chance["better"])
+    assert marked >= 4  # about one in fifty is not
+
+
+def test_features_that_matter_only_together_are_better_than_chance():
+    selection = seqatt.select(*pair(0), 3, epochs=60)
+    assert {"x2", "x7"} <= set(selection.features)
+    assert selection.chance["better"]
+    assert selection.chance["score"] > selection.chance["random_features"] + 0.1
+    assert "chance" not in repr(selection)
+
+
+def test_one_fold_that_is_far_better_is_enough_and_a_little_better_is_not():
+    random = [[Score(0.5, 0.03)] * 3] * 5
+    found = [Score(0.85, 0.03), Score(0.46, 0.03), Score(0.44, 0.03)]
+    assert _compare(0.5, found, *random)["better"]
+    assert not _compare(0.5, [Score(0.55, 0.03), Score(0.5, 0.03), Score(0.5, 0.03)], *random)["better"]
+
+
+def test_as_good_as_random_features_is_no_better_than_chance_unless_all_are_selected():
+    scores = [Score(0.8, 0.01)] * 3
+    assert not _compare(0.5, scores, *[scores] * 5)["better"]
+    everything = _compare(0.5, scores)
+    assert everything["better"]
+    assert everything["random_features"] is None
+
+
+def test_tables_with_a_feature_that_stands_out_are_not_tested():
+    selection = seqatt.select(*linear_problem("binary"), 2, **FAST)
+    assert selection.chance is None
+    assert "examine" not in selection.timings
+
+
+def test_methods_without_a_test_of_their_own_are_marked_too():
+    selection = seqatt.select(*noise(0), 3, method="f_test")
+    assert not selection.chance["better"]
+    assert seqatt.select(*linear_problem("binary"), 2, method="f_test").chance is None
+
+
+def test_seeds_together_are_tested_as_each_alone():
+    X, y = noise(1)
+    together = seqatt.select_trials(X, y, 3, seeds=[0, 1], epochs=2)
+    assert together[1].chance == seqatt.select(X, y, 3, seed=1, epochs=2).chance
+
+
+def test_too_few_rows_to_test_keep_the_note():
+    selection = seqatt.select(*noise(0, rows=80), 3, epochs=1)
+    assert selection.chance is None
+    assert "no feature stands out by itself" in repr(selection)
+
+
+def test_an_interrupted_test_leaves_the_selection(monkeypatch):
+    def interrupt(*arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("seqatt.api.confidence.chance._select", interrupt)
+    with pytest.raises(seqatt.SelectionInterrupted) as error:
+        seqatt.select(*noise(0), 3, epochs=1)
+    assert len(error.value.selections[0].features) == 3
+
+
+def test_the_command_line_says_so_and_files_are_checked(tmp_path):
+    X, y = noise(0)
+    pd.DataFrame(X).add_prefix("f").assign(label=y).to_csv(tmp_path / "noise.csv", index=False)
+    done = run("select", tmp_path / "noise.csv", "-t", "label", "-k", 3, "--epochs", 2, "--out", tmp_path)
+    assert "No better than chance: AUC " in done.stdout
+    raw = json.loads((tmp_path / "selection.json").read_text())
+    assert not raw["chance"]["better"]
+    (tmp_path / "other.json").write_text(json.dumps(raw | {"chance": raw["chance"] | {"better": "no"}}))
+    with pytest.raises(ValueError, match="'chance' must say whether"):
+        seqatt.Selection.load(tmp_path / "other.json")

@@ -1,0 +1,232 @@
+"""The facts of a report: plain data, bounded in size, that hold what the selection says and no rows of the table."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+import scipy.sparse as sp
+from tests.support.problems import linear_problem
+from tests.support.reports import (
+    CURVE,
+    HOSTILE,
+    make_comparison,
+    make_evaluation,
+    make_full_selection,
+    make_selection,
+    make_table,
+)
+
+import seqatt
+from seqatt.report.facts.comparison_facts import comparison_facts
+from seqatt.report.facts.data_facts import data_facts
+from seqatt.report.facts.history_facts import MAX_PHASES, history_facts
+from seqatt.report.facts.selection_facts import selection_facts
+
+
+def test_facts_are_plain_json_and_survive_a_file():
+    X, y = make_table()
+    selection = make_full_selection()
+    facts = selection_facts(
+        selection, evaluation=make_evaluation(), data=data_facts(selection, X, y), target="diagnosis"
+    )
+    assert json.loads(json.dumps(facts, allow_nan=False)) == facts
+    compared = comparison_facts(make_comparison(), target="y")
+    assert json.loads(json.dumps(compared, allow_nan=False)) == compared
+
+
+def test_rows_of_features_have_rank_score_importance_metric_and_frequency():
+    first, second, third = selection_facts(make_full_selection())["features"]
+    assert first == {
+        "rank": 1,
+        "feature": HOSTILE,
+        "score": 1.0,
+        "importance": 0.3,
+        "importance_error": 0.05,
+        "frequency": 1.0,
+        "metric": 0.9,
+    }
+    assert (second["metric"], third["metric"]) == (0.95, 0.98)
+    assert [set(row) for row in selection_facts(make_selection())["features"]] == [
+        {"rank", "feature", "score"}
+    ] * 3
+
+
+def test_nan_and_infinite_scores_are_no_value():
+    selection = make_selection(scores=np.array([np.nan, np.inf, 1.0]))
+    assert [row["score"] for row in selection_facts(selection)["features"]] == [None, None, 1.0]
+
+
+def test_the_summary_says_what_was_measured_and_nothing_else():
+    bare = selection_facts(make_selection())
+    assert bare["summary"] == []
+    assert any('k="auto"' in step for step in bare["next"])
+    full = " ".join(selection_facts(make_full_selection(), evaluation=make_evaluation())["summary"])
+    assert "reach AUC 0.980" in full
+    assert "all 30 reach 0.990" in full
+    assert "171 held-out rows" in full
+    assert "accuracy 0.955" in full
+    assert "at least 60% of 10 repeats" in full
+    assert "better than chance" in full
+    empty = make_selection(
+        curve=CURVE | {"chosen": 0}, features=[], scores=np.array([]), indices=np.array([], int)
+    )
+    assert selection_facts(replace(empty, columns=np.array([], int)))["summary"][0].startswith(
+        "Nothing selected"
+    )
+
+
+def test_scores_of_a_phase_are_relative_to_its_best_and_lowest():
+    history = history_facts(make_selection())
+    assert history["phases"] == [1, 2, 3]
+    rows = {row["feature"]: row for row in history["rows"]}
+    assert rows[HOSTILE]["values"][0] == 1.0
+    assert rows[HOSTILE]["marks"] == {"0": "+"}
+    assert [row["selected"] for row in history["rows"]] == [True] * 3 + [False] * 6
+    assert all(0 <= v <= 1 for row in history["rows"] for v in row["values"] if v is not None)
+
+
+def test_many_phases_are_thinned_out_without_losing_a_mark():
+    selection = make_selection()
+    names = selection.names
+    many = [selection.history[0] | {"taken": []} for _ in range(500)]
+    many[123] = many[123] | {"taken": [names[0]]}
+    history = history_facts(replace(selection, history=many))
+    assert len(history["phases"]) <= MAX_PHASES
+    assert history["all_phases"] == 500
+    assert list(next(r for r in history["rows"] if r["feature"] == HOSTILE)["marks"].values()) == ["+"]
+
+
+def test_a_method_without_phases_has_no_history():
+    assert selection_facts(seqatt.select(*make_table(), 3, method="f_test"))["history"] is None
+
+
+CONTAINERS = {
+    "pandas": lambda X: X,
+    "polars": pl.from_pandas,
+    "arrow": pa.Table.from_pandas,
+    "array": lambda X: X.to_numpy(),
+    "sparse": lambda X: sp.csr_matrix(X.to_numpy()),
+}
+
+
+@pytest.mark.parametrize("container", CONTAINERS)
+def test_facts_of_the_table_are_the_same_in_every_container(container):
+    X, y = make_table()
+    selection = make_selection()
+    expected = data_facts(selection, X, y)
+    assert data_facts(selection, CONTAINERS[container](X), y.to_numpy()) == expected
+
+
+def test_histograms_by_class_sum_to_one_and_count_the_classes():
+    X, y = make_table()
+    facts = data_facts(make_selection(), X, y)
+    assert facts["summary"]["class_counts"] == [{"class": "0", "rows": 212}, {"class": "1", "rows": 357}]
+    assert [each["feature"] for each in facts["distributions"]] == make_selection().features
+    for each in facts["distributions"]:
+        assert [series["name"] for series in each["series"]] == ["0", "1"]
+        for series in each["series"]:
+            assert sum(series["shares"]) == pytest.approx(1, abs=1e-3)
+
+
+def test_a_numeric_target_gets_its_mean_per_bin():
+    X, _ = make_table()
+    selection = make_selection()
+    selection.settings["task"] = "regression"
+    y = 3 * X[HOSTILE].to_numpy()
+    target = data_facts(selection, X, y)["distributions"][0]["target"]
+    assert sum(target["rows"]) == 569
+    assert np.all(np.diff(target["means"]) > 0)
+    assert np.average(target["means"], weights=target["rows"]) == pytest.approx(y.mean())
+
+
+def test_many_classes_get_a_mean_and_a_range_each():
+    X, _ = make_table()
+    facts = data_facts(make_selection(), X, np.arange(569) % 15)
+    ranges = facts["distributions"][0]["ranges"]
+    assert len(ranges) == 11
+    assert ranges[-1]["name"] == "other classes"
+    assert all(each["low"] <= each["mean"] <= each["high"] for each in ranges)
+
+
+def test_categories_missing_values_and_few_values_have_bins_of_their_own():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "colour": rng.choice(["red", "green", None], 200),
+            "many": [f"v{i % 40}" for i in range(200)],
+            "few": rng.choice([1.0, 2.5, np.nan], 200),
+            "flag": rng.random(200) < 0.5,
+            "constant": np.ones(200),
+        }
+    )
+    selection = seqatt.select(frame, rng.integers(0, 2, 200), 5, method="random")
+    facts = {d["feature"]: d for d in data_facts(selection, frame, frame["flag"])["distributions"]}
+    assert sorted(facts["colour"]["labels"]) == ["green", "red"]
+    assert facts["colour"]["missing"] == pytest.approx(frame["colour"].isna().mean())
+    assert len(facts["many"]["labels"]) == 13
+    assert facts["many"]["labels"][-1] == "other values"
+    assert facts["few"]["labels"] == ["1", "2.5"]
+    assert facts["constant"]["labels"] == ["1"]
+
+
+def test_rejected_features_are_listed_with_the_selected_one_that_resembles_them_most():
+    X, y = make_table()
+    selection = make_selection()
+    facts = data_facts(selection, X, y)["correlation"]
+    expected = X[selection.features].corr().to_numpy()
+    assert np.allclose(facts["matrix"], expected, atol=2e-3)
+    listed = {each["feature"]: each for each in facts["stand_ins"]}
+    assert listed[HOSTILE]["of"][0]["feature"] == "mean perimeter"
+    value = X[[HOSTILE, "mean perimeter"]].corr().iloc[0, 1]
+    assert listed[HOSTILE]["of"][0]["correlation"] == pytest.approx(value, abs=1e-3)
+
+
+def test_facts_of_a_table_do_not_grow_with_its_rows():
+    X, y = linear_problem("binary")
+    selection = seqatt.select(X, y, 3, method="f_test")
+    small = len(json.dumps(data_facts(selection, X, y)))
+    large = len(json.dumps(data_facts(selection, np.tile(X, (300, 1)), np.tile(y, 300))))
+    assert large < 1.2 * small
+
+
+def test_a_wrong_table_target_shape_or_evaluation_is_an_error_that_names_it():
+    X, y = make_table()
+    selection = make_selection()
+    with pytest.raises(ValueError, match="y: must have one value for each of the 569 rows"):
+        data_facts(selection, X, y[:5])
+    with pytest.raises(ValueError, match="y: X has no column 'nothing'"):
+        data_facts(selection, X, "nothing")
+    with pytest.raises(ValueError, match="X: column"):
+        data_facts(selection, X[["mean area"]], y)
+    with pytest.raises(ValueError, match="image_shape: must be the height and width of images of 30 pixels"):
+        selection_facts(selection, image_shape=(4, 4))
+    with pytest.raises(ValueError, match="evaluation: must be"):
+        selection_facts(selection, evaluation={"wrong": {}})
+
+
+def test_an_evaluation_of_python_is_taken_as_that_of_the_selected_features():
+    evaluation = seqatt.Evaluation({"accuracy": np.array([0.9, 1.0])}, [0, 1])
+    (only,) = selection_facts(make_selection(), evaluation=evaluation)["evaluation"]["sets"]
+    assert only["values"]["accuracy"]["mean"] == pytest.approx(0.95)
+
+
+def test_the_code_of_a_report_repeats_the_selection():
+    X, y = linear_problem("binary")
+    given = {"method": "sequential_attention", "seed": 3, "device": "cpu", "epochs": 4, "hidden": (8,)}
+    selection = seqatt.select(X, y, 2, **given)
+    again = eval(selection_facts(selection)["code"], {"seqatt": seqatt, "X": X, "y": y})
+    assert again.features == selection.features
+    assert again.scores.tolist() == selection.scores.tolist()
+    assert selection.settings["options"]["epochs"] == 4
+
+
+def test_the_code_names_what_it_cannot_spell_out():
+    X, y = linear_problem("binary")
+    selection = seqatt.select(X, y, 2, method="cmim", sample_weight=np.ones(len(y)))
+    assert "sample_weight=sample_weight" in selection_facts(selection)["code"]

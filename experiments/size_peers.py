@@ -42,8 +42,8 @@ most 50 features unless `max_k` says otherwise; `RFECV` is scikit-learn's recurs
 {TREES} trees, a twentieth of the features at a time, and {FOLDS} folds; `mlxtend` is its SequentialFeatureSelector with
 logistic regression, forward from 1 to all features, {FOLDS} folds and `k_features="parsimonious"`. Seconds are CPU
 seconds of the selection, which other work on the machine hardly changes; a peer that takes more than {MAX_SECONDS} is
-stopped. Peers have one trial. `over max_k's` is the CPU time of `auto` over that of a selection of `max_k` features of
-the same rows."""
+stopped. Peers have one trial. `auto` over `max_k`'s is the CPU time of `auto` over that of a selection of `max_k`
+features of the same rows."""
 
 
 def plan_runs(request: RunRequest) -> list[Run]:

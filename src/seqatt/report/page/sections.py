@@ -64,7 +64,7 @@ def feature_cells(rows: list[dict[str, Any]]) -> list[list[Cell]]:
                 else f" <small>± {html(score(row['importance_error']))}</small>"
             )
             share = None if row["importance"] is None else row["importance"] / most
-            cells.append(Cell(number(row["importance"]), row["importance"], error + meter(share)))
+            cells.append(Cell(score(row["importance"]), row["importance"], error + meter(share)))
         if "metric" in row:
             cells.append(Cell("" if row["metric"] is None else score(row["metric"]), row["metric"]))
         made.append(cells)

@@ -31,7 +31,7 @@ class Cell:
     task: str = "regression"
     signals: int = 10
     noise: float = 1.0  # standard deviation; that of the rest is 1
-    values: str = "normal"  # of the columns: or "skewed", "rounded", "categories"
+    values: str = "normal"  # of the columns: or "skewed", "rounded", "flags", "categories"
 
     @property
     def name(self) -> str:
@@ -53,6 +53,8 @@ class Cell:
             x = np.exp(latent) / 2.2
         elif self.values == "rounded":
             x = np.floor(latent + 0.5)
+        elif self.values == "flags":
+            x = (latent > 0).astype(np.float64)
         if self.target == "noise":
             signals, effect = np.zeros(0, dtype=int), np.zeros(self.rows)
         else:
@@ -112,5 +114,5 @@ CELLS = (
     Cell("noise", columns=200, correlation=0.6),
     Cell("noise", rows=300, correlation=0.3, task="binary"),
     *(Cell(signals=signals) for signals in (2, 4, 25)),
-    *(Cell(correlation=0.6, values=values) for values in ("skewed", "rounded", "categories")),
+    *(Cell(correlation=0.6, values=values) for values in ("skewed", "rounded", "flags", "categories")),
 )

@@ -6,12 +6,14 @@ import json
 import os
 import re
 import time
+from dataclasses import replace
 
 import pytest
 from tests.support.problems import linear_problem
 
 import seqatt
 from seqatt.json_files import write_atomically
+from seqatt.selection import why_empty
 
 
 @pytest.fixture(scope="module")
@@ -25,6 +27,19 @@ def test_a_loaded_selection_equals_the_saved_one(selection, tmp_path):
     assert loaded.to_dict() == selection.to_dict()
     assert loaded.indices.dtype == selection.indices.dtype
     assert loaded.support.dtype == bool
+
+
+def test_a_partial_selection_of_a_number_that_was_chosen_is_read_and_is_no_empty_answer(selection, tmp_path):
+    lines = {"no_features": 0.5, "all_features": 0.9, "random_features": 0.6, "random_size": 3, "folds": 3}
+    points = {"sizes": [1, 4], "means": [0.7, 0.9], "standard_errors": [0.1, 0.1]}
+    curve = {"metric": "auc", "chosen": 4} | lines | points
+    partial = replace(selection, curve=curve, settings=selection.settings | {"partial": "interrupted"})
+    partial.save(tmp_path / "s.json")
+    assert seqatt.Selection.load(tmp_path / "s.json").curve == curve
+    replace(partial, settings=selection.settings).save(tmp_path / "s.json")
+    with pytest.raises(ValueError, match="must have chosen as many features as are selected"):
+        seqatt.Selection.load(tmp_path / "s.json")
+    assert why_empty(replace(partial, features=[])) is None
 
 
 def test_a_file_of_format_1_is_read_with_its_old_names(selection, tmp_path):

@@ -159,7 +159,7 @@ def describe_task(settings: dict[str, Any]) -> str:
 
 def why_empty(selection: Selection) -> str | None:
     """Why nothing was selected, where that is the answer of k="auto" or of fdr; else None."""
-    if selection.features:
+    if selection.features or selection.settings.get("partial"):
         return None
     if selection.false_discoveries is not None:
         return NOTHING_DISCOVERED

@@ -83,7 +83,7 @@ def check_selection(raw: dict[str, Any]) -> None:
         "must be an object of numbers",
     )
     if raw["curve"] is not None:
-        _check_curve(raw["curve"], len(indices), len(names))
+        _check_curve(raw["curve"], len(indices), len(names), partial="partial" in raw["settings"])
     if raw["importance"] is not None:
         _check_importance(raw["importance"], indices, names)
     if raw["stability"] is not None:
@@ -94,7 +94,7 @@ def check_selection(raw: dict[str, Any]) -> None:
         _check_discoveries(raw["false_discoveries"], indices, len(names))
 
 
-def _check_curve(curve: Any, selected: int, features: int) -> None:
+def _check_curve(curve: Any, selected: int, features: int, *, partial: bool) -> None:
     """Raise unless this is what k="auto" chose from: rising sizes, and a mean and a standard error of each."""
     _check(isinstance(curve, dict), "curve", "must be an object")
     sizes = curve.get("sizes")
@@ -109,7 +109,9 @@ def _check_curve(curve: Any, selected: int, features: int) -> None:
     )
     _check(isinstance(curve.get("metric"), str), "curve", "must have the name of a metric")
     _check(_are_integers([curve.get("random_size"), curve.get("folds")]), "curve", "must have whole numbers")
-    _check(curve.get("chosen") == selected, "curve", "must have chosen as many features as are selected")
+    chosen = curve.get("chosen")
+    fits = chosen == selected or (partial and _are_integers([chosen]) and selected < chosen)
+    _check(fits, "curve", "must have chosen as many features as are selected")
 
 
 def _check_importance(importance: Any, indices: list[int], names: list[Any]) -> None:

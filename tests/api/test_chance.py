@@ -53,6 +53,11 @@ def test_one_fold_that_is_far_better_is_enough_and_a_little_better_is_not():
     assert not _compare(0.5, [Score(0.55, 0.03), Score(0.5, 0.03), Score(0.5, 0.03)], *random)["better"]
 
 
+def test_random_features_are_not_tested_against_random_features():
+    X = np.random.default_rng(0).normal(size=(200, 6))
+    assert seqatt.select(X, np.arange(200) % 2, 2, method="random").chance is None
+
+
 def test_as_good_as_random_features_is_no_better_than_chance_unless_all_are_selected():
     scores = [Score(0.8, 0.01)] * 3
     assert not _compare(0.5, scores, *[scores] * 5)["better"]

@@ -126,6 +126,22 @@ def test_the_feature_itself_is_in_its_slot_and_nowhere_else():
         assert np.flatnonzero(same).tolist() == [race.original[feature]]
 
 
+def test_knockoffs_of_flags_are_as_correlated_with_the_others_as_the_flags():
+    rng = np.random.default_rng(0)
+    latent = rng.normal(size=(2000, 6)) + 1.5 * rng.normal(size=(2000, 1))
+    data = read_table_data((latent > 0) * 1.0, rng.normal(size=2000))
+    race = make_race(data, 5, 0)
+    itself = race.original * 6 + np.arange(6)
+    knockoff = (race.original + 1) % 6 * 6 + np.arange(6)
+    correlations = np.corrcoef(race.table.columns.T)
+    others = ~np.eye(6, dtype=bool)
+    of_flags = correlations[np.ix_(itself, itself)][others].mean()
+    assert of_flags > 0.4
+    # With random ranks of equal values it would be about half of that.
+    assert correlations[np.ix_(knockoff, itself)][others].mean() == pytest.approx(of_flags, abs=0.04)
+    assert correlations[np.ix_(knockoff, knockoff)][others].mean() == pytest.approx(of_flags, abs=0.04)
+
+
 def test_knockoffs_of_a_category_keep_its_relation_to_a_number():
     data, race = make_mixed_race()
     category = data.names.index("category")

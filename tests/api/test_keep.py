@@ -127,6 +127,7 @@ def test_a_run_that_keeps_features_is_resumed_bit_for_bit(tmp_path, monkeypatch)
     ("options", "message"),
     [
         ({"keep": ["q"]}, "keep: 'q' is not a feature of X"),
+        ({"keep": {"z", "c"}}, "keep: a set has no order, in which the features come first; use a list"),
         ({"keep": "z"}, "keep: must be positions or names"),
         ({"keep": ["z", "z"]}, "keep: 'z' appears twice"),
         (

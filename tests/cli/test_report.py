@@ -7,7 +7,9 @@ import shlex
 
 import pytest
 from tests.support.command import run
-from tests.support.reports import make_comparison, make_full_selection, make_table
+from tests.support.reports import make_comparison, make_evaluation, make_full_selection, make_table
+
+from seqatt.cli.report import identify
 
 
 @pytest.fixture(scope="module")
@@ -115,3 +117,71 @@ def test_a_page_that_cannot_be_written_is_refused_before_any_work(table, tmp_pat
     assert done.returncode == 1
     assert "is a folder; name a file such as" in done.stderr
     assert done.stdout == ""
+
+
+def test_the_scores_say_which_selection_they_are_of(folder):
+    written = json.loads((folder / "evaluation.json").read_text())["selection"]
+    selection = json.loads((folder / "selection.json").read_text())
+    assert written == {name: selection[name] for name in ("indices", "method", "seed")}
+
+
+@pytest.mark.parametrize("other", [{"indices": [0, 27, 21]}, {"method": "f_test"}, {"seed": 1}, None])
+def test_the_scores_of_another_selection_are_left_out(other, tmp_path):
+    selection = make_full_selection()
+    selection.save(tmp_path / "selection.json")
+    scores, own = tmp_path / "evaluation.json", identify(selection)
+    scores.write_text(json.dumps(make_evaluation() | {"selection": own}))
+    assert json.loads(run("report", tmp_path, "--json").stdout)["evaluation"]["rows"] == "171 held-out rows"
+    scores.write_text(json.dumps(make_evaluation() | ({} if other is None else {"selection": own | other})))
+    done = run("report", tmp_path, "--json")
+    assert json.loads(done.stdout)["evaluation"] is None
+    assert f"{scores}: not known to be of this selection" in done.stderr.replace("\n", "")
+
+
+def test_a_new_selection_removes_the_scores_of_the_one_before(table, tmp_path):
+    (tmp_path / "evaluation.json").write_text("{}")
+    done = run("select", table, "-t", "target", "-k", "2", "--method", "f_test", "--out", tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert not (tmp_path / "evaluation.json").exists()
+
+
+SCORES = {"features": 3, "auc": [0.9, None]}
+
+
+@pytest.mark.parametrize(
+    "contents",
+    [
+        {},
+        {"holdout": []},
+        {"holdout": {}},
+        {"holdout": {"all": SCORES}},
+        {"holdout": {"selected": SCORES, "other": SCORES}},
+        {"holdout": {"selected": [0.9]}},
+        {"holdout": {"selected": {"features": 2}}},
+        {"holdout": {"selected": SCORES | {"auc": 0.9}}},
+        {"holdout": {"selected": SCORES | {"auc": ["0.9"]}}},
+        {"holdout": {"selected": SCORES | {"features": "3"}}},
+        {"holdout": {"selected": SCORES, "all": {"features": 30, "accuracy": [0.9]}}},
+        {"holdout": {"selected": SCORES}, "rows": 171},
+    ],
+)
+def test_a_damaged_evaluation_is_one_line_that_names_the_file(contents, tmp_path):
+    selection = make_full_selection()
+    selection.save(tmp_path / "selection.json")
+    (tmp_path / "evaluation.json").write_text(json.dumps(contents | {"selection": identify(selection)}))
+    done = run("report", tmp_path)
+    assert done.returncode == 1
+    assert f"{tmp_path / 'evaluation.json'}: not a saved evaluation (" in " ".join(done.stderr.split())
+    assert "Traceback" not in done.stderr
+
+
+def test_a_shape_of_images_without_a_report_is_refused(table):
+    done = run("select", table, "-t", "target", "-k", "2", "--method", "f_test", "--image-shape", "5,6")
+    assert done.returncode == 2
+    assert "add --report FILE" in done.stderr
+
+
+def test_classes_of_files_are_shown_as_they_were_written(folder):
+    page = (folder / "page.html").read_text()
+    assert "class 1" in page
+    assert "class 1.0" not in page

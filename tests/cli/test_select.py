@@ -136,6 +136,15 @@ def test_a_rate_takes_the_place_of_k(csv):
     )
 
 
+@pytest.mark.filterwarnings("ignore:fdr")
+def test_a_rate_that_finds_nothing_says_how_to_select_anyway(frame, tmp_path):
+    noise = frame.assign(label=np.random.default_rng(0).normal(size=len(frame)))
+    noise.to_csv(tmp_path / "noise.csv", index=False)
+    done = run("select", tmp_path / "noise.csv", "-t", "label", "--fdr", 0.1, "--method", "f_test")
+    assert done.returncode == 0, done.stderr
+    assert "Leave --fdr out and give -k to select as many anyway." in " ".join(done.stdout.split())
+
+
 def test_neither_a_number_nor_a_rate_is_wrong_usage(csv):
     done = run("select", csv, "-t", "label")
     assert done.returncode == 2

@@ -459,6 +459,11 @@ def test_options_reach_their_method(small):
         ({"k": []}, ValueError, "k: at least one"),
         ({"k": "2"}, TypeError, "k: must be a whole number"),
         ({"k": [2, "auto"]}, ValueError, "k: 'auto' is for select; methods are compared at equal numbers"),
+        (
+            {"options": {"random": {"fdr": 0.1}}},
+            ValueError,
+            "options: 'fdr' lets random choose how many features; methods are compared at equal numbers",
+        ),
         ({"seeds": 5}, TypeError, r"seeds: must be a list such as range\(5\)"),
         ({"seeds": [1, 1]}, ValueError, "seeds: must not contain duplicates"),
         ({"seeds": [-1]}, ValueError, "seed: must be a whole number"),

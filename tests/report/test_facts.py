@@ -23,6 +23,8 @@ from tests.support.reports import (
 )
 
 import seqatt
+from seqatt.comparison import statistics
+from seqatt.report import values
 from seqatt.report.facts.comparison_facts import comparison_facts
 from seqatt.report.facts.data_facts import data_facts
 from seqatt.report.facts.history_facts import MAX_PHASES, history_facts
@@ -123,10 +125,13 @@ def test_facts_of_the_table_are_the_same_in_every_container(container):
     assert data_facts(selection, CONTAINERS[container](X), y.to_numpy()) == expected
 
 
-def test_histograms_by_class_sum_to_one_and_count_the_classes():
+def test_histograms_by_class_sum_to_one_and_classes_have_shares():
     X, y = make_table()
     facts = data_facts(make_selection(), X, y)
-    assert facts["summary"]["class_counts"] == [{"class": "0", "rows": 212}, {"class": "1", "rows": 357}]
+    assert facts["summary"]["class_shares"] == [
+        {"class": "0", "share": pytest.approx(212 / 569)},
+        {"class": "1", "share": pytest.approx(357 / 569)},
+    ]
     assert [each["feature"] for each in facts["distributions"]] == make_selection().features
     for each in facts["distributions"]:
         assert [series["name"] for series in each["series"]] == ["0", "1"]
@@ -230,3 +235,61 @@ def test_the_code_names_what_it_cannot_spell_out():
     X, y = linear_problem("binary")
     selection = seqatt.select(X, y, 2, method="cmim", sample_weight=np.ones(len(y)))
     assert "sample_weight=sample_weight" in selection_facts(selection)["code"]
+
+
+def test_classes_that_are_whole_floats_are_shown_as_integers():
+    X, y = make_table()
+    for target in (y.astype(float), y.astype(np.float32), y.astype(float).astype(object)):
+        facts = data_facts(make_selection(), X, target)
+        assert [each["class"] for each in facts["summary"]["class_shares"]] == ["0", "1"]
+    halves = data_facts(make_selection(), X, y + 0.5)
+    assert [each["class"] for each in halves["summary"]["class_shares"]] == ["0.5", "1.5"]
+
+
+@pytest.mark.filterwarnings("ignore:fdr")
+@pytest.mark.parametrize("k", [None, 4])
+def test_the_code_of_a_selection_by_rate_repeats_it_even_if_nothing_was_found(k):
+    X = np.random.default_rng(0).normal(size=(200, 6))
+    y = np.random.default_rng(1).normal(size=200)
+    selection = seqatt.select(X, y, k, method="f_test", fdr=0.1, device="cpu")
+    assert selection.features == []
+    code = selection_facts(selection)["code"]
+    assert ("k=4, " if k else "X, y, method=") in code
+    again = eval(code, {"seqatt": seqatt, "X": X, "y": y})
+    assert (again.features, again.settings["max_k"]) == ([], k)
+
+
+@pytest.mark.parametrize(
+    ("sets", "sentence"),
+    [
+        (["all"], "On test rows, a network with all features has accuracy 0.965."),
+        (["random"], "On test rows, a network with as many random features has accuracy 0.875."),
+        (
+            ["all", "random"],
+            "On test rows, a network with all features has accuracy 0.965; with as many at random 0.875.",
+        ),
+    ],
+)
+def test_an_evaluation_of_other_features_only_is_a_sentence_too(sets, sentence):
+    every = make_evaluation()["holdout"]
+    facts = selection_facts(make_selection(), evaluation={name: every[name] for name in sets})
+    assert facts["summary"] == [sentence]
+
+
+def test_a_selection_by_rate_is_not_sent_to_options_that_a_rate_excludes():
+    found = {
+        "rate": 0.1,
+        "estimated_rate": 0.1,
+        "statistics": [],
+        "raced": 30,
+        "knockoffs": 5,
+        "warnings": [],
+    }
+    steps = " ".join(selection_facts(make_selection(false_discoveries=found))["next"])
+    assert "--holdout" in steps
+    assert "repeats" not in steps
+    assert "auto" not in steps
+
+
+def test_reports_and_comparisons_agree_on_metrics_of_which_less_is_better():
+    assert values.LOWER_IS_BETTER == statistics.LOWER_IS_BETTER

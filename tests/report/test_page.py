@@ -195,3 +195,21 @@ def test_a_selection_of_nothing_has_a_page(tmp_path):
 def test_y_without_x_is_an_error(tmp_path):
     with pytest.raises(TypeError, match="y: needs X too"):
         make_selection().report(tmp_path / "r.html", y=[1, 2])
+
+
+@pytest.mark.parametrize(("metric", "best"), [("rmse", "random"), ("accuracy", "sequential_attention")])
+def test_the_method_that_the_chart_highlights_is_the_best_one(metric, best):
+    made = make_comparison((2,))
+    runs = [replace(run, metrics={metric: run.metrics["accuracy"]}) for run in made.runs]
+    comparison = replace(made, runs=runs, settings=made.settings | {"metric": metric})
+    assert comparison.best(2) == best
+    page = make_page(comparison_facts(comparison))
+    chart = page[page.index('<h2 id="chart"') : page.index('<h2 id="origin"')]
+    assert set(re.findall(r'class="tick strong"[^>]*>([^<]*)<', chart)) == {best}
+    assert ("Lower is better." in chart) == (metric == "rmse")
+
+
+def test_the_page_says_shares_of_classes_and_no_number_of_rows_of_a_sample(full_page):
+    text = Reader(full_page).text
+    assert "37.3% of the rows" in text
+    assert "212 rows" not in text

@@ -37,6 +37,8 @@ def _even(name: str, value: Any) -> int | None:
 
 def _kept(name: str, value: Any) -> Any:
     """Names, positions or a mask of features, or a ``Selection``; they are checked against the data."""
+    if isinstance(value, set | frozenset):
+        raise TypeError(f"{name}: a set has no order, in which the features come first; use a list")
     return () if value is None else tuple(value) if isinstance(value, list) else value
 
 
@@ -78,7 +80,8 @@ class AnswerOptions(Options):
         (),
         _kept,
         "Features that are selected from the start, by name or as an earlier Selection; they are among the k, first "
-        "and in this order.",
+        "and in this order. Methods that rank features add the best of their ranking, Sequential Attention those that "
+        "are best beside them.",
         group=SELECTION,
     )
     importance: bool | None = option(

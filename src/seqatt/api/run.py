@@ -242,7 +242,7 @@ class Run:
                 importance=bool(answer.importance),
                 chance=fixed,
             )
-        except (KeyboardInterrupt, Diverged):
+        except KeyboardInterrupt:
             raise TrainingInterrupted(traces) from None
 
     def finish(self, traces: list[Trace]) -> list[Selection]:

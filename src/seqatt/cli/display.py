@@ -42,7 +42,9 @@ def show(selection: Selection, target: str) -> None:
         for sentence in describe_stability(selection):
             console.print(escape(escape_controls(sentence)))
     else:
-        console.print(f"Nothing selected: {why_empty(selection)}. A number as -k selects as many anyway.")
+        by_rate = selection.false_discoveries is not None
+        anyway = "Leave --fdr out and give -k to select" if by_rate else "A number as -k selects"
+        console.print(f"Nothing selected: {why_empty(selection)}. {anyway} as many anyway.")
     if selection.false_discoveries is not None:
         console.print(_describe_discoveries(selection.false_discoveries))
     if selection.curve is not None:

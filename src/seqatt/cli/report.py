@@ -103,12 +103,49 @@ def _read_facts(
 
 
 def _read_evaluation(path: Path, selection: Selection) -> dict[str, Any] | None:
-    """The metrics on held-out rows beside a selection; None if there are none, or of other features."""
+    """The metrics on held-out rows beside a selection; None if there are none, or those of another selection."""
     from seqatt.json_files import read_json
 
-    evaluation = read_json(path, "a saved evaluation") if path.exists() else {}
-    selected = evaluation.get("holdout", {}).get("selected", {}).get("features")
-    return evaluation if selected == len(selection.features) else None
+    if not path.exists():
+        return None
+    evaluation = read_json(path, "a saved evaluation")
+    if wrong := _check_evaluation(evaluation):
+        raise ValueError(
+            f"{path}: not a saved evaluation ({wrong}); remove it, or select again with --holdout"
+        )
+    if evaluation.get("selection") == identify(selection):
+        return evaluation
+    print(f"{path}: not known to be of this selection, so the report leaves it out", file=sys.stderr)
+    return None
+
+
+def identify(selection: Selection) -> dict[str, Any]:
+    """What tells a selection from others, as in evaluation.json."""
+    return {"indices": selection.indices.tolist(), "method": selection.method, "seed": selection.seed}
+
+
+def _check_evaluation(evaluation: dict[str, Any]) -> str | None:
+    """What is wrong with the contents of evaluation.json; None if nothing is."""
+    from seqatt.report.facts.selection_facts import SETS
+
+    sets, rows = evaluation.get("holdout"), evaluation.get("rows")
+    if not isinstance(sets, dict) or "selected" not in sets or not set(sets) <= set(SETS):
+        return "'holdout' must have the metrics of 'selected', and may have those of 'random' and 'all'"
+    if not isinstance(rows, str | None):
+        return "'rows' must be a text"
+    metrics = _metric_names(sets["selected"])
+    for name, own in sets.items():
+        if not metrics or _metric_names(own) != metrics or not isinstance(own.get("features"), int):
+            return f"{name!r} must have a number of features, and the same metrics as 'selected'"
+        for metric in metrics:
+            values = own[metric]
+            if not (isinstance(values, list) and all(isinstance(v, int | float | None) for v in values)):
+                return f"{metric!r} of {name!r} must be a list of numbers"
+    return None
+
+
+def _metric_names(scores: Any) -> set[str]:
+    return set(scores) - {"features", "seeds"} if isinstance(scores, dict) else set()
 
 
 def make_facts(

@@ -19,7 +19,7 @@ from seqatt.api.select import select
 from seqatt.checkpoints.checkpoint import list_checkpoints, read_checkpoint
 from seqatt.cli.arguments import make_folder
 from seqatt.cli.display import show, show_scores, show_timings
-from seqatt.cli.report import this_command, write_selection_page
+from seqatt.cli.report import identify, this_command, write_selection_page
 from seqatt.data.files.errors import SkippedData
 from seqatt.data.files.options import FileOptions
 from seqatt.display_text import escape_controls
@@ -83,7 +83,7 @@ def run_selection(request: Request, timings: Timings) -> None:
             show(selection, ", ".join(request.target.split(",")))
     finally:  # a result that cannot be printed is still written
         if path is not None:
-            failure = _save(selection, path)
+            failure = _save(selection, path) or _remove_scores(path.parent / EVALUATION)
             if not (failure or as_json):
                 print(f"Wrote {path}\n")
     timings.end("write")
@@ -96,7 +96,8 @@ def run_selection(request: Request, timings: Timings) -> None:
             timings.end("evaluate")
             evaluated = {"holdout": nan_to_none(scores)}
             if out is not None and not failure:
-                failure = _write_scores(out / EVALUATION, held_out.description, evaluated, quiet=as_json)
+                about = {"rows": held_out.description, "selection": identify(selection)}
+                failure = _write_scores(out / EVALUATION, about | evaluated, quiet=as_json)
                 path = out / EVALUATION if failure else path
             if not as_json:
                 show_scores(scores, f"on {held_out.description}")
@@ -199,9 +200,18 @@ def _interrupts_as_exceptions() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def _write_scores(path: Path, rows: str, evaluated: dict[str, Any], *, quiet: bool) -> str | None:
+def _remove_scores(path: Path) -> str | None:
+    """Remove the scores of an earlier selection; returns what went wrong, if something did."""
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        return f"{path} is of an earlier selection and cannot be removed: {error.strerror}"
+    return None
+
+
+def _write_scores(path: Path, evaluated: dict[str, Any], *, quiet: bool) -> str | None:
     """Write the scores on held-out rows; returns what went wrong, if something did."""
-    contents = {"format": EVALUATION_FORMAT, "rows": rows, **evaluated}
+    contents = {"format": EVALUATION_FORMAT, **evaluated}
     try:
         write_atomically(path, json.dumps(contents, indent=1) + "\n")
     except OSError as error:

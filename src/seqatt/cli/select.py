@@ -165,7 +165,8 @@ def select(
         )
     if report is not None:
         check_page(report)
-    read_shape(image_shape)
+    if read_shape(image_shape) is not None and report is None:
+        raise typer.BadParameter("is for the report; add --report FILE", param_hint="--image-shape")
     if log:
         start_log()
     timings: Timings = context.obj or Timings()  # none where a test calls the command itself

@@ -10,6 +10,7 @@ from typing import Any
 from seqatt.display_text import escape_controls, metric_name
 
 NO_VALUE = "–"
+LOWER_IS_BETTER = ("log_loss", "rmse")  # metrics; the same as those of comparisons
 
 
 def show_name(name: Any) -> str:
@@ -88,6 +89,7 @@ def seconds(value: float) -> str:
 
 
 __all__ = [
+    "LOWER_IS_BETTER",
     "NO_VALUE",
     "capital",
     "count",

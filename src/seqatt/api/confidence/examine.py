@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +13,7 @@ from seqatt.data.tables.table_data import SparseColumns, TableData
 from seqatt.progress import Advance, Timings
 from seqatt.trace import Trace
 from seqatt.training.defaults import ENSEMBLE_SIZE, training_rows
+from seqatt.training.loop import Diverged
 from seqatt.training.screening.row_sample import draw_sample
 from seqatt.training.screening.univariate_test import univariate_test
 
@@ -45,6 +47,25 @@ def examine_traces(
     chance: bool,
 ) -> list[Trace]:
     """The traces, with what each feature adds and, where no feature stands out, how they compare with random ones."""
+    try:
+        return _examine(method, request, traces, advance, timings, importance=importance, chance=chance)
+    except Diverged as error:
+        warnings.warn(
+            f"the features are selected, but how sure that is could not be measured: {error}", stacklevel=2
+        )
+        return traces
+
+
+def _examine(
+    method: Method,
+    request: SelectionRequest,
+    traces: list[Trace],
+    advance: Advance,
+    timings: Timings,
+    *,
+    importance: bool,
+    chance: bool,
+) -> list[Trace]:
     data = request.table
     if importance:
         timings.end("select")
@@ -75,6 +96,8 @@ def examine_traces(
 
 def _may_be_noise(method: Method, data: TableData, traces: list[Trace]) -> bool:
     """Whether no feature is related to the target by itself, by the test that the default runs before training."""
+    if method.name == "random":
+        return False
     q_values = [trace.settings["min_q_value"] for trace in traces if "min_q_value" in trace.settings]
     testable = (method.trains or method.nested) and not isinstance(data.columns, SparseColumns)
     if testable and not q_values and data.rows * data.encoded_columns <= TESTED_CELLS:

@@ -12,13 +12,15 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, cholesky
-from scipy.special import ndtri
+from scipy.special import ndtr, ndtri
 
 Floats = NDArray[np.float64]
 
 MAX_ITERATIONS = 30  # of the search for S
 TOLERANCE = 1e-3  # relative decrease of its objective at which it ends
 SHRINKAGE_SHARE = 0.5  # of the shrinkage that estimates the correlations best
+SWEEPS = 20  # of the sampler of scores with ties
+TIED_SHARE = 0.5  # of different values among the rows, below which ties matter
 MIN_EIGENVALUE = 1e-6  # of the correlation matrix, after shrinkage; below, columns are copies of each other
 
 
@@ -32,6 +34,32 @@ def normal_scores(keys: Floats, rng: np.random.Generator) -> Floats:
         shuffled = rng.permutation(rows)
         order = shuffled[np.argsort(keys[shuffled, column], kind="stable")]
         scores[order, column] = quantiles
+    return scores
+
+
+def draw_ties(keys: Floats, scores: Floats, rng: np.random.Generator) -> Floats:
+    """Scores (n, p) in which the ranks of equal keys depend on the other columns as the ranks of the keys do.
+
+    Random ranks would make the scores, and the knockoffs made of them, less correlated than the columns. So the scores
+    of a column with ties are drawn given those of the others, each between the quantiles of its key, and the
+    correlations estimated again, in turns (a Gibbs sampler of the Gaussian copula: Hoff, 2007).
+    """
+    rows = len(keys)
+    bounds = {}
+    for column in range(keys.shape[1]):
+        _, group, counts = np.unique(keys[:, column], return_inverse=True, return_counts=True)
+        if len(counts) < TIED_SHARE * rows:
+            bounds[column] = ndtri(np.r_[0.0, np.cumsum(counts) / rows].clip(0, 1)), group
+    scores = scores.copy()
+    for _ in range(SWEEPS if bounds else 0):
+        inverse = np.linalg.inv(shrunk_correlations(scores))
+        for column, (cuts, group) in bounds.items():
+            spread = 1 / np.sqrt(inverse[column, column])
+            mean = scores[:, column] - scores @ inverse[:, column] * spread**2
+            low, high = (ndtr((each - mean) / spread) for each in (cuts[group], cuts[group + 1]))
+            drawn = mean + spread * ndtri(low + (high - low) * rng.uniform(1e-9, 1 - 1e-9, rows))
+            scores[:, column] = np.clip(drawn, cuts[group].clip(-9), cuts[group + 1].clip(max=9))
+        scores = (scores - scores.mean(0)) / scores.std(0)
     return scores
 
 

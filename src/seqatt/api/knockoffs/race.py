@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from seqatt.api.knockoffs.gaussian import (
     Floats,
     choose_s,
+    draw_ties,
     normal_scores,
     sample_knockoffs,
     shrunk_correlations,
@@ -25,6 +26,10 @@ from seqatt.data.tables.table_data import TableData
 Integers = NDArray[np.int64]
 
 CLEARLY = 1.5  # ratio to a strength by chance from which a dependence is no chance
+MIN_DETERMINED = (
+    0.98  # share of the variance of a column's scores that its values determine; less with few values
+)
+MIN_TIED_CORRELATION = 0.2  # of a column of few values with another, from which on the rate may be exceeded
 
 
 @dataclass(frozen=True)
@@ -62,7 +67,7 @@ def make_race(data: TableData, copies: int, seed: int) -> Race:
     inputs = [each for each in _inputs(data) if not data.constant[each.feature]]
     feature_of = np.array([each.feature for each in inputs])
     keys, entangled = _keys(data, inputs, rng)
-    scores = normal_scores(keys, rng)
+    scores = draw_ties(keys, normal_scores(keys, rng), rng)
     correlations = shrunk_correlations(scores)
     whiten, restore = _within_groups(correlations, feature_of)
     matrix = whiten @ correlations @ whiten

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from seqatt.report.facts.selection_facts import FACTS_FORMAT, call_code
-from seqatt.report.values import finite, plain_facts, show_name
+from seqatt.report.values import LOWER_IS_BETTER, finite, plain_facts, show_name
 
 if TYPE_CHECKING:
     from seqatt.comparison.comparison import Comparison
@@ -57,6 +57,7 @@ def comparison_facts(comparison: Comparison, *, target: str | None = None) -> di
         "k": comparison.k,
         "seeds": settings["seeds"],
         "metric": comparison.metric,
+        "lower_is_better": comparison.metric in LOWER_IS_BETTER,
         "conclusion": comparison.conclusion().split("\n"),
         "notes": comparison.notes(),
         "table": table,

@@ -43,8 +43,8 @@ def data_facts(selection: Selection, X: Any, y: Any = None, *, image: bool = Fal
     target = None
     if y is not None and chosen:
         target = _describe_target(np.asarray(y), rows, selection.settings.get("task"))
-    if target is not None and "counts" in target:
-        facts["summary"] = {"class_counts": target["counts"]}
+    if target is not None and "shares" in target:
+        facts["summary"] = {"class_shares": target["shares"]}
     names = [show_name(selection.input_names[column]) for column in columns]
     facts["distributions"] = [
         {"feature": name} | _distribution(values[::step], None if target is None else _thin(target, step))
@@ -107,15 +107,20 @@ def _describe_target(y: NDArray[Any], rows: int, task: Any) -> dict[str, Any] | 
         return None
     if task == "regression":
         return {"numbers": _array_values(y)}
-    labels = np.array(["missing" if v is None else v for v in _texts(y.tolist())], dtype=object)
+    labels = np.array(["missing" if v is None else v for v in _texts(_whole(y.tolist()))], dtype=object)
     values, counts = np.unique(labels.astype(str), return_counts=True)
     frequent = values[np.argsort(-counts, kind="stable")[:MAX_CLASSES]]
     order = sorted(frequent.tolist(), key=_sort_key)
     position = {value: i for i, value in enumerate(order)}
     code = np.array([position.get(label, len(order)) for label in labels.tolist()])
     names = order + ["other classes"] * (len(values) > len(order))
-    counted = [{"class": show_name(n), "rows": int((code == i).sum())} for i, n in enumerate(names)]
-    return {"classes": [show_name(name) for name in names], "codes": code, "counts": counted}
+    shares = [{"class": show_name(n), "share": float((code == i).mean())} for i, n in enumerate(names)]
+    return {"classes": [show_name(name) for name in names], "codes": code, "shares": shares}
+
+
+def _whole(values: list[Any]) -> list[Any]:
+    """Values with whole floats as integers: the class 1 of a column that was read as 1.0."""
+    return [int(v) if isinstance(v, float | np.floating) and v.is_integer() else v for v in values]
 
 
 def _thin(target: dict[str, Any], step: int) -> dict[str, Any]:

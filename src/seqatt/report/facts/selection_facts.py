@@ -93,6 +93,8 @@ def selection_facts(
 
 
 def _why_empty(selection: Selection) -> str:
+    if selection.settings.get("partial"):
+        return "no feature was selected"
     if selection.false_discoveries is not None:
         return NOTHING_DISCOVERED
     return NOTHING_FOUND if selection.curve is not None else "no feature was selected"
@@ -182,7 +184,10 @@ def selection_code(selection: Selection, column: str | None) -> str:
     """Python code that repeats the selection on the same table; ``column`` is its target, if it is a column."""
     settings = selection.settings
     k = "auto" if selection.curve else settings.get("k", len(selection.features))
-    given = {"k": k, "method": selection.method, "seed": selection.seed}
+    if selection.false_discoveries is not None:  # their number was found; k is the most that may be chosen
+        k = settings.get("max_k")
+    given = {} if k is None else {"k": k}
+    given |= {"method": selection.method, "seed": selection.seed}
     given |= {"device": selection.environment.get("device", "auto")} | settings.get("options", {})
     return call_code("select", given, column)
 

@@ -75,12 +75,11 @@ def _evaluation(facts: dict[str, Any]) -> str:
     metric = evaluation["metrics"][0]
     by_name = {each["name"]: each["values"][metric]["mean"] for each in evaluation["sets"]}
     where = f"On {evaluation['rows']}" if evaluation["rows"] else "On test rows"
-    text = f"{where}, a network with the selected features has {metric_name(metric)} {score(by_name['selected'])}"
-    others = []
-    if "all" in by_name:
-        others.append(f"with all features {score(by_name['all'])}")
-    if "random" in by_name:
-        others.append(f"with as many at random {score(by_name['random'])}")
+    words = {"selected": "the selected features", "all": "all features", "random": "as many at random"}
+    first, *rest = [name for name in words if name in by_name]
+    features = "as many random features" if first == "random" else words[first]
+    text = f"{where}, a network with {features} has {metric_name(metric)} {score(by_name[first])}"
+    others = [f"with {words[name]} {score(by_name[name])}" for name in rest]
     return f"{text}; {' and '.join(others)}." if others else f"{text}."
 
 
@@ -94,7 +93,7 @@ def next_steps(facts: dict[str, Any]) -> list[str]:
         steps.append(
             f"The largest number tried ({k}) was chosen: raise max_k to see whether more features help."
         )
-    if not curve:
+    if not curve and not facts["false_discoveries"]:
         steps.append(
             'How many features are needed? k="auto" (-k auto) finds out on rows that select none of them.'
         )
@@ -102,7 +101,7 @@ def next_steps(facts: dict[str, Any]) -> list[str]:
         steps.append(
             "What is lost against all features? --holdout 0.2, or seqatt.evaluate on test rows, shows it."
         )
-    if not facts["stability"]:
+    if not facts["stability"] and not facts["false_discoveries"]:
         steps.append(
             "How sure is each feature? repeats=20 (--repeats 20) selects on halves of the rows, many times."
         )

@@ -86,7 +86,9 @@ def _chart_section(facts: dict[str, Any]) -> str:
     means = [", ".join(f"{score(p['mean'])} at {p['k']}" for p in each["points"]) for each in lines]
     said = "; ".join(f"{each['method']} {own}" for each, own in zip(lines, means, strict=True))
     described = f"Mean {metric}: {said}."
+    better = " Lower is better." if facts["lower_is_better"] else ""
     if len(facts["k"]) == 1:
+        sign = 1 if facts["lower_is_better"] else -1  # the best first
         rows = [
             {
                 "label": each["method"],
@@ -95,7 +97,7 @@ def _chart_section(facts: dict[str, Any]) -> str:
                 "sd": p["sd"],
                 "values": [p["mean"] - (p["sd"] or 0), p["mean"], p["mean"] + (p["sd"] or 0)],
             }
-            for i, each in enumerate(sorted(lines, key=lambda each: -each["points"][0]["mean"]))
+            for i, each in enumerate(sorted(lines, key=lambda each: sign * each["points"][0]["mean"]))
             for p in each["points"]
         ]
         body = figure(
@@ -105,7 +107,7 @@ def _chart_section(facts: dict[str, Any]) -> str:
             "chart",
             capital(f"{metric} at k = {facts['k'][0]}"),
             body,
-            "Bar: mean over the seeds; dots: one standard deviation.",
+            f"Bar: mean over the seeds; dots: one standard deviation.{better}",
         )
     reference = {"label": f"all {everything['k']:,}", "mean": everything["mean"]} if everything else None
     items = "".join(
@@ -125,7 +127,7 @@ def _chart_section(facts: dict[str, Any]) -> str:
         "chart",
         capital(f"{metric} against k"),
         body,
-        "Mean over the seeds; whiskers: one standard deviation.",
+        f"Mean over the seeds; whiskers: one standard deviation.{better}",
     )
 
 

@@ -124,9 +124,10 @@ def _origin(facts: dict[str, Any]) -> str:
         repeat += f"<h3>Command</h3><pre>{html(facts['command'])}</pre>"
     else:
         repeat += f"<h3>Python</h3><pre>{html(facts['code'])}</pre>"
-    shown = {name.replace("_", " "): value for name, value in facts["data"].items() if name != "class_counts"}
+    shown = {name.replace("_", " "): value for name, value in facts["data"].items() if name != "class_shares"}
     shown |= {
-        f"class {each['class']}": f"{each['rows']:,} rows" for each in facts["data"].get("class_counts", [])
+        f"class {each['class']}": _share_of_rows(each["share"])
+        for each in facts["data"].get("class_shares", [])
     }
     times = {name: seconds(value) for name, value in facts["timings"].items()}
     folded = {"Settings": facts["settings"], "Versions": facts["environment"], "Time": times}
@@ -136,6 +137,11 @@ def _origin(facts: dict[str, Any]) -> str:
         if values
     )
     return section("origin", "To repeat it", body)
+
+
+def _share_of_rows(share: float) -> str:
+    """A percentage, since the facts may be those of a sample of the rows."""
+    return f"{share:.1%} of the rows" if share >= 0.001 else "less than 0.1% of the rows"
 
 
 @cache

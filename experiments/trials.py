@@ -71,6 +71,16 @@ def run_trials(run: Run, *, evaluate: bool = True) -> dict[str, Any]:
     return measured | ({"settings": settings} if settings else {})
 
 
+def score_again(run: Run, features: Sequence[list[int]]) -> list[float]:
+    """The accuracy of every trial of a run whose features are recorded, by today's evaluation."""
+    selected = iter(features)
+    return [
+        accuracy
+        for seeds, split, task in _shared_splits(run)
+        for accuracy in score(split, task, seeds, [next(selected) for _ in seeds])
+    ]
+
+
 def select_columns(
     split: seqatt.datasets.Split, task: str, seeds: Sequence[int], options: Options
 ) -> tuple[list[list[int] | None], dict[str, Any]]:

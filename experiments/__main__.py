@@ -12,9 +12,9 @@ from pathlib import Path
 from experiments.page import EXPERIMENTS, write_page
 from experiments.results_file import COMMITTED, Results, results_folder
 from experiments.runs import RunRequest, evaluate_again, execute_runs
-from experiments.trials import score_again
 
-EVALUATED_AGAIN = ("methods", "wide")  # trials of run_trials, with their features
+# Experiments that record features, and can evaluate them without selecting them again.
+EVALUATED_AGAIN = [name for name, experiment in EXPERIMENTS.items() if hasattr(experiment, "evaluate_again")]
 
 
 def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
@@ -39,7 +39,7 @@ def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
     if options.seeds is not None and options.seeds < 1:
         parser.error(f"--seeds: must be at least 1, got {options.seeds}")
     if options.evaluate_again and not set(options.names) <= set(EVALUATED_AGAIN):
-        parser.error(f"--evaluate-again: is for {' and '.join(EVALUATED_AGAIN)}, whose features are recorded")
+        parser.error(f"--evaluate-again: is for {', '.join(EVALUATED_AGAIN)}, whose features are recorded")
     if options.epochs is not None and options.results.resolve() == COMMITTED.resolve():
         parser.error(
             "--epochs: shortened runs must not mix with full results; name another folder in --results"
@@ -61,7 +61,7 @@ def main(arguments: list[str] | None = None) -> int:
         for name, runs in plans.items():
             results = Results(name, options.results)
             if options.evaluate_again:
-                count = evaluate_again(results, make_request(name, options), score_again)
+                count = evaluate_again(results, make_request(name, options), EXPERIMENTS[name].evaluate_again)
                 print(f"{name}: evaluated the features of {count} runs again", flush=True)
                 continue
             executed = execute_runs(results, runs, EXPERIMENTS[name].execute)

@@ -9,7 +9,7 @@ import numpy as np
 
 import seqatt
 from experiments import charts
-from experiments.click_files import DATA, check_log, click_files
+from experiments.click_files import DATA, ClickLog, check_log, click_files
 from experiments.markdown import chart_link, format_reported, format_trials, section, table
 from experiments.paper_criteo import AUC, LOG_LOSS, K
 from experiments.results_file import Results
@@ -79,22 +79,28 @@ def execute(run: Run) -> dict[str, Any]:
         if log.planted:
             found = [len(set(features) & set(log.planted)) for features in selected]
             return {"features": [selected], "found": [found]}
-        evaluations = [
-            seqatt.evaluate(
-                log.train,
-                log.target,
-                log.test,
-                indices=features,
-                seeds=[seed],
-                **READ_OPTIONS,
-                **PAPER_NETWORK,
-            )
-            for features in selected
-        ]
+        return {"features": [selected], **_evaluate(log, selected, seed)}
+
+
+def evaluate_again(run: Run, features: list[list[list[str]]]) -> dict[str, Any]:
+    """AUC and log loss of the recorded features by today's evaluation; of the synthetic log nothing is evaluated."""
+    (seed,), (selected,) = run.seeds, features
+    if run.data != "criteo":
+        return {}
+    with click_files(run.data) as log:
+        return _evaluate(log, selected, seed)
+
+
+def _evaluate(log: ClickLog, selected: list[list[str]], seed: int) -> dict[str, Any]:
+    evaluations = [
+        seqatt.evaluate(
+            log.train, log.target, log.test, indices=features, seeds=[seed], **READ_OPTIONS, **PAPER_NETWORK
+        )
+        for features in selected
+    ]
     return {
-        "features": [selected],
-        "auc": [[round(float(evaluation["auc"][0]), 6) for evaluation in evaluations]],
-        "log_loss": [[round(float(evaluation["log_loss"][0]), 6) for evaluation in evaluations]],
+        name: [[round(float(evaluation[name][0]), 6) for evaluation in evaluations]]
+        for name in ("auc", "log_loss")
     }
 
 

@@ -47,10 +47,10 @@ class Results:
         self.runs[key] = {"environment": self._number(environment), **entry}
         self._write()
 
-    def evaluate_again(self, key: str, accuracy: list[float], environment: dict[str, Any]) -> None:
+    def evaluate_again(self, key: str, measured: dict[str, Any], environment: dict[str, Any]) -> None:
         """Record another evaluation of the features that a run has selected."""
         self._read()
-        self.runs[key] |= {"accuracy": accuracy, "evaluated": self._number(environment)}
+        self.runs[key] |= {**measured, "evaluated": self._number(environment)}
         self._write()
 
     def _number(self, environment: dict[str, Any]) -> int:

@@ -84,7 +84,7 @@ def execute_runs(results: Results, runs: Iterable[Run], execute: Execute) -> int
 
 
 def evaluate_again(
-    results: Results, request: RunRequest, score_again: Callable[[Run, list[list[int]]], list[float]]
+    results: Results, request: RunRequest, evaluate: Callable[[Run, list[Any]], dict[str, Any]]
 ) -> int:
     """Evaluate the recorded features of the requested runs with today's evaluation; return the number of runs.
 
@@ -102,7 +102,7 @@ def evaluate_again(
     for number, (key, entry) in enumerate(pending, 1):
         print_progress(f"{results.name} {number}/{len(pending)}: {key}, evaluated again ...")
         run = Run(entry["data"], entry["setting"], tuple(entry["seeds"]), entry["options"])
-        results.evaluate_again(key, score_again(run, entry["features"]), environment)
+        results.evaluate_again(key, evaluate(run, entry["features"]), environment)
     return len(pending)
 
 

@@ -158,7 +158,10 @@ def test_recorded_features_are_evaluated_again_without_a_selection(tmp_path, mon
     monkeypatch.setenv("SEQATT_COMMIT", "newer")
     for pending in (1, 0):  # what this commit has evaluated is not evaluated again
         request = RunRequest(settings=("forest",))
-        assert evaluate_again(results, request, lambda run, features: [len(features[0])]) == pending
+        assert (
+            evaluate_again(results, request, lambda run, features: {"accuracy": [len(features[0])]})
+            == pending
+        )
     recorded = Results("wide", tmp_path)
     assert [recorded.values("wine", name) for name in ("forest", "default")] == [[2], [0.5]]
     assert "features of 1 of these runs evaluated again" in provenance(recorded)

@@ -16,7 +16,8 @@ NOTEBOOK_SECONDS = 0.2  # between two updates of the bar in a notebook, at least
 logger = logging.getLogger("seqatt")
 
 
-Details = Callable[[], str]  # a line about what is running, made when it is shown
+Details = Callable[[], str]  # lines about what is running, made when they are shown
+NO_DETAILS: Details = str
 
 
 class Advance(Protocol):
@@ -92,13 +93,13 @@ def _terminal_bar(title: str, total: int | None) -> Iterator[Advance]:
     from rich.text import Text
 
     class BarWithDetails(Progress):
-        """A bar, and below it a line that is made anew whenever the bar is drawn."""
+        """A bar, and below it lines that are made anew whenever the bar is drawn."""
 
-        details: Details = staticmethod(lambda: "")
+        details: Details = NO_DETAILS
 
         def get_renderables(self) -> Iterable[RenderableType]:
             yield from super().get_renderables()
-            if line := self.details():
+            for line in self.details().splitlines():
                 yield Text(line, style="dim", no_wrap=True, overflow="ellipsis")
 
     bar = BarWithDetails(
@@ -131,7 +132,7 @@ class _Progress:
 
     def __init__(self, title: str, total: int | None, seconds: float) -> None:
         self._interval = seconds
-        self._details: Details = lambda: ""
+        self._details = NO_DETAILS
         self._start(title, total)
 
     def _start(self, title: str, total: int | None) -> None:
@@ -155,7 +156,7 @@ class _Progress:
     def finish(self) -> None:
         """All is done, also where fewer steps were counted: some methods cannot tell how far they are."""
         self._done = self._total = self._total or 1
-        self._details = lambda: ""
+        self._details = NO_DETAILS
 
     def due(self) -> bool:
         now = time.monotonic()
@@ -169,8 +170,9 @@ class _Progress:
         if share is None:
             return f"{self.title}: {seconds:.0f} s"
         left = f", about {seconds / share * (1 - share):.0f} s left" if 0 < share < 1 else ""
-        details = self._details()
-        return f"{self.title}: {share:.0%} after {seconds:.0f} s{left}{details and f' · {details}'}"
+        return " · ".join(
+            [f"{self.title}: {share:.0%} after {seconds:.0f} s{left}", *self._details().splitlines()]
+        )
 
 
 @contextmanager

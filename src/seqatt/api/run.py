@@ -151,7 +151,8 @@ class Run:
             facts["classes"] = len(data.target.classes)
         self._settings = facts | self.options.data.to_settings() | reading.facts | plan.settings
         name, layout = (SELECTION, data) if race is None else (RACE, race)
-        part = self.monitor.start_part(name, layout.user_position, layout.given_names, plan.steps)
+        steps = plan.steps if method.trains or isinstance(data, TableData) else data.rows  # sums count rows
+        part = self.monitor.start_part(name, layout.user_position, layout.given_names, steps)
         self._hook = self._make_hook(checkpointer, request.data, count, part)
         request = replace(request, hook=self._hook)
         select_features = method.select if isinstance(data, TableData) else method.select_files
@@ -162,7 +163,7 @@ class Run:
         if race is not None:
             select_features = partial(race.select, method)
         self.timings.end("prepare")
-        self.monitor.bar(0, method.title, plan.steps, self.monitor.describe)
+        self.monitor.bar(0, method.title, steps, self.monitor.describe)
         try:
             yield partial(select_features, request, plan, counted), request
         except Diverged as error:

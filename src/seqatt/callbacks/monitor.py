@@ -47,8 +47,7 @@ class Monitor:
         self, steps: float, title: str | None = None, total: int | None = None, details: Any = None
     ) -> None:
         """Show progress of work beside parts, or of work whose steps are parts; ends here if a stop is requested."""
-        if total is not None:
-            self._part, self._shown = None, 0.0
+        self._part, self._shown = None, self._shown if total is None else 0.0
         self.bar(max(0.0, steps - self._shown), title, total, self.describe)
         self._shown = max(0.0, self._shown - steps)
         self.check_stop()
@@ -78,7 +77,7 @@ class Monitor:
         self.bar(share)
 
     def describe(self) -> str:
-        """What is running, in a line: the part, the phase, the loss and the features selected so far."""
+        """What is running, in up to two lines: the part, the phase and the loss; the features selected so far."""
         return "" if self._part is None else self._part.describe()
 
     def call(self, event: str, part: Part) -> None:
@@ -147,13 +146,17 @@ class Part:
 
     def advance(self, steps: int) -> None:
         """Count steps, show them and call ``on_batch``."""
+        self.count(steps)
+        if steps and self.monitor.callbacks:
+            self.monitor.call("on_batch", self)
+
+    def count(self, steps: int) -> None:
+        """Count steps and show them: those before a checkpoint, by themselves."""
         self._done += steps
         if self._is_step:
             self.monitor.show_share(steps / self._steps)
         else:
             self.monitor.bar(steps)
-        if steps and self.monitor.callbacks:
-            self.monitor.call("on_batch", self)
 
     def set_phase(
         self,
@@ -201,7 +204,7 @@ class Part:
 
     def describe(self) -> str:
         """Another thread may ask while the selection goes on."""
-        names, indices = self.names, self._indices
+        names, indices, selected = self.names, self._indices, ""
         texts = [] if self._name == SELECTION else [self._name]
         if self._phases:
             texts.append(f"phase {min(self._phase + 1, self._phases)} of {self._phases}")
@@ -210,5 +213,5 @@ class Part:
         if indices:
             latest = ", ".join(escape_controls(str(names[i])) for i in indices[: -LISTED - 1 : -1])
             more = ", ..." if len(indices) > LISTED else ""
-            texts.append(f"{len(indices)} selected, latest first: {latest}{more}")
-        return " · ".join(texts)
+            selected = f"{len(indices)} selected, latest first: {latest}{more}"
+        return "\n".join(filter(None, (" · ".join(texts), selected)))

@@ -79,7 +79,7 @@ class CheckpointHook(TrainingHook):
         self._saved = None
         super().start(group, number, schedule)
         before = sum(phase.steps for phase in schedule[: group.phase])
-        self.part.advance(before + group.done)
+        self.part.count(before + group.done)
 
     def after_chunk(self, group: TrialGroup) -> None:
         monitor = self.part.monitor

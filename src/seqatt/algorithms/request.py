@@ -48,7 +48,7 @@ class SelectionRequest:
     def as_part(self, name: str, steps: int) -> SelectionRequest:
         """The same request as one of several selections that the work of the run consists of."""
         monitor, data = self.hook.part.monitor, self.data
-        part = monitor.start_part(name, data.user_position, data.given_names, steps, is_step=True)
+        part = monitor.start_part(name, data.user_position, data.given_names, self.k, steps, is_step=True)
         return replace(self, hook=TrainingHook(part))
 
     @property

@@ -152,7 +152,7 @@ class Run:
         self._settings = facts | self.options.data.to_settings() | reading.facts | plan.settings
         name, layout = (SELECTION, data) if race is None else (RACE, race)
         steps = plan.steps if method.trains or isinstance(data, TableData) else data.rows  # sums count rows
-        part = self.monitor.start_part(name, layout.user_position, layout.given_names, steps)
+        part = self.monitor.start_part(name, layout.user_position, layout.given_names, count, steps)
         self._hook = self._make_hook(checkpointer, request.data, count, part)
         request = replace(request, hook=self._hook)
         select_features = method.select if isinstance(data, TableData) else method.select_files

@@ -30,6 +30,8 @@ class CallbackState:
         knockoffs" (``fdr``), "test fold 1 of 3" (the test against random features).
     phase, phases : int
         The number of the phase that runs, or has just ended, and how many there are; 0 where a method has no phases.
+    k : int
+        How many features this part selects; with a surplus, more of them are selected for a while.
     names : tuple
         The names of all features.
     features, indices : list
@@ -52,6 +54,7 @@ class CallbackState:
     part: str
     phase: int
     phases: int
+    k: int
     names: tuple[Any, ...] = field(repr=False)
     features: list[Any]
     indices: list[int]

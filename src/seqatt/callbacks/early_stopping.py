@@ -9,9 +9,8 @@ from seqatt.validation import integer, number
 class EarlyStopping(Callback):
     """Stop when the training loss no longer improves over the phases that select features.
 
-    A phase counts only if it has more features than every phase before it: a warm-up has no selected features, and
-    when features of a surplus are dropped or replaced, the loss does not say whether more would help. The folds of
-    k="auto", repeats and races with knockoffs are not stopped: a part of them is no answer.
+    It looks at the phases up to the k-th feature: what follows them makes a better choice of the same number. The folds
+    of k="auto", repeats and races with knockoffs are not stopped: a part of them is no answer.
 
     Parameters
     ----------
@@ -40,7 +39,7 @@ class EarlyStopping(Callback):
             return
         if state.phase == 1:  # of a new selection
             self._best, self._waited, self._most = float("inf"), 0, 0
-        if state.loss is None or len(state.features) <= self._most:
+        if state.loss is None or not self._most < len(state.features) < state.k:
             return
         self._most = len(state.features)
         if state.loss < self._best - self.min_delta:

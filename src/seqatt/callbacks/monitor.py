@@ -61,12 +61,13 @@ class Monitor:
         name: str,
         positions: NDArray[np.int64],
         names: Sequence[Any],
+        k: int,
         steps: int,
         *,
         is_step: bool = False,
     ) -> Part:
-        """Begin a selection of ``steps`` steps, which may be itself a step of other work, such as a fold."""
-        self._part = Part(self, name, positions, names, steps, is_step=is_step)
+        """Begin to select k features in so many steps, which may be itself a step of other work, such as a fold."""
+        self._part = Part(self, name, positions, names, k, steps, is_step=is_step)
         self._shown = self._shown if is_step else 0.0
         return self._part
 
@@ -120,12 +121,13 @@ class Part:
         name: str = SELECTION,
         positions: NDArray[np.int64] = NOTHING,
         names: Sequence[Any] = (),
+        k: int = 0,
         steps: int = 0,
         *,
         is_step: bool = False,
     ) -> None:
         """``positions`` and ``names`` are those of the method's features; -1 is no feature of the user: a knockoff."""
-        self.monitor, self._name = monitor, name
+        self.monitor, self._name, self._k = monitor, name, k
         self._positions, self._given_names = positions, names
         self._names: tuple[Any, ...] | None = None
         self._steps, self._done = max(steps, 1), 0
@@ -194,6 +196,7 @@ class Part:
             "part": self._name,
             "phase": min(self._phase + (not ended), self._phases),
             "phases": self._phases,
+            "k": self._k,
             "features": [self.names[i] for i in self._indices],
             "indices": list(self._indices),
             "loss": self._loss,

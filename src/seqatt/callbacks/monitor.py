@@ -79,7 +79,8 @@ class Monitor:
 
     def describe(self) -> str:
         """What is running, in up to two lines: the part, the phase and the loss; the features selected so far."""
-        return "" if self._part is None else self._part.describe()
+        part = self._part  # read once: the bar asks on a thread of its own
+        return "" if part is None else part.describe()
 
     def call(self, event: str, part: Part) -> None:
         """Call this method of every callback with the state of the part."""
@@ -206,13 +207,12 @@ class Part:
         }
 
     def describe(self) -> str:
-        """Another thread may ask while the selection goes on."""
-        names, indices, selected = self.names, self._indices, ""
+        names, indices, loss, selected = self.names, self._indices, self._loss, ""
         texts = [] if self._name == SELECTION else [self._name]
         if self._phases:
             texts.append(f"phase {min(self._phase + 1, self._phases)} of {self._phases}")
-        if self._loss is not None:
-            texts.append(f"loss {self._loss:.3g}")
+        if loss is not None:
+            texts.append(f"loss {loss:.3g}")
         if indices:
             latest = ", ".join(escape_controls(str(names[i])) for i in indices[: -LISTED - 1 : -1])
             more = ", ..." if len(indices) > LISTED else ""

@@ -16,7 +16,8 @@ import pytest
 from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parent.parent
-OPTIONAL = ("pandas", "polars", "matplotlib", "lightgbm", "xgboost", "tensorboard", "mlflow")  # of the extras: not installed here
+# Packages of the extras, which are not installed here.
+OPTIONAL = ("pandas", "polars", "matplotlib", "lightgbm", "xgboost", "tensorboard", "mlflow")
 WITHOUT_PANDAS = "as_frame=True"  # an example that has it needs pandas
 
 pytestmark = [

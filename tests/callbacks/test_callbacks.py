@@ -125,6 +125,7 @@ def test_a_stop_returns_what_is_selected_so_far(frame, event):
     seqatt.select(*frame, 4, callbacks=[whole], **QUICK)
     assert selection.features == whole.phases[2].features  # a warm-up, then one feature per phase
     assert len(recorder.phases) == 3
+    assert recorder.batches[-1].phase == (3 if event == "stops_at_phase" else 4)  # no step after the request
     assert recorder.ends == [selection]
 
 

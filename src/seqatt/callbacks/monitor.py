@@ -180,9 +180,8 @@ class Part:
             own = self._positions >= 0
             self._scores = np.empty(np.count_nonzero(own))
             self._scores[self._positions[own]] = record.scores[own]
-            self._scores.flags.writeable = (
-                False  # shared by all callbacks until the next features are selected
-            )
+            # Read-only: shared by all callbacks until the next features are selected.
+            self._scores.flags.writeable = False
         self._held_out_loss = held_out_loss
 
     def end_phase(self, *arguments: Any) -> None:

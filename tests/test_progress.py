@@ -77,6 +77,7 @@ def test_parts_of_the_work_move_the_bar_and_are_named(notebook):
     assert shares == sorted(shares)
     assert shares[-1] == 100
     assert len({share for share in shares if 0 < share < 50}) > 2  # within the first repeat
+    assert len({share for share in shares if 50 < share < 100}) > 2  # within the second
     assert any("· repeat 1 of 2 · phase" in text for text in texts)
     assert any("· repeat 2 of 2 · phase" in text for text in texts)
 

@@ -47,9 +47,9 @@ class Monitor:
         self, steps: float, title: str | None = None, total: int | None = None, details: Any = None
     ) -> None:
         """Show progress of work beside parts, or of work whose steps are parts; ends here if a stop is requested."""
-        self._part, self._shown = None, self._shown if total is None else 0.0
+        self._part = None
         self.bar(max(0.0, steps - self._shown), title, total, self.describe)
-        self._shown = max(0.0, self._shown - steps)
+        self._shown = 0.0
         self.check_stop()
 
     def check_stop(self) -> None:
@@ -68,7 +68,7 @@ class Monitor:
     ) -> Part:
         """Begin to select k features in so many steps, which may be itself a step of other work, such as a fold."""
         self._part = Part(self, name, positions, names, k, steps, is_step=is_step)
-        self._shown = self._shown if is_step else 0.0
+        self._shown = 0.0
         return self._part
 
     def show_share(self, share: float) -> None:

@@ -3,7 +3,7 @@ BIN := .venv/bin
 STAMP := .venv/.ready
 PAPER := accuracy methods masks adaptivity remarks efficiency speed suite budget pixels marginal wide spurious criteo sizes size_peers nested
 
-.PHONY: setup demo test test-all test-fast test-gpu test-ray test-browser check format bench paper $(PAPER:%=paper-%) clean
+.PHONY: setup demo test test-all test-fast test-gpu test-ray test-tracking test-browser check format bench paper $(PAPER:%=paper-%) clean
 
 setup: $(STAMP)
 
@@ -40,6 +40,10 @@ test-ray: $(STAMP)
 	$(BIN)/python -m pytest tests/test_ray.py
 
 # Apart: reports in a real Chromium, and in a notebook. Playwright and Jupyter are large; Chromium is not installed here.
+test-tracking: $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[tensorboard,mlflow]'
+	$(BIN)/python -m pytest tests/callbacks/test_tracking.py
+
 test-browser: $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[browser]'
 	$(BIN)/python -m pytest tests/report

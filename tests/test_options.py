@@ -77,7 +77,7 @@ def test_every_option_of_select_is_a_parameter_of_the_selector_with_the_same_def
     del expected["ignore"], expected["column_types"]  # of a frame: leave columns out, or change their types
     parameters = inspect.signature(SequentialAttentionSelector).parameters
     defaults = {name: parameter.default for name, parameter in parameters.items()}
-    for name in ("n_features_to_select", "device", "progress", "random_state"):
+    for name in ("n_features_to_select", "device", "progress", "callbacks", "random_state"):
         del defaults[name]
     assert defaults == expected
 

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import logging
+import os
+import re
 import subprocess
 import sys
 from types import ModuleType, SimpleNamespace
 
+import pandas as pd
 import pytest
+from tests.support.command import run_on_terminal
 from tests.support.problems import linear_problem
 
 import seqatt
@@ -51,6 +55,72 @@ def test_a_notebook_gets_a_bar(notebook):
     assert "value" not in notebook.shown[0]["text/html"]  # how long that takes is not known
     assert 'value="0.0000"' in notebook.shown[1]["text/html"]
     assert "Sequential Attention: 100%" in notebook.shown[-1]["text/plain"]
+
+
+def test_a_notebook_shows_the_phase_the_loss_and_the_names_as_text(notebook):
+    X, y = linear_problem("binary")
+    names = ["a", "<b>bold</b>", *"cdefgh"]  # the second and the fifth decide
+    seqatt.select(pd.DataFrame(X, columns=names), y, 2, epochs=60, progress=True)
+    texts = [shown["text/plain"] for shown in notebook.shown]
+    assert any(
+        re.search(r"phase \d+ of \d+ · loss [\d.]+ · 2 selected, latest first: ", text) for text in texts
+    )
+    assert any("<b>bold</b>" in text for text in texts)
+    assert not any("<b>" in shown["text/html"] for shown in notebook.shown)
+    assert "selected" not in texts[-1]  # what is left behind is one short line
+
+
+def test_parts_of_the_work_move_the_bar_and_are_named(notebook):
+    seqatt.select(*linear_problem("binary"), 2, repeats=2, epochs=30, progress=True)
+    texts = [shown["text/plain"] for shown in notebook.shown]
+    shares = [int(share) for text in texts for share in re.findall(r"2 repeats: (\d+)%", text)]
+    assert shares == sorted(shares)
+    assert shares[-1] == 100
+    assert len({share for share in shares if 0 < share < 50}) > 2  # within the first repeat
+    assert len({share for share in shares if 50 < share < 100}) > 2  # within the second
+    assert any("· repeat 1 of 2 · phase" in text for text in texts)
+    assert any("· repeat 2 of 2 · phase" in text for text in texts)
+
+
+def test_a_real_notebook_is_left_with_one_short_line():
+    nbclient = pytest.importorskip("nbclient", reason="runs a notebook: make test-browser installs nbclient")
+    nbformat = pytest.importorskip("nbformat")
+    pytest.importorskip("ipykernel")
+    code = """
+import seqatt
+from seqatt import progress
+from tests.support.command import run_on_terminal
+from tests.support.problems import linear_problem
+progress.NOTEBOOK_SECONDS = 0.0
+selection = seqatt.select(*linear_problem("binary"), 2, progress=True)
+"""
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code)])
+    nbclient.NotebookClient(notebook, timeout=120, resources={"metadata": {"path": os.getcwd()}}).execute()
+    (output,) = notebook.cells[0].outputs
+    assert re.fullmatch(r"Sequential Attention: 100% after \d+ s", output["data"]["text/plain"])
+    assert 'value="1.0000"' in output["data"]["text/html"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="makes a terminal")
+def test_a_terminal_shows_the_phase_the_loss_and_the_names_and_is_left_clean():
+    code = """
+import pandas as pd, seqatt
+from tests.support.command import run_on_terminal
+from tests.support.problems import linear_problem
+X, y = linear_problem("binary", rows=3000)
+names = ["first", "sec\\x1b[2Jond", "[bold]third", *"defgh"]
+seqatt.select(pd.DataFrame(X, columns=names), y, 3, epochs=200, progress=True)
+"""
+    written = run_on_terminal("-c", code)
+    lines = [re.sub(r"\x1b\[[\d;?]*[A-Za-z]", "", line) for line in re.split(r"[\r\n]+", written)]
+    assert any(re.fullmatch(r"phase \d+ of \d+ · loss [\d.e-]+", line) for line in lines)
+    assert any("selected, latest first: " in line and "sec\\x1b[2Jond" in line for line in lines)
+    assert all(len(line) <= 80 for line in lines)
+    assert "\x1b[2J" not in written
+    # The last thing that is written removes the lines of the bar and shows the cursor again.
+    assert re.search(
+        r"\x1b\[\?25h\r?\x1b\[1A\x1b\[2K(\x1b\[1A\x1b\[2K)*$|\x1b\[2K\x1b\[\?25h$", written.rstrip()
+    )
 
 
 def test_a_notebook_without_progress_gets_nothing(notebook):

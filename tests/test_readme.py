@@ -16,6 +16,8 @@ import pytest
 
 import seqatt.api.evaluate
 import seqatt.api.select
+import seqatt.callbacks.callback
+import seqatt.callbacks.early_stopping
 import seqatt.comparison.compare
 import seqatt.datasets
 import seqatt.datasets.synthetic
@@ -27,6 +29,8 @@ LINEAR_MODULES = ("gram", "omp", "sequential_lasso", "attention", "penalty", "gu
 MODULES = [
     seqatt.api.select,
     seqatt.comparison.compare,
+    seqatt.callbacks.callback,
+    seqatt.callbacks.early_stopping,
     seqatt.estimators,
     seqatt.feature_selector,
     seqatt.report.selection_display,

@@ -16,7 +16,8 @@ import pytest
 from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parent.parent
-OPTIONAL = ("pandas", "polars", "matplotlib", "lightgbm", "xgboost")  # of the extras: not installed here
+# Packages of the extras, which are not installed here.
+OPTIONAL = ("pandas", "polars", "matplotlib", "lightgbm", "xgboost", "tensorboard", "mlflow")
 WITHOUT_PANDAS = "as_frame=True"  # an example that has it needs pandas
 
 pytestmark = [
@@ -145,6 +146,8 @@ MISSING = {
     "seqatt select hf://datasets/some/file.csv -t y -k 2": "seqatt[remote]",
     "seqatt select wine.csv -t target -k 2 --method boosting --set library=lightgbm": "seqatt[boosting]",
     "python -c 'import seqatt.datasets as d; d.load(\"wine\").frame()'": "seqatt[pandas]",
+    "python -c 'import seqatt; seqatt.callbacks.MLflowCallback()'": "seqatt[mlflow]",
+    "python -c 'import seqatt; seqatt.callbacks.TensorBoardCallback(1)'": "seqatt[tensorboard]",
     'python -c \'import seqatt; seqatt.ray.select("wine.csv", target="target", k=1)\'': "seqatt[ray]",
 }
 

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 from seqatt.version import __version__
 
 if TYPE_CHECKING:
-    from seqatt import datasets, linear, ray
+    from seqatt import callbacks, datasets, linear, ray
     from seqatt.algorithms.registry import methods
     from seqatt.api.evaluate import Evaluation, evaluate
     from seqatt.api.marginal_gains import marginal_gains
     from seqatt.api.select import TrainingDiverged, select, select_trials
+    from seqatt.callbacks.callback import Callback
     from seqatt.comparison.compare import compare
     from seqatt.comparison.comparison import Comparison
     from seqatt.estimators import (
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from seqatt.selection import Selection, SelectionInterrupted
 
 _MODULES = {
+    "Callback": "callbacks.callback",
     "Comparison": "comparison.comparison",
     "Evaluation": "api.evaluate",
     "FeatureSelector": "feature_selector",
@@ -46,6 +48,7 @@ _MODULES = {
 }
 
 __all__ = [
+    "Callback",
     "Comparison",
     "Evaluation",
     "FeatureSelector",
@@ -58,6 +61,7 @@ __all__ = [
     "SequentialLassoSelector",
     "TrainingDiverged",
     "__version__",
+    "callbacks",
     "compare",
     "datasets",
     "evaluate",
@@ -72,7 +76,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Import a public name on first use, so that ``import seqatt`` and ``seqatt --help`` do not wait for torch."""
-    if name in ("datasets", "linear", "ray"):
+    if name in ("callbacks", "datasets", "linear", "ray"):
         return import_module(f"seqatt.{name}")
     if name not in _MODULES:
         raise AttributeError(f"module 'seqatt' has no attribute {name!r}")

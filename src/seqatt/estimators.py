@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
 import narwhals.stable.v1 as nw
@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from seqatt.algorithms.answer_options import AnswerOptions
 from seqatt.algorithms.neural.attention_options import AttentionOptions
 from seqatt.api.select import select
+from seqatt.callbacks.callback import Callback
 from seqatt.data.tables.consistency import check_same_order
 from seqatt.data.tables.containers import check_unique_names
 from seqatt.data.tables.options import TableOptions
@@ -41,14 +42,13 @@ class BaseSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
             )
         check_same_order(X, y, ("X", "y"))
         check_same_order(X, sample_weight, ("X", "sample_weight"))
-        labels = target_array(y, "y")
         options = self._options()
         seed = integer(0, optional=True)("random_state", getattr(self, "random_state", None))
         k = self.n_features_to_select
         try:
             self.selection_: Selection = select(
                 table,
-                labels,
+                target_array(y, "y"),
                 0.5 if k is None and options.get("fdr") is None else k,
                 method=self.method,
                 seed=0 if seed is None else seed,
@@ -63,7 +63,7 @@ class BaseSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
             raise type(error)(f"n_features_to_select{message[1:]}") from None
         self.support_ = np.zeros(self.n_features_in_, dtype=bool)
         self.support_[self.selection_.columns] = True
-        self.ranking_ = _rank_columns(self.selection_, self.n_features_in_)
+        self.ranking_ = self.selection_.rank_columns(self.n_features_in_)
         return self
 
     def _options(self) -> dict[str, Any]:
@@ -80,6 +80,10 @@ class BaseSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
     def transform(self, X: Any) -> Any:
         """Keep the selected columns; a DataFrame is returned as a DataFrame."""
         check_is_fitted(self)
+        if not self.support_.any() and self.selection_.settings.get("partial"):
+            raise ValueError(
+                "callbacks: one of them stopped before a feature was selected; let it stop later"
+            )
         if not self.support_.any():
             by_rate = self.selection_.false_discoveries is not None
             argument = "fdr:" if by_rate else "n_features_to_select: 'auto'"
@@ -139,6 +143,8 @@ class SequentialAttentionSelector(BaseSelector):
         "auto" is CUDA where there is one, else "cpu".
     progress : bool, default False
         Show a progress bar on the terminal or in a notebook.
+    callbacks : sequence of Callback, default ()
+        Called while features are selected; ``clone`` and searches copy them.
     random_state : int or None, default None
         The seed; None is 0, so that a fit can be repeated.
 
@@ -216,6 +222,7 @@ class SequentialAttentionSelector(BaseSelector):
         max_categories: int = 64,
         device: str = "auto",
         progress: bool = False,
+        callbacks: Sequence[Callback] = (),
         random_state: int | None = None,
     ) -> None:
         self._store_parameters(locals())
@@ -288,13 +295,3 @@ class LinearAttentionSelector(_LinearSelector):
         max_categories: int = 64,
     ) -> None:
         self._store_parameters(locals())
-
-
-def _rank_columns(selection: Selection, columns: int) -> NDArray[np.int64]:
-    """The rank of each input column; the columns of a group share the rank of the group."""
-    if len(selection.names) == columns:
-        return selection.ranking
-    ranking = np.zeros(columns, dtype=np.int64)
-    for rank, input_columns in zip(selection.ranking, selection.input_columns, strict=True):
-        ranking[input_columns] = rank
-    return ranking

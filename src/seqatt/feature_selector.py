@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from seqatt.callbacks.callback import Callback
 from seqatt.estimators import BaseSelector
 from seqatt.validation import show
 
@@ -19,6 +20,7 @@ OTHER_PARAMETERS = {
     "method": "a parameter of its own",
     "device": "a parameter of its own",
     "progress": "a parameter of its own",
+    "callbacks": "a parameter of its own",
     "ignore": "not for a selector, whose mask has all columns; leave them out of X instead",
 }
 
@@ -38,6 +40,8 @@ class FeatureSelector(BaseSelector):
         "auto" is CUDA where there is one, else "cpu".
     progress : bool, default False
         Show a progress bar on the terminal or in a notebook.
+    callbacks : sequence of Callback, default ()
+        Called while features are selected; ``clone`` and searches copy them.
     random_state : int or None, default None
         The seed; None is 0, so that a fit can be repeated.
 
@@ -63,6 +67,7 @@ class FeatureSelector(BaseSelector):
         options: Mapping[str, Any] | None = None,
         device: str = "auto",
         progress: bool = False,
+        callbacks: Sequence[Callback] = (),
         random_state: int | None = None,
     ) -> None:
         self._store_parameters(locals())
@@ -74,4 +79,4 @@ class FeatureSelector(BaseSelector):
         for name in options:
             if name in OTHER_PARAMETERS:
                 raise ValueError(f"options: {name!r} is {OTHER_PARAMETERS[name]}; give it there")
-        return {"device": self.device, "progress": self.progress, **options}
+        return {"device": self.device, "progress": self.progress, "callbacks": self.callbacks, **options}

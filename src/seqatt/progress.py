@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from html import escape
 from typing import Any, Protocol
 
 LOG_SECONDS = 10.0  # between two lines of the log, at least
@@ -15,13 +16,29 @@ NOTEBOOK_SECONDS = 0.2  # between two updates of the bar in a notebook, at least
 logger = logging.getLogger("seqatt")
 
 
+Details = Callable[[], str]  # lines about what is running, made when they are shown
+NO_DETAILS: Details = str
+
+
 class Advance(Protocol):
-    """Called with the number of steps done since the last call, optionally with a new title and a new total.
+    """Called with the number of steps done since the last call, optionally with a new title, total and details.
 
     A new total starts the count again: what went before was other work.
     """
 
-    def __call__(self, steps: int, title: str | None = None, total: int | None = None) -> None: ...
+    def __call__(
+        self,
+        steps: float,
+        title: str | None = None,
+        total: int | None = None,
+        details: Details | None = None,
+    ) -> None: ...
+
+
+def show_nothing(
+    steps: float, title: str | None = None, total: int | None = None, details: Details | None = None
+) -> None:
+    """An ``Advance`` without a bar."""
 
 
 class Timings:
@@ -60,19 +77,32 @@ def progress_bar(title: str, total: int | None, *, shown: bool) -> Iterator[Adva
         if logger.isEnabledFor(logging.INFO):
             outputs.append(stack.enter_context(_log_lines(title, total)))
 
-        def advance(steps: int, title: str | None = None, total: int | None = None) -> None:
+        def advance(
+            steps: float, title: str | None = None, total: int | None = None, details: Details | None = None
+        ) -> None:
             for output in outputs:
-                output(steps, title, total)
+                output(steps, title, total, details)
 
         yield advance
 
 
 @contextmanager
 def _terminal_bar(title: str, total: int | None) -> Iterator[Advance]:
-    from rich.console import Console
+    from rich.console import Console, RenderableType
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+    from rich.text import Text
 
-    bar = Progress(
+    class BarWithDetails(Progress):
+        """A bar, and below it lines that are made anew whenever the bar is drawn."""
+
+        details: Details = NO_DETAILS
+
+        def get_renderables(self) -> Iterable[RenderableType]:
+            yield from super().get_renderables()
+            for line in self.details().splitlines():
+                yield Text(line, style="dim", no_wrap=True, overflow="ellipsis")
+
+    bar = BarWithDetails(
         TextColumn("{task.description}"),
         BarColumn(),
         TaskProgressColumn(),
@@ -83,9 +113,12 @@ def _terminal_bar(title: str, total: int | None) -> Iterator[Advance]:
     with bar:
         task = bar.add_task(title, total=None if total is None else max(total, 1))
 
-        def advance(steps: int, title: str | None = None, total: int | None = None) -> None:
+        def advance(
+            steps: float, title: str | None = None, total: int | None = None, details: Details | None = None
+        ) -> None:
             if total is not None:
                 bar.reset(task, total=max(total, 1), description=title)
+            bar.details = details or bar.details  # type: ignore[method-assign]
             bar.update(task, advance=steps, description=title)
 
         yield advance
@@ -99,26 +132,31 @@ class _Progress:
 
     def __init__(self, title: str, total: int | None, seconds: float) -> None:
         self._interval = seconds
+        self._details = NO_DETAILS
         self._start(title, total)
 
     def _start(self, title: str, total: int | None) -> None:
         self.title, self._total = title, None if total is None else max(total, 1)
-        self._done, self._started = 0, time.monotonic()
+        self._done, self._started = 0.0, time.monotonic()
         self._shown = self._started
 
     @property
     def share(self) -> float | None:
         return None if self._total is None else min(self._done / self._total, 1.0)
 
-    def advance(self, steps: int, title: str | None, total: int | None) -> None:
+    def advance(
+        self, steps: float, title: str | None, total: int | None, details: Details | None = None
+    ) -> None:
         if total is not None:
             self._start(title or self.title, total)
+        self._details = details or self._details
         self._done += steps
         self.title = title or self.title
 
     def finish(self) -> None:
         """All is done, also where fewer steps were counted: some methods cannot tell how far they are."""
         self._done = self._total = self._total or 1
+        self._details = NO_DETAILS
 
     def due(self) -> bool:
         now = time.monotonic()
@@ -132,7 +170,9 @@ class _Progress:
         if share is None:
             return f"{self.title}: {seconds:.0f} s"
         left = f", about {seconds / share * (1 - share):.0f} s left" if 0 < share < 1 else ""
-        return f"{self.title}: {share:.0%} after {seconds:.0f} s{left}"
+        return " · ".join(
+            [f"{self.title}: {share:.0%} after {seconds:.0f} s{left}", *self._details().splitlines()]
+        )
 
 
 @contextmanager
@@ -140,8 +180,10 @@ def _log_lines(title: str, total: int | None) -> Iterator[Advance]:
     progress = _Progress(title, total, LOG_SECONDS)
     logger.info("%s: started", title)
 
-    def advance(steps: int, title: str | None = None, total: int | None = None) -> None:
-        progress.advance(steps, title, total)
+    def advance(
+        steps: float, title: str | None = None, total: int | None = None, details: Details | None = None
+    ) -> None:
+        progress.advance(steps, title, total, details)
         if total is not None:
             logger.info("%s: started", progress.title)
         elif progress.due():
@@ -171,12 +213,14 @@ def _notebook_bar(title: str, total: int | None, display: Any) -> Iterator[Advan
         text, share = str(progress), progress.share
         value = "" if share is None else f' value="{share:.4f}"'  # without a value, the bar moves to and fro
         bar = f'<progress{value} max="1" style="vertical-align: middle"></progress>'
-        return {"text/plain": text, "text/html": f"{bar} {text}"}
+        return {"text/plain": text, "text/html": f"{bar} {escape(text)}"}
 
     handle = display.display(drawn(), raw=True, display_id=True)
 
-    def advance(steps: int, title: str | None = None, total: int | None = None) -> None:
-        progress.advance(steps, title, total)
+    def advance(
+        steps: float, title: str | None = None, total: int | None = None, details: Details | None = None
+    ) -> None:
+        progress.advance(steps, title, total, details)
         if total is not None or progress.due():
             handle.update(drawn(), raw=True)
 

@@ -22,6 +22,7 @@ __all__ = ["select"]
 UNSUPPORTED = {  # options of ``seqatt.select`` that do not apply, and why
     "device": "use_gpu decides where to train",
     "progress": "workers have no terminal to show it on",
+    "callbacks": "they would run in another process",
 }
 
 

@@ -99,6 +99,13 @@ class Selection(SelectionDisplay):
         """The names of the selected input columns: those of ``columns``."""
         return [self.input_names[column] for column in self.columns]
 
+    def rank_columns(self, columns: int) -> NDArray[np.int64]:
+        """The rank of each of so many input columns; the columns of a group share the rank of the group."""
+        ranking = np.zeros(columns, dtype=np.int64)
+        for rank, input_columns in zip(self.ranking, self.input_columns, strict=True):
+            ranking[input_columns] = rank
+        return ranking
+
     def transform(self, X: Any) -> Any:
         """The selected columns of ``X``, in the order of ``features``, in a container of the same kind.
 

@@ -192,10 +192,10 @@ def test_the_rows_that_score_a_number_neither_select_nor_train(monkeypatch):
     seen = []
     order_features = choose_k._order_features
 
-    def record(method, request, fold):
+    def record(method, request, fold, number):
         (block,) = fold.reading.test()
         seen.append((fold.rows, fold.train.columns, block.columns))
-        return order_features(method, request, fold)
+        return order_features(method, request, fold, number)
 
     monkeypatch.setattr(choose_k, "_order_features", record)
     seqatt.select(X, y, "auto", **FAST)

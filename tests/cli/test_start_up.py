@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import pty
 import re
 import subprocess
 import sys
 
 import pytest
 from sklearn.datasets import load_wine
-from tests.support.command import run_process
+from tests.support.command import run_on_terminal, run_process
 
 HEAVY = ("torch", "numpy", "scipy", "sklearn", "pandas", "polars", "pyarrow")
 
@@ -74,28 +72,8 @@ def test_the_command_says_what_its_seconds_were_spent_on(wine, tmp_path):
     assert printed["command_timings"]["prepare"] == printed["timings"]["prepare"]
 
 
-def run_on_terminal(*arguments: object) -> str:
-    """What a command writes on stderr if that is a terminal."""
-    ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", "seqatt", *map(str, arguments)]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=theirs) as process:
-        os.close(theirs)
-        written = b""
-        while True:
-            try:
-                chunk = os.read(ours, 1 << 16)
-            except OSError:  # the other end was closed
-                break
-            if not chunk:
-                break
-            written += chunk
-        process.wait(120)
-    os.close(ours)
-    return written.decode()
-
-
 def test_a_terminal_shows_what_is_going_on_from_the_start(wine):
-    shown = run_on_terminal("select", wine, "--target", "target", "-k", "2")
+    shown = run_on_terminal("-m", "seqatt", "select", wine, "--target", "target", "-k", "2")
     titles = ["Loading PyTorch", "Reading", "Sequential Attention"]
     positions = [shown.find(title) for title in titles]
     assert -1 not in positions, shown

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import pty
 import signal
 import subprocess
 import sys
@@ -45,3 +46,24 @@ def run(*arguments: object) -> subprocess.CompletedProcess[str]:
             for each, handler in handlers.items():
                 signal.signal(each, handler)
     return subprocess.CompletedProcess(command, code, out.getvalue(), err.getvalue())
+
+
+def run_on_terminal(*arguments: object) -> str:
+    """What Python with these arguments writes on stderr if that is a terminal of 80 columns."""
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "80"}
+    command = [sys.executable, *map(str, arguments)]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=theirs, env=environment) as process:
+        os.close(theirs)
+        written = b""
+        while True:
+            try:
+                chunk = os.read(ours, 1 << 16)
+            except OSError:  # the other end was closed
+                break
+            if not chunk:
+                break
+            written += chunk
+        process.wait(120)
+    os.close(ours)
+    return written.decode()

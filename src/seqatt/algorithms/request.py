@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -44,6 +44,12 @@ class SelectionRequest:
     source: StreamSource | None = None
     running: Running = field(default_factory=Running)
     kept: tuple[int, ...] = ()
+
+    def as_part(self, name: str, steps: int) -> SelectionRequest:
+        """The same request as one of several selections that the work of the run consists of."""
+        monitor, data = self.hook.part.monitor, self.data
+        part = monitor.start_part(name, data.user_position, data.given_names, self.k, steps, is_step=True)
+        return replace(self, hook=TrainingHook(part))
 
     @property
     def table(self) -> TableData:

@@ -21,6 +21,7 @@ from seqatt.api.evaluation_networks import PERCENT, evaluate_networks, trains_to
 from seqatt.api.evaluation_rows import predict
 from seqatt.api.read_data import are_batches, are_files
 from seqatt.api.select_options import DataOptions
+from seqatt.callbacks.monitor import Monitor, Part
 from seqatt.column_names import plain_name
 from seqatt.data.files.options import FileOptions
 from seqatt.data.tables.options import Categories
@@ -177,7 +178,7 @@ def _train_trial_groups(
         groups = make_trial_groups(data, seeds, options, device, setup, source=source)
         trained = groups if isinstance(groups, list) else []
         trainable = groups if isinstance(groups, list) else _keep(groups, trained)
-        train(trainable, cosine_schedule(steps), TrainingHook(advance), threads)
+        train(trainable, cosine_schedule(steps), TrainingHook(Part(Monitor(bar=advance))), threads)
         outputs, targets = predict(trained, test, device)
     return [compute_metrics(data.target, out, targets) for out in outputs]
 

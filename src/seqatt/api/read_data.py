@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from seqatt.algorithms.registry import Method
 from seqatt.column_names import plain_name
 from seqatt.data.tables.options import Categories, TableOptions
 from seqatt.data.tables.table_data import TableData, read_table_data
@@ -40,6 +41,18 @@ class Reading:
 
     data: TableData | FileData
     facts: dict[str, Any] = field(default_factory=dict)
+
+
+def categories_for(method: Method, own_model: bool) -> Categories:
+    """How a method takes categories: the built-in network embeds those of many values."""
+    return "mixed" if method.trains and not own_model else "one_hot"
+
+
+def stream_encoding_for(method: Method, own_model: bool) -> StreamEncoding | None:
+    """The same on files that are read batch by batch; None if the method cannot read them so."""
+    if method.trains:
+        return ONE_HOT if own_model else EMBEDDED
+    return None if method.select_files is None else COUNTED
 
 
 def are_files(X: Any) -> bool:

@@ -7,29 +7,30 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import torch
 
-from seqatt.algorithms.answer_options import AnswerOptions, check_method
-from seqatt.algorithms.registry import Method, get_method
+from seqatt.algorithms.answer_options import check_method
+from seqatt.algorithms.registry import Method
 from seqatt.algorithms.request import Running, SelectionRequest
 from seqatt.api.confidence.examine import check_importance, examine_traces
 from seqatt.api.lookup import find_features
 from seqatt.api.phase_steps import warn_about_few_steps
-from seqatt.api.read_data import COUNTED, EMBEDDED, ONE_HOT, Reading, StreamEncoding
+from seqatt.api.read_data import Reading, categories_for
+from seqatt.api.select_options import CheckedOptions
 from seqatt.api.stability.repeats import check_table, select_repeatedly
+from seqatt.callbacks.callback import SELECTION
+from seqatt.callbacks.monitor import Monitor, Part
 from seqatt.checkpoints.checkpointer import Checkpointer
-from seqatt.checkpoints.options import CheckpointOptions
 from seqatt.checkpoints.run_description import describe_run
 from seqatt.checkpoints.training import CheckpointHook
 from seqatt.data.files.options import FileOptions
 from seqatt.data.files.shards import count_shards
-from seqatt.data.tables.options import Categories, TableOptions
 from seqatt.data.tables.scaling import scale_table
 from seqatt.data.tables.table_data import TableData, resolve_k
 from seqatt.distributed.process_group import SINGLE_PROCESS, ProcessGroup
-from seqatt.options import Options, given_options, names_of, to_json
+from seqatt.options import given_options, to_json
 from seqatt.progress import Advance, Timings
 from seqatt.selection import (
     Selection,
@@ -40,56 +41,13 @@ from seqatt.selection import (
 )
 from seqatt.trace import Trace
 from seqatt.training.loop import Diverged, TrainingHook, TrainingInterrupted
-from seqatt.validation import check_option_names
 
 if TYPE_CHECKING:  # files need pyarrow, tables do not
     from seqatt.api.knockoffs.discoveries import Discoveries
     from seqatt.data.files.file_data import FileData
 
-
-class CheckedOptions(NamedTuple):
-    """The options of a method, of the data, of checkpoints, and of the answer."""
-
-    method: Any
-    data: TableOptions
-    checkpoints: CheckpointOptions
-    answer: AnswerOptions
-
-
-def make_options(method: str, options: dict[str, Any], *, files: bool = False) -> CheckedOptions:
-    """All options of a selection, checked; an unknown option is an error."""
-    options_class: type[Options] = get_method(method).options
-    data_class = FileOptions if files else TableOptions
-    classes: list[type[Options]] = [options_class, data_class, CheckpointOptions, AnswerOptions]
-    names = [names_of(each) for each in classes]
-    for name in options:
-        if not files and name in names_of(FileOptions) and name not in names[1]:
-            raise TypeError(f"{name}: is for files; pass their path as X, or leave it out")
-    if "recipe" in options and "recipe" not in names[0]:
-        raise TypeError(f"recipe: is for sequential_attention; {method} has none, leave it out")
-    check_option_names(method, options, names[0], [*names[1], *names[2], *names[3]])
-    made = [
-        each(**{name: value for name, value in options.items() if name in own})
-        for each, own in zip(classes, names, strict=True)
-    ]
-    checked = CheckedOptions(*made)  # type: ignore[arg-type]
-    if checked.answer.repeats and (checked.checkpoints.checkpoint is not None or checked.checkpoints.resume):
-        raise ValueError(
-            "checkpoint: a selection with repeats writes none; leave it out, or leave repeats out"
-        )
-    return checked
-
-
-def categories_for(method: Method, own_model: bool) -> Categories:
-    """How a method takes categories: the built-in network embeds those of many values."""
-    return "mixed" if method.trains and not own_model else "one_hot"
-
-
-def stream_encoding_for(method: Method, own_model: bool) -> StreamEncoding | None:
-    """The same on files that are read batch by batch; None if the method cannot read them so."""
-    if method.trains:
-        return ONE_HOT if own_model else EMBEDDED
-    return None if method.select_files is None else COUNTED
+INTERRUPTED, STOPPED = "interrupted", "stopped"  # why a result is partial
+RACE = "features and knockoffs"
 
 
 class Run:
@@ -108,6 +66,8 @@ class Run:
         self.ranks: ProcessGroup = SINGLE_PROCESS
         self._settings: dict[str, Any] = {}
         self._layout: TableData | FileData
+        self.monitor = Monitor()
+        self.selections: list[Selection] = []  # when the run has ended
         self._hook = TrainingHook()
         self._kept: tuple[int, ...] = ()
         self._curve: dict[str, Any] | None = None
@@ -118,18 +78,33 @@ class Run:
         return data if isinstance(data, FileOptions) else FileOptions()
 
     @contextmanager
+    def watched(self) -> Iterator[None]:
+        """Call the callbacks at the end. If one of them has requested to stop, the partial result is the result."""
+        try:
+            yield
+        except KeyboardInterrupt as error:
+            if not self.monitor.stop_requested:
+                raise
+            self._settings["partial"] = STOPPED
+            nothing = Trace([], list(range(self._layout.features)))
+            self.selections = getattr(error, "selections", []) or self._make_selections([nothing])
+        finally:
+            self.monitor.end(self.selections[0] if self.selections else None)
+
+    @contextmanager
     def open(
-        self, reading: Reading, k: Any, advance: Advance
-    ) -> Iterator[tuple[Callable[..., list[Trace]], SelectionRequest, Any]]:
-        """The function of the method, its request and its plan, with progress and checkpoints while it runs."""
+        self, reading: Reading, k: Any, bar: Advance
+    ) -> Iterator[tuple[Callable[[], list[Trace]], SelectionRequest]]:
+        """The function that selects and the request of the method, with progress and checkpoints while it runs."""
         data, source, method = reading.data, None, self.method
+        self.monitor.bar, advance = bar, self.monitor.advance
         scaling = getattr(self.options.method, "scaling", "standard")
         data = scale_table(data, scaling) if isinstance(data, TableData) else data.scaled(scaling)
         repeats, fdr = self.options.answer.repeats, self.options.answer.fdr
         if repeats:
             check_table(data)
         race = None if fdr is None else self._start_race(data, fdr, k, advance)
-        checkpointer = Checkpointer(self.options.checkpoints, self.ranks.rank == 0)
+        checkpointer = Checkpointer(self.options.checkpoints, self.ranks.rank == 0, self.monitor)
         if not isinstance(data, TableData) and method.trains:
             from seqatt.api.read_files import make_source  # here, because only files need pyarrow
 
@@ -139,8 +114,21 @@ class Run:
         running = Running(self.file_options, self.options.checkpoints, self.ranks)
         kept = self._kept = self._find_kept(data)
         request = SelectionRequest(
-            data, 1, self.seeds, self.options.method, self.device, source=source, running=running, kept=kept
+            data,
+            1,
+            self.seeds,
+            self.options.method,
+            self.device,
+            TrainingHook(Part(self.monitor)),
+            source=source,
+            running=running,
+            kept=kept,
         )
+        self._settings = {
+            "k": 0,
+            "task": data.target.task,
+            "rows": data.rows,
+        }  # if it ends before k is chosen
         if race is not None:
             request, count = replace(request, data=race.table), race.size
         elif self.options.answer.check_k(k):
@@ -162,24 +150,27 @@ class Run:
         if data.target.classes is not None:
             facts["classes"] = len(data.target.classes)
         self._settings = facts | self.options.data.to_settings() | reading.facts | plan.settings
-        self._hook = self._make_hook(checkpointer, request.data, count)
+        name, layout = (SELECTION, data) if race is None else (RACE, race)
+        steps = plan.steps if method.trains or isinstance(data, TableData) else data.rows  # sums count rows
+        part = self.monitor.start_part(name, layout.user_position, layout.given_names, count, steps)
+        self._hook = self._make_hook(checkpointer, request.data, count, part)
         request = replace(request, hook=self._hook)
         select_features = method.select if isinstance(data, TableData) else method.select_files
         assert select_features is not None
+        counted: Callable[..., None] = self._hook.advance
         if repeats and (self._curve is None or self._curve["chosen"]):
-            select_features = partial(select_repeatedly, method, repeats)
+            select_features, counted = partial(select_repeatedly, method, repeats), advance
         if race is not None:
             select_features = partial(race.select, method)
-        self._hook.advance = advance
         self.timings.end("prepare")
-        advance(0, method.title, plan.steps)
+        self.monitor.bar(0, method.title, steps, self.monitor.describe)
         try:
-            yield select_features, request, plan
+            yield partial(select_features, request, plan, counted), request
         except Diverged as error:
             self._settings["partial"] = "diverged"
             raise TrainingDiverged(str(error), self._make_partial(error.traces, count)) from None
         except TrainingInterrupted as error:
-            self._settings["partial"] = "interrupted"
+            self._settings["partial"] = STOPPED if self.monitor.stop_requested else INTERRUPTED
             # With several strengths of a penalty there are more traces than seeds: none of them is chosen yet.
             traces = error.traces if len(error.traces) <= len(self.seeds) else []
             selections = self._make_partial(traces, count)
@@ -223,7 +214,7 @@ class Run:
         self.timings.end("choose")
         return int(self._curve["chosen"]) or 1
 
-    def examine(self, request: SelectionRequest, traces: list[Trace], advance: Advance) -> list[Trace]:
+    def examine(self, request: SelectionRequest, traces: list[Trace]) -> list[Trace]:
         """The traces with how sure they are: what each feature adds, and whether they are better than random ones."""
         traces, answer = [trace.keep_first(self._kept) for trace in traces], self.options.answer
         if answer.importance is False:
@@ -237,21 +228,26 @@ class Run:
                 self.method,
                 own,
                 traces,
-                advance,
+                self.monitor.advance,
                 self.timings,
                 importance=bool(answer.importance),
                 chance=fixed,
             )
         except KeyboardInterrupt:
+            if self.monitor.stop_requested:  # when all features were selected: nothing is missing of them
+                return traces
             raise TrainingInterrupted(traces) from None
 
     def finish(self, traces: list[Trace]) -> list[Selection]:
         """The selections, after the checkpoint was marked as that of a finished run."""
         if isinstance(self._hook, CheckpointHook):
             self._hook.complete()
-        return self._make_selections(traces)
+        self.selections = self._make_selections(traces)
+        return self.selections
 
-    def _make_hook(self, checkpointer: Checkpointer, data: TableData | FileData, k: int) -> TrainingHook:
+    def _make_hook(
+        self, checkpointer: Checkpointer, data: TableData | FileData, k: int, part: Part
+    ) -> TrainingHook:
         """Checkpoints of the methods that the training loop trains; sums over files write their own."""
         if checkpointer.active and isinstance(data, TableData) and not self.method.trains:
             raise ValueError(
@@ -259,9 +255,12 @@ class Run:
                 "network in phases"
             )
         if not self.method.trains or not (checkpointer.active or self.ranks.size > 1):
-            return TrainingHook()
+            return TrainingHook(part)
         hook = CheckpointHook(
-            checkpointer, self.ranks, describe_run(data, self.method.name, k, self.seeds, self._settings)
+            checkpointer,
+            self.ranks,
+            describe_run(data, self.method.name, k, self.seeds, self._settings),
+            part,
         )
         hook.open()
         return hook

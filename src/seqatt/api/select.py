@@ -8,9 +8,19 @@ from typing import Any, Unpack
 
 from seqatt.algorithms.answer_options import check_method
 from seqatt.algorithms.registry import get_method
-from seqatt.api.read_data import Reading, are_batches, are_files, choose_target, read_table
-from seqatt.api.run import Run, categories_for, make_options, stream_encoding_for
-from seqatt.api.select_options import SelectOptions, describe_options
+from seqatt.api.read_data import (
+    Reading,
+    are_batches,
+    are_files,
+    categories_for,
+    choose_target,
+    read_table,
+    stream_encoding_for,
+)
+from seqatt.api.run import Run
+from seqatt.api.select_options import SelectOptions, describe_options, make_options
+from seqatt.callbacks.callback import Callback, check_callbacks
+from seqatt.callbacks.monitor import Monitor
 from seqatt.distributed.process_group import ProcessGroup, device_of_rank
 from seqatt.options import fill_in_options
 from seqatt.progress import Timings, progress_bar
@@ -33,6 +43,7 @@ def select(
     seed: int = 0,
     device: str = "auto",
     progress: bool = False,
+    callbacks: Sequence[Callback] = (),
     **options: Unpack[SelectOptions],
 ) -> Selection:
     """Select the ``k`` features of ``X`` that are most useful to a neural network that predicts ``y``.
@@ -61,7 +72,10 @@ def select(
     device : str, default "auto"
         "auto" is CUDA where there is one, else "cpu".
     progress : bool, default False
-        Show a progress bar on the terminal or in a notebook. The logger "seqatt" logs progress at level INFO.
+        Show on the terminal or in a notebook how far it is, and what is selected so far. The logger "seqatt" logs
+        it at level INFO.
+    callbacks : sequence of Callback, default ()
+        Called while it runs; they may stop it, and never change what is selected: docs/how_to/callbacks.md.
     **options
         Options of the table and of the method, by name; those of files are in docs/streaming.md.
 
@@ -88,7 +102,16 @@ def select(
     if "seeds" in options:
         raise TypeError("select has no option 'seeds'; did you mean 'seed'? Call it once per seed")
     return select_trials(
-        X, y, k, target=target, seeds=[seed], method=method, device=device, progress=progress, **options
+        X,
+        y,
+        k,
+        target=target,
+        seeds=[seed],
+        method=method,
+        device=device,
+        progress=progress,
+        callbacks=callbacks,
+        **options,
     )[0]
 
 
@@ -105,9 +128,14 @@ def select_trials(
     method: str = "sequential_attention",
     device: str = "auto",
     progress: bool = False,
+    callbacks: Sequence[Callback] = (),
     **options: Unpack[SelectOptions],
 ) -> list[Selection]:
-    """``select`` with several seeds, trained together: result i is the same as that of ``select(seed=seeds[i])``."""
+    """``select`` with several seeds, trained together: result i is the same as that of ``select(seed=seeds[i])``.
+
+    With callbacks, seeds are selected one after another.
+    """
+    watching = check_callbacks(callbacks)
     if k is None and options.get("fdr") is None:
         raise TypeError("k: the number of features to select is needed, such as k=10")
     timings = Timings()
@@ -130,13 +158,18 @@ def select_trials(
         check_arguments(checked.answer, k, getattr(checked.method, "model", None))
     if auto:
         check_method(registered)
-    # Each seed has its own k, its own halves of the rows or its own knockoffs.
-    if len(seeds) > 1 and (auto or checked.answer.repeats or checked.answer.fdr):
+    if len(seeds) > 1 and watching and checked.checkpoints.checkpoint is not None:
+        raise ValueError(
+            "callbacks: with a checkpoint they need a single seed; call select once per seed, each with a folder"
+        )
+    # Each seed has its own k, its own halves of the rows, its own knockoffs or its own calls of callbacks.
+    if len(seeds) > 1 and (auto or checked.answer.repeats or checked.answer.fdr or watching):
         alone: dict[str, Any] = {
             "target": target,
             "method": method,
             "device": device,
             "progress": progress,
+            "callbacks": callbacks,
             **options,
         }
         return [select_trials(X, y, k, seeds=[seed], **alone)[0] for seed in seeds]
@@ -155,6 +188,9 @@ def select_trials(
                 closing(ProcessGroup(run.device, checked.checkpoints.rank_timeout))
             )
         shown = progress and run.ranks.rank == 0
+        own = watching if run.ranks.rank == 0 else ()
+        run.monitor = Monitor(own, method, seeds[0], alone=run.ranks.size == 1)
+        stack.enter_context(run.watched())
         advance = stack.enter_context(progress_bar("Reading" if files else "Preparing", None, shown=shown))
         if files:
             from seqatt.api.read_files import read_files  # here, because only files need pyarrow
@@ -178,7 +214,6 @@ def select_trials(
             arguments = ("X", "y" if target is None else "target")
             table = read_table(X, y, checked.data, categories, by_name=not own_model, arguments=arguments)
             reading = Reading(table)
-        select_features, request, plan = stack.enter_context(run.open(reading, k, advance))
-        traces = select_features(request, plan, request.hook.advance)
-        return run.finish(run.examine(request, traces, advance))
-    raise AssertionError("a run ends with a result or an error")
+        select_features, request = stack.enter_context(run.open(reading, k, advance))
+        run.finish(run.examine(request, select_features()))
+    return run.selections

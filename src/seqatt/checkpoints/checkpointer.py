@@ -13,6 +13,7 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
+from seqatt.callbacks.monitor import Monitor
 from seqatt.checkpoints import checkpoint
 from seqatt.checkpoints.checkpoint import Checkpoint, DamagedCheckpoint
 from seqatt.checkpoints.options import CheckpointOptions
@@ -34,13 +35,13 @@ class Checkpointer:
     With ``writes=False`` (the ranks that leave it to rank 0) or without a folder, it writes nothing.
     """
 
-    def __init__(self, options: CheckpointOptions, writes: bool) -> None:
+    def __init__(self, options: CheckpointOptions, writes: bool, monitor: Monitor | None = None) -> None:
         self._options, self._writes = options, writes and options.checkpoint is not None
         self.folder = Path(options.checkpoint or ".")
         self._last = time.monotonic()  # when the last checkpoint was begun
         self._thread: threading.Thread | None = None
         self._error: Exception | None = None  # of the background thread
-        self._stop_requested = False
+        self._stop_requested, self._monitor = False, monitor or Monitor()
 
     @contextmanager
     def open(self) -> Iterator[Checkpoint | None]:
@@ -84,8 +85,8 @@ class Checkpointer:
         return self.due(), self.stop_requested()
 
     def stop_requested(self) -> bool:
-        """Whether SIGTERM has arrived."""
-        return self._stop_requested
+        """Whether SIGTERM has arrived, or a callback has requested to stop."""
+        return self._stop_requested or self._monitor.stop_requested
 
     def save(self, metadata: Mapping[str, Any], arrays: Mapping[str, Any], *, wait: bool = False) -> None:
         """Write a checkpoint in the background; the caller must not change ``arrays`` afterwards."""

@@ -7,6 +7,7 @@ import warnings
 from contextlib import ExitStack
 from typing import Any
 
+from seqatt.callbacks.monitor import Part, StopRequested
 from seqatt.checkpoints.checkpoint import Checkpoint
 from seqatt.checkpoints.checkpointer import Checkpointer, Terminated
 from seqatt.checkpoints.run_description import check_same_run
@@ -26,8 +27,10 @@ class CheckpointHook(TrainingHook):
 
     one_at_a_time = True
 
-    def __init__(self, checkpointer: Checkpointer, ranks: ProcessGroup, run: dict[str, Any]) -> None:
-        super().__init__()
+    def __init__(
+        self, checkpointer: Checkpointer, ranks: ProcessGroup, run: dict[str, Any], part: Part | None = None
+    ) -> None:
+        super().__init__(part)
         self._checkpointer, self._ranks, self._run = checkpointer, ranks, run
         self._stack = ExitStack()
         self._saved: Checkpoint | None = None  # on rank 0, until it is loaded
@@ -65,6 +68,7 @@ class CheckpointHook(TrainingHook):
     def start(self, group: TrialGroup, number: int, schedule: Schedule) -> None:
         self._number = number
         if self._metadata.get("group") != number:
+            super().start(group, number, schedule)
             return
         arrays = self._ranks.broadcast_arrays({} if self._saved is None else self._saved.arrays)
         try:
@@ -73,14 +77,17 @@ class CheckpointHook(TrainingHook):
             where = self._checkpointer.folder if self._saved is None else self._saved.path
             raise ValueError(f"checkpoint: {where} cannot be resumed: {error}") from None
         self._saved = None
+        super().start(group, number, schedule)
         before = sum(phase.steps for phase in schedule[: group.phase])
-        self.advance(before + group.done)
+        self.part.count(before + group.done)
 
     def after_chunk(self, group: TrialGroup) -> None:
+        monitor = self.part.monitor
         if group.stream is not None and group.stream.current is not None:
             save, stop = group.stream.current.save, group.stream.current.stop
+            stop = stop or (monitor.stop_requested and self._ranks.size == 1)
         else:
-            flags = [self._checkpointer.due(), self._checkpointer.stop_requested()]
+            flags = self._checkpointer.flags()
             save, stop = flags if self._ranks.size == 1 else self._agree(flags)
         if not (save or stop):
             return
@@ -89,7 +96,11 @@ class CheckpointHook(TrainingHook):
             metadata = self._with_finished({"group": self._number, "state": state})
             self._checkpointer.save(metadata, group.state_arrays(), wait=stop)
         if stop:
-            self._ranks.barrier()  # a rank that left earlier would look lost to rank 0, which still writes
+            # A rank that left earlier would look lost to rank 0, which still writes.
+            asked = self._ranks.allgather_texts(json.dumps(monitor.stop_requested))
+            if any(json.loads(text) for text in asked):
+                monitor.stop_requested = True
+                raise StopRequested
             folder = self._checkpointer.folder
             warnings.warn(f"stopped by SIGTERM; continue with resume from {folder}", stacklevel=2)
             raise Terminated(folder)
@@ -111,7 +122,7 @@ class CheckpointHook(TrainingHook):
         except RuntimeError as error:
             warnings.warn(str(error), stacklevel=2)
 
-    def _agree(self, flags: list[bool]) -> tuple[bool, bool]:
+    def _agree(self, flags: tuple[bool, bool]) -> tuple[bool, bool]:
         """Whether any rank wants to save, and whether any has to stop."""
         texts = self._ranks.allgather_texts(json.dumps(flags))
         save, stop = zip(*(json.loads(text) for text in texts), strict=True)

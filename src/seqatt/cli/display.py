@@ -14,7 +14,8 @@ from rich.table import Table
 from seqatt.display_text import escape_controls, metric_name
 from seqatt.selection import NO_BETTER, Selection, describe_task, lacks_evidence, why_empty
 
-BAR = 40  # width of the longest bar of a curve
+BAR = 40  # width of the longest bar of a curve, where there is room
+BESIDE_BAR = 27  # of a line with a bar: score, standard error, mark of the chosen one and spaces
 MAX_LISTED = 6  # members of a cluster that are named
 ADDS, OR = "adds", "or"  # headings: what a feature adds, and which ones could stand in for it
 
@@ -146,7 +147,6 @@ def _show_curve(console: Console, curve: dict[str, Any], features: int) -> None:
     """Print the score of every number of features as a bar, from that of no features on, and lines to compare with."""
     metric = {"auc": "AUC", "r2": "R²"}.get(curve["metric"], curve["metric"])
     lowest, highest = curve["no_features"], max(*curve["means"], curve["all_features"])
-    unit = max(highest - lowest, 1e-12) / BAR
     labels = [str(size) for size in curve["sizes"]] + [
         f"all {features}",
         f"{curve['random_size']} random",
@@ -155,6 +155,8 @@ def _show_curve(console: Console, curve: dict[str, Any], features: int) -> None:
     scores = [*curve["means"], curve["all_features"], curve["random_features"], lowest]
     errors = [f" ± {error:.3f}" for error in curve["standard_errors"]] + [" " * 8] * 3
     width = max(map(len, labels))
+    longest = max(1, min(BAR, console.width - width - BESIDE_BAR))
+    unit = max(highest - lowest, 1e-12) / longest
     console.print(f"\n[bold]How many features: {metric} on rows that selected none of them[/bold]")
     for label, score, error in zip(labels, scores, errors, strict=True):
         bar = "█" * round(max(0.0, score - lowest) / unit)

@@ -13,9 +13,8 @@ from seqatt.algorithms.registry import get_method
 from seqatt.api.evaluation import Evaluation
 from seqatt.api.evaluation_networks import PERCENT
 from seqatt.api.evaluator import Evaluator, FeatureSet
-from seqatt.api.read_data import TABLE_OPTIONS, are_files
+from seqatt.api.read_data import TABLE_OPTIONS, are_files, categories_for
 from seqatt.api.read_files import memory_budget
-from seqatt.api.run import categories_for
 from seqatt.api.select import select_trials
 from seqatt.data.files.file_columns import FileColumns, open_columns
 from seqatt.data.files.options import FileOptions

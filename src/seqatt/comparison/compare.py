@@ -17,7 +17,7 @@ from seqatt.comparison.runs import ComparisonRun, run_keys
 from seqatt.comparison.setup import ComparisonSetup, prepare
 from seqatt.comparison.split_runs import Selected, SplitRuns
 from seqatt.data.tables.table_data import Groups
-from seqatt.progress import Advance, progress_bar
+from seqatt.progress import NO_DETAILS, Advance, Details, progress_bar
 from seqatt.selection import describe_environment
 
 MAX_WAITING_SECONDS = 10.0  # of selections before they are evaluated: then their runs are saved
@@ -202,7 +202,7 @@ def _run_split(
             done += percent
             steps = len(selected) * done // PERCENT - shown
             shown += steps
-            advance(steps, f"evaluating {len(selected)} selections, seed {seed}")
+            advance(steps, f"evaluating {len(selected)} selections, seed {seed}", details=NO_DETAILS)
 
         count(0)
         finish(split.evaluate(selected, count))
@@ -228,14 +228,16 @@ def _run_split(
 
 def _show_share(run: str, advance: Advance) -> Advance:
     """The progress of one selection, as percent in the title of the bar that counts runs."""
-    done, expected = 0, 0
-    advance(0, run)
+    done, expected = 0.0, 0
+    advance(0, run, details=NO_DETAILS)
 
-    def show(steps: int, title: str | None = None, total: int | None = None) -> None:
+    def show(
+        steps: float, title: str | None = None, total: int | None = None, details: Details | None = None
+    ) -> None:
         nonlocal done, expected
         done, expected = (0, total) if total is not None else (done + steps, expected)
         if expected:
-            advance(0, f"{run}: {min(done / expected, 1):.0%}")
+            advance(0, f"{run}: {min(done / expected, 1):.0%}", details=details)
 
     return show
 

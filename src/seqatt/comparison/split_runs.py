@@ -13,9 +13,10 @@ from typing import NamedTuple
 from seqatt.algorithms.registry import get_method
 from seqatt.api.evaluation import Evaluation
 from seqatt.api.evaluator import Evaluator, FeatureSet
-from seqatt.api.read_data import Reading, are_files, read_table
-from seqatt.api.run import Run, categories_for, make_options
+from seqatt.api.read_data import Reading, are_files, categories_for, read_table
+from seqatt.api.run import Run
 from seqatt.api.select import select
+from seqatt.api.select_options import make_options
 from seqatt.comparison.runs import ALL, ComparisonRun
 from seqatt.comparison.setup import ComparisonSetup
 from seqatt.data.tables.options import Categories
@@ -88,8 +89,8 @@ class SplitRuns:
             X, y = self._train[:2]
             self._tables[kind] = read_table(X, y, checked.data, kind[0], by_name=kind[1])
         run = Run(registered, [self._seed], checked, device, Timings())
-        with run.open(Reading(self._tables[kind]), max(ks), advance) as (select_features, request, plan):
-            (trace,) = select_features(request, plan, request.hook.advance)
+        with run.open(Reading(self._tables[kind]), max(ks), advance) as (select_features, _):
+            (trace,) = select_features()
         first = [replace(trace, order=trace.order[:k], rest=trace.order[k:] + trace.rest) for k in ks]
         return [run.finish([each])[0] for each in first]
 

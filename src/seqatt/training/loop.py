@@ -9,6 +9,7 @@ from itertools import zip_longest
 
 import torch
 
+from seqatt.callbacks.monitor import Monitor, Part
 from seqatt.trace import Trace
 from seqatt.training.backend.threads import ThreadTuner, WorkerPool, run_concurrently
 from seqatt.training.schedule import Schedule
@@ -40,15 +41,22 @@ class TrainingInterrupted(KeyboardInterrupt):
 
 
 class TrainingHook:
-    """What happens beside the steps of a training: progress, checkpoints and requests to stop.
+    """What happens beside the steps of a training: progress, callbacks, checkpoints and requests to stop.
 
-    This one shows progress alone; ``checkpoints.training`` also saves and resumes.
+    This one has no checkpoints; ``checkpoints.training`` also saves and resumes.
     """
 
     one_at_a_time = False  # whether groups train one after another
 
-    def __init__(self, advance: Callable[[int], None] = lambda steps: None) -> None:
-        self.advance = advance
+    def __init__(self, part: Part | None = None) -> None:
+        """``part`` is the selection that trains, or one that nobody watches."""
+        self.part = Part(Monitor()) if part is None else part
+        self._leader: TrialGroup | None = None  # the group that is shown
+
+    def advance(self, steps: int) -> None:
+        """For work outside the training loop: count steps, and end where a callback has requested to stop."""
+        self.part.advance(steps)
+        self.part.monitor.check_stop()
 
     def finished(self, number: int) -> list[Trace] | None:
         """The traces of group ``number`` if it was finished before."""
@@ -56,9 +64,20 @@ class TrainingHook:
 
     def start(self, group: TrialGroup, number: int, schedule: Schedule) -> None:
         """Called before the first step of a group."""
+        self._leader = group
+        self.part.set_phase(group.phase, len(schedule), *group.shown_trial())
 
     def after_chunk(self, group: TrialGroup) -> None:
-        """Called after every chunk of steps of a group."""
+        """Called after every chunk of steps of a group, when its progress was shown."""
+        self.part.monitor.check_stop()
+
+    def after_phase(self, group: TrialGroup, schedule: Schedule) -> None:
+        """Called after every phase of a group."""
+        if group is self._leader:
+            self.part.end_phase(group.phase, len(schedule), *group.shown_trial())
+        monitor = self.part.monitor
+        if monitor.stop_requested and monitor.alone and group.phase < len(schedule):
+            self.after_chunk(group)
 
     def finish(self, group: TrialGroup, number: int, traces: list[Trace]) -> None:
         """Called with the result of a group."""
@@ -93,10 +112,10 @@ def train(
                 with _Threads(some, threads) as plan:
                     trainings = [_train_group(group, schedule, plan, hook, skip_diverged) for group in some]
                     if plan.concurrent:
-                        run_concurrently(trainings, min(len(some), threads), hook.advance)
+                        run_concurrently(trainings, min(len(some), threads), hook.part.advance)
                     else:
                         for progress in zip_longest(*trainings):
-                            hook.advance(max(steps or 0 for steps in progress))
+                            hook.part.advance(max(steps or 0 for steps in progress))
             except NonFiniteLoss:
                 raise Diverged(traces + [trace for group in some for trace in group.traces()]) from None
             except KeyboardInterrupt:  # here no thread changes a group any more
@@ -189,13 +208,14 @@ def _train_group(
                 _check_finite(group, skip_diverged)
                 if not group.finite.any():
                     return
-            hook.after_chunk(group)
             yield steps
+            hook.after_chunk(group)
         if not check_every_chunk:
             _check_finite(group, skip_diverged)
             if not group.finite.any():
                 return
         group.end_phase(phase, pool)
+        hook.after_phase(group, schedule)
 
 
 def _check_finite(group: TrialGroup, skip_diverged: bool) -> None:

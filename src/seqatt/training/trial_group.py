@@ -110,7 +110,18 @@ class TrialGroup:
             self._measure_importance(pool)
         for history, record in zip(self.records, records, strict=True):
             history.append(record)
-        self.phase += 1
+        self.phase, self.done = self.phase + 1, 0
+
+    def shown_trial(self) -> tuple[list[int], PhaseRecord | None, float | None]:
+        """What progress and callbacks show of the trial with the lowest loss: its features, last phase, held-out loss.
+
+        With several trials, of which callbacks see none, or strengths of a penalty, one stands for all.
+        """
+        losses = np.array([history[-1].loss if history else np.nan for history in self.records], dtype=float)
+        best = int(np.argmin(np.nan_to_num(losses, nan=np.inf)))
+        history = self.records[best]
+        held_out = self._importance[best]["loss"] if self._importance else None
+        return self.state.order[best], history[-1] if history else None, held_out
 
     def _order_by_usefulness(self, pool: WorkerPool) -> None:
         """Order the selected features: the last is the least useful of all, the one before it that of the others.

@@ -24,7 +24,7 @@ from seqatt.training.candidates import (
     rows_per_model,
 )
 from seqatt.training.loaders.batch import DeviceTable
-from seqatt.training.loop import Diverged, NonFiniteLoss
+from seqatt.training.loop import Diverged, NonFiniteLoss, TrainingHook, TrainingInterrupted
 
 
 def make_plan(request: SelectionRequest) -> Plan:
@@ -52,12 +52,14 @@ def greedy(request: SelectionRequest, plan: Plan, advance: Advance) -> list[Trac
     """One trial after the other: the candidates of a single trial fill the device."""
     data, options, device = request.table, request.options, request.device
     table = DeviceTable.of_data(data, device)
-    trials = [_ForwardSelection(data, request.k) for _ in request.seeds]
+    trials = [_ForwardSelection(data, request.k, request.hook) for _ in request.seeds]
     traces: list[Trace] = []
     with training_threads(candidates_work(data, options), device), torch.no_grad():
         for seed, trial in zip(request.seeds, trials, strict=True):
             try:
                 traces.append(trial.run(CandidateModels(data, table, seed, options, device), advance))
+            except KeyboardInterrupt:
+                raise TrainingInterrupted([*traces, trial.trace()]) from None
             except NonFiniteLoss:
                 unfinished = [other.trace() for other in trials[len(traces) :]]
                 raise Diverged(traces + unfinished) from None
@@ -67,15 +69,16 @@ def greedy(request: SelectionRequest, plan: Plan, advance: Advance) -> list[Trac
 class _ForwardSelection:
     """What one trial has selected, and a record of each round."""
 
-    def __init__(self, data: TableData, k: int) -> None:
+    def __init__(self, data: TableData, k: int, hook: TrainingHook) -> None:
         self._constant = data.constant
-        self._k = k
+        self._k, self._hook = k, hook
         self._order: list[int] = []
         self._records: list[PhaseRecord] = []
         self._gains = np.zeros(data.features)
 
     def run(self, models: CandidateModels, advance: Advance) -> Trace:
-        while len(self._order) < min(self._k, int((~self._constant).sum())):
+        rounds = min(self._k, int((~self._constant).sum()))
+        while len(self._order) < rounds:
             started = time.perf_counter()
             candidates = [int(f) for f in np.flatnonzero(~self._constant) if int(f) not in self._order]
             loss_without, losses = models.losses(self._order, candidates, advance)
@@ -89,6 +92,7 @@ class _ForwardSelection:
             record.scores = np.nan_to_num(self._gains, nan=-1e30, neginf=-1e30)
             self._records.append(record)
             self._order.append(best)
+            self._hook.part.end_phase(len(self._order), rounds, self._order, record)
         return self.trace(self._k)
 
     def trace(self, k: int = 0) -> Trace:

@@ -28,7 +28,6 @@ from seqatt.api.confidence.folds import (
 from seqatt.api.confidence.scores import METRICS, Score
 from seqatt.data.tables.table_data import TableData
 from seqatt.progress import Advance
-from seqatt.training.loop import TrainingHook
 from seqatt.training.screening.copies import copies_last
 from seqatt.training.screening.row_sample import draw_sample
 
@@ -64,8 +63,8 @@ def choose_k(
     advance(0, "Choosing k", FOLDS + 2)
     folds = [make_fold(data, rows) for rows in divide_rows(data, seed)]
     orders, random = [], []
-    for fold in folds:
-        orders.append(_order_features(method, request, fold))
+    for number, fold in enumerate(folds, 1):
+        orders.append(_order_features(method, request, fold, number))
         varying = np.flatnonzero(~data.constant)
         random.append(np.random.default_rng([seed, int(fold.rows[0])]).permutation(varying).tolist())
         advance(1)
@@ -124,10 +123,10 @@ def _between(sizes: list[int], chosen: int) -> list[int]:
     )
 
 
-def _order_features(method: Method, request: SelectionRequest, fold: Fold) -> list[int]:
+def _order_features(method: Method, request: SelectionRequest, fold: Fold, number: int) -> list[int]:
     """The first max_k features, ordered on all rows but those of the fold."""
     options = request.options
-    own = replace(request, data=fold.train, hook=TrainingHook())
+    own = replace(request, data=fold.train)
     epochs = method.plan(own).settings.get("epochs")
     if epochs:
         own = replace(own, options=replace(options, epochs=FOLD_BUDGET * epochs))
@@ -136,5 +135,7 @@ def _order_features(method: Method, request: SelectionRequest, fold: Fold) -> li
         per_phase = -(-request.k // TAKE_PHASES)
         down_to_one = {"surplus": float(request.k), "replacement": 0, "features_per_phase": per_phase}
         own = replace(own, k=1, options=replace(own.options, **down_to_one))
-    trace = method.select(own, method.plan(own), own.hook.advance)[0]
+    plan = method.plan(own)
+    own = own.as_part(f"fold {number} of {FOLDS}", plan.steps)
+    trace = method.select(own, plan, own.hook.advance)[0]
     return copies_last((trace.order + trace.rest)[: request.k], draw_sample(fold.train))

@@ -28,7 +28,6 @@ from seqatt.api.confidence.scores import METRICS, Score
 from seqatt.data.tables.table_data import SparseColumns, TableData
 from seqatt.progress import Advance
 from seqatt.trace import Trace
-from seqatt.training.loop import TrainingHook
 
 RANDOM_SETS = 5
 CLEARLY = 2.0  # standard errors by which the mean over the folds is better,
@@ -53,8 +52,8 @@ def compare_with_random(method: Method, request: SelectionRequest, advance: Adva
     folds = [make_fold(data, rows) for rows in divide_rows(data, 0)]
     advance(0, "Testing against random features", len(folds) + len(request.seeds))
     selected = []
-    for fold in folds:
-        selected.append(_select(method, request, fold))
+    for number, fold in enumerate(folds, 1):
+        selected.append(_select(method, request, fold, number))
         advance(1)
     random = [_random_sets(request, fold) for fold in folds]
     if not all(random):
@@ -67,10 +66,12 @@ def compare_with_random(method: Method, request: SelectionRequest, advance: Adva
     return [{"metric": METRICS[data.target.task], "folds": FOLDS} | result for result in results]
 
 
-def _select(method: Method, request: SelectionRequest, fold: Fold) -> list[Trace]:
+def _select(method: Method, request: SelectionRequest, fold: Fold, number: int) -> list[Trace]:
     """What the method selects on the rows of the other folds, per seed."""
-    own = replace(request, data=fold.train, hook=TrainingHook())
-    traces: list[Trace] = method.select(own, method.plan(own), own.hook.advance)
+    own = replace(request, data=fold.train)
+    plan = method.plan(own)
+    own = own.as_part(f"test fold {number} of {FOLDS}", plan.steps)
+    traces: list[Trace] = method.select(own, plan, own.hook.advance)
     return [trace.keep_first(request.kept) for trace in traces]
 
 

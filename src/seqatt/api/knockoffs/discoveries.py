@@ -14,6 +14,7 @@ from math import ceil
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from seqatt.algorithms.answer_options import AUTO, AnswerOptions
 from seqatt.algorithms.registry import Method
@@ -74,6 +75,18 @@ class Discoveries:
             self._race = make_race(self._data, COPIES, seed)
         self.table = self._race.table
         self.size = min(MAX_SIZE, int((~self.table.constant).sum()))
+
+    @property
+    def user_position(self) -> NDArray[np.int64]:
+        """The position that each feature of ``table`` has among those of the user; -1 for a knockoff."""
+        slot, feature = np.divmod(np.arange(self.table.features), self._data.features)
+        is_original = slot == self._race.original[feature]
+        return np.where(is_original, self._data.user_position[feature], -1)
+
+    @property
+    def given_names(self) -> tuple[Any, ...]:
+        """The name of each feature of ``table``, and of the feature that a knockoff is of."""
+        return self._data.given_names * (COPIES + 1)
 
     def select(self, method: Method, request: SelectionRequest, plan: Any, advance: Advance) -> list[Trace]:
         """The features that are chosen; ``request`` and ``plan`` are about ``table``."""

@@ -14,7 +14,7 @@ from seqatt.api.stability.pooling import pool_repeats
 from seqatt.data.tables.table_data import TableData, take_rows
 from seqatt.progress import Advance
 from seqatt.trace import Trace
-from seqatt.training.loop import TrainingHook, TrainingInterrupted
+from seqatt.training.loop import TrainingInterrupted
 
 BUDGET = 0.3  # steps of a repeat, as a share of those of one selection
 MEMBERS = 2  # models per repeat, unless requested: what an ensemble is for, the repeats do
@@ -51,14 +51,13 @@ def select_repeatedly(
     try:
         for pair in range(repeats // 2):
             for half in divide(data, seed, pair):
-                own = replace(
-                    request, data=take_rows(data, half), seeds=[seeds[len(traces)]], hook=TrainingHook()
-                )
+                own = replace(request, data=take_rows(data, half), seeds=[seeds[len(traces)]])
                 if not traces:
                     options = _options_of_repeat(method, own, plan.settings, data.rows)
                 own = replace(own, options=options)
                 own_plan = method.plan(own)
                 settings = own_plan.settings
+                own = own.as_part(f"repeat {len(traces) + 1} of {repeats}", own_plan.steps)
                 traces += method.select(own, own_plan, own.hook.advance)
                 advance(1)
     except KeyboardInterrupt:

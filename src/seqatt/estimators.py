@@ -21,7 +21,7 @@ from seqatt.data.tables.options import TableOptions
 from seqatt.data.tables.table_data import Groups
 from seqatt.data.tables.target import target_array
 from seqatt.options import describe, fill_in_options
-from seqatt.selection import Selection, why_empty
+from seqatt.selection import Selection, rank_columns, why_empty
 from seqatt.validation import integer
 
 
@@ -63,7 +63,7 @@ class BaseSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
             raise type(error)(f"n_features_to_select{message[1:]}") from None
         self.support_ = np.zeros(self.n_features_in_, dtype=bool)
         self.support_[self.selection_.columns] = True
-        self.ranking_ = _rank_columns(self.selection_, self.n_features_in_)
+        self.ranking_ = rank_columns(self.selection_, self.n_features_in_)
         return self
 
     def _options(self) -> dict[str, Any]:
@@ -210,6 +210,7 @@ class SequentialAttentionSelector(BaseSelector):
         keep: Any = (),
         importance: bool | None = None,
         task: str | None = None,
+        quantile: float = 0.5,
         log1p: bool | tuple[str, ...] = False,
         negatives_kept: float = 1.0,
         missing_indicator: bool = False,
@@ -288,13 +289,3 @@ class LinearAttentionSelector(_LinearSelector):
         max_categories: int = 64,
     ) -> None:
         self._store_parameters(locals())
-
-
-def _rank_columns(selection: Selection, columns: int) -> NDArray[np.int64]:
-    """The rank of each input column; the columns of a group share the rank of the group."""
-    if len(selection.names) == columns:
-        return selection.ranking
-    ranking = np.zeros(columns, dtype=np.int64)
-    for rank, input_columns in zip(selection.ranking, selection.input_columns, strict=True):
-        ranking[input_columns] = rank
-    return ranking

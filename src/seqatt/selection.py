@@ -255,3 +255,13 @@ def describe_environment(device: str) -> dict[str, str]:
         "platform": platform.platform(terse=True),
         "device": device,
     }
+
+
+def rank_columns(selection: Selection, columns: int) -> NDArray[np.int64]:
+    """The rank of each input column; the columns of a group share the rank of the group."""
+    if len(selection.names) == columns:
+        return selection.ranking
+    ranking = np.zeros(columns, dtype=np.int64)
+    for rank, input_columns in zip(selection.ranking, selection.input_columns, strict=True):
+        ranking[input_columns] = rank
+    return ranking

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from seqatt.api.evaluation import Evaluation, Metrics, compute_metrics, make_evaluation
+from seqatt.api.evaluation import Evaluation, compute_metrics, make_evaluation
 from seqatt.api.evaluation_data import (
     EvaluationData,
     read_evaluation_files,
@@ -24,6 +24,7 @@ from seqatt.api.select_options import DataOptions
 from seqatt.column_names import plain_name
 from seqatt.data.files.options import FileOptions
 from seqatt.data.tables.options import Categories
+from seqatt.losses.loss import Metrics
 from seqatt.progress import progress_bar
 from seqatt.selection import Selection
 from seqatt.training.backend.device import resolve_device

@@ -62,7 +62,7 @@ def resolve_options(data: TableData | FileData, given: dict[str, Any]) -> Traini
     options = TrainingOptions(
         **defaults | {name: value for name, value in given.items() if value is not None}
     )
-    if options.label_smoothing and data.target.task == "regression":
+    if options.label_smoothing and not data.target.loss.smoothed:
         raise ValueError("label_smoothing: is for classes, and the target is numeric; leave it at 0")
     return options
 

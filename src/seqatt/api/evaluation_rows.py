@@ -132,7 +132,7 @@ def read_test_files(
 def _original(data: FileData, targets: NDArray[Any]) -> NDArray[Any]:
     """Targets as a table has them: numbers in their own units, one column unless they are class numbers."""
     target = data.target
-    if target.task == "regression":
+    if target.classes is None:
         assert target.scale is not None
         assert target.shift is not None
         targets = targets * target.scale + target.shift

@@ -24,6 +24,7 @@ from seqatt.options import RARE, TRAINING, Options, describe, describe_field
 class DataOptions(TypedDict, total=False):
     """Options about columns and files that ``select``, ``evaluate`` and ``compare`` share."""
 
+    quantile: float
     ignore: tuple[str, ...]
     column_types: Mapping[str, str]
     log1p: bool | tuple[str, ...]

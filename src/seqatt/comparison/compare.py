@@ -83,8 +83,8 @@ def compare(
     X_test, y_test : as X and y, default None
         Test rows to use instead of splits. Columns must have the same names and types as in X. If y is a name,
         ``y_test`` is not needed.
-    metric : {"accuracy", "auc", "log_loss", "r2", "rmse"}, default None
-        Test metric to report. None uses "r2" for regression and "accuracy" otherwise.
+    metric : str, default None
+        Test metric to report, one of those that ``evaluate`` gives for the task; None is the first of these.
     device : str, default "auto"
         "auto", "cpu" or "cuda", as in ``select``.
     progress : bool, default False
@@ -99,8 +99,9 @@ def compare(
     max_categories : int, default 64
         As in ``select``, for all methods.
     **data_options
-        ``ignore``, ``column_types``, ``log1p`` and ``negatives_kept``, and of files ``memory``, ``delimiter``,
-        ``schema_rows``, ``shuffle_rows``, ``hash_buckets``, ``shards`` and ``on_bad_file``, as in ``select``.
+        ``quantile``, ``ignore``, ``column_types``, ``log1p`` and ``negatives_kept``, and of files ``memory``,
+        ``delimiter``, ``schema_rows``, ``shuffle_rows``, ``hash_buckets``, ``shards`` and ``on_bad_file``, as in
+        ``select``.
 
     Returns
     -------

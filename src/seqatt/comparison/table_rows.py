@@ -17,7 +17,7 @@ from seqatt.data.tables.consistency import check_same_columns, check_same_order
 from seqatt.data.tables.containers import InputTable, feature_names, read_input_table
 from seqatt.data.tables.options import TableOptions
 from seqatt.data.tables.table_data import TableData, read_table_data
-from seqatt.data.tables.target import target_array
+from seqatt.data.tables.target import Target, target_array
 
 
 class RunRows(NamedTuple):
@@ -70,11 +70,11 @@ def read_table_rows(X: Any, y: Any, options: dict[str, Any], request: SplitReque
         used = np.flatnonzero(weights)
     test = _check_test(request.test, y, checked, full_data, table, group_of)
     rows = _take(RunRows(table, labels, weights), used)
-    task = full_data.target.task
+    target = full_data.target
     splits: dict[int, tuple[Rows, Rows]] = {}
     if test is None:
         groups = None if group_of is None else group_of[used]
-        splits, test_settings = _draw_splits(rows, task, groups, request)
+        splits, test_settings = _draw_splits(rows, target, groups, request)
     else:
         test_settings = {"rows": test.X.rows}
 
@@ -91,7 +91,7 @@ def read_table_rows(X: Any, y: Any, options: dict[str, Any], request: SplitReque
         "table": checked.to_settings(),
         "data": fingerprint(table, labels, weights, group_of, *(() if test is None else test[:2])),
     }
-    shared = {n: v for n, v in options.items() if n not in of_columns} | {"task": task}
+    shared = {n: v for n, v in options.items() if n not in of_columns} | {"task": target.task}
     return ComparedRows(full_data, split, shared, settings)
 
 
@@ -155,13 +155,15 @@ def _check_test(
 
 
 def _draw_splits(
-    rows: RunRows, task: str, group_of: Any, request: SplitRequest
+    rows: RunRows, target: Target, group_of: Any, request: SplitRequest
 ) -> tuple[dict[int, tuple[Rows, Rows]], dict[str, Any]]:
     """Training and test rows per seed, and how they were drawn, for the settings."""
     stratify, test_size = request.stratify, request.test_size
-    has_classes = task in ("binary", "multiclass")
+    has_classes = target.classes is not None
     if stratify and not has_classes:
-        raise ValueError(f"stratify: needs a binary or multiclass target, this one is {task}; leave it out")
+        raise ValueError(
+            f"stratify: needs a binary or multiclass target, this one is {target.task}; leave it out"
+        )
     if stratify and group_of is not None:
         raise ValueError("stratify: cannot be combined with split_groups; leave one of them out")
     check_test_size(test_size, rows.X.rows)

@@ -80,7 +80,7 @@ class CandidateModels:
         options, target = self._options, self._data.target
         shape = MLPShape(width, options.hidden, target.outputs, options.activation)
         same = [self._member.generator(WEIGHTS) for _ in range(folds * models)]
-        model = MLP(shape, target.task, same, options.learning_rate, self._device)
+        model = MLP(shape, target.loss, same, options.learning_rate, self._device)
         all_columns = torch.ones(folds * models, width, device=self._device)
         loader = self._loader()
         best = torch.full((folds * models,), torch.inf, device=self._device)

@@ -62,7 +62,7 @@ class LassoNetPath(CustomTrainer):
         layer, bias = init_linear(hidden, columns, generators)
         skip, _ = init_linear(target.outputs, columns, generators)
         self.first = torch.cat([layer, skip], 1).to(device)  # (T, h + o, c): first layer and skip connection
-        self.layers = MLPLayers(shape, target.task, generators, device, skip=True)
+        self.layers = MLPLayers(shape, target.loss, generators, device, skip=True)
         self.layers.reset_parameters(bias)
         self._layer, self._skip = self.first[:, :hidden], self.first[:, hidden:]
         self._lr = min(LR_FACTOR * options.learning_rate, MAX_LR / _largest_eigenvalue(table))

@@ -101,6 +101,7 @@ def read_table_data(
     class_weight: Mapping[Any, float] | str | None = None,
     groups: Groups | None = None,
     task: str | None = None,
+    quantile: float = 0.5,
     missing_indicator: bool = False,
     categories: Categories = "one_hot",
     max_categories: int = 64,
@@ -142,7 +143,7 @@ def read_table_data(
     input_columns = tuple(features[f][1] for f in order)
     column_order = tuple(column for columns in input_columns for column in columns)
     ordered = table if column_order == tuple(range(len(table.names))) else table.select(column_order)
-    target = read_target(labels, weights, task, arguments[1])
+    target = read_target(labels, weights, task, arguments[1], quantile)
     row_weights, weights = weights, with_class_weights(weights, class_weight, negatives_kept, target)
     effective_rows = effective_sample_size(row_weights, weights, table.rows)
     if weights is not None and not weights.all():  # classes of weight zero

@@ -105,7 +105,7 @@ def _describe_target(y: NDArray[Any], rows: int, task: Any) -> dict[str, Any] | 
     y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
     if y.ndim != 1:
         return None
-    if task == "regression":
+    if task not in (None, "binary", "multiclass", "multilabel"):
         return {"numbers": _array_values(y)}
     labels = np.array(["missing" if v is None else v for v in _texts(_whole(y.tolist()))], dtype=object)
     values, counts = np.unique(labels.astype(str), return_counts=True)

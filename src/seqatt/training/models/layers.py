@@ -17,11 +17,12 @@ from functools import partial
 import torch
 from torch import Tensor
 
+from seqatt.losses.loss import Loss
+from seqatt.losses.table import make_loss
 from seqatt.training.backend.matmul import PARALLEL_SIZE, chunked_matmul, matmul, split_terms
 from seqatt.training.backend.threads import WorkerPool
 from seqatt.training.models.activations import ACTIVATIONS
 from seqatt.training.models.architecture import MLPShape
-from seqatt.training.models.losses import make_loss
 from seqatt.training.models.model import weighted_mean
 
 MIN_SLICED_ROWS = 1024  # batches of fewer rows are one slice
@@ -100,7 +101,7 @@ class MLPLayers:
     def __init__(
         self,
         shape: MLPShape,
-        task: str,
+        task: str | Loss,
         generators: Sequence[torch.Generator],
         device: torch.device,
         *,

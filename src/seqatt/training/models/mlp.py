@@ -13,6 +13,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from seqatt.losses.loss import Loss
 from seqatt.training.backend.adam import Adam
 from seqatt.training.backend.matmul import matmul
 from seqatt.training.backend.threads import WorkerPool
@@ -38,7 +39,7 @@ class MLP(Model):
     def __init__(
         self,
         shape: MLPShape,
-        task: str,
+        task: str | Loss,
         generators: Sequence[torch.Generator],
         lr: float,
         device: torch.device,

@@ -31,8 +31,10 @@ class BaseSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
     method: str
     n_features_to_select: int | float | str | None
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Select features; ``sample_weight`` has one weight per row."""
+    def fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, groups_of_rows: Any = None, time: Any = None
+    ) -> Self:
+        """Select features; ``sample_weight``, ``groups_of_rows`` and ``time`` have one value per row."""
         table = self._check(X, reset=True)
         if isinstance(y, str):
             raise TypeError(
@@ -53,6 +55,8 @@ class BaseSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
                 method=self.method,
                 seed=0 if seed is None else seed,
                 sample_weight=sample_weight,
+                groups_of_rows=groups_of_rows,
+                time=time,
                 **options,
             )
         except (TypeError, ValueError) as error:
@@ -225,7 +229,7 @@ class SequentialAttentionSelector(BaseSelector):
 SequentialAttentionSelector.__doc__ = fill_in_options(
     SequentialAttentionSelector.__doc__,
     describe(AttentionOptions)
-    + describe(TableOptions, skip={"sample_weight", "ignore", "column_types"})
+    + describe(TableOptions, skip={"sample_weight", "groups_of_rows", "time", "ignore", "column_types"})
     + describe(AnswerOptions),
 )
 

@@ -79,7 +79,13 @@ def read_tables(
     """The selected columns of the training rows and of the test rows."""
     arguments = "X_train", "y_train"
     roles = read_columns(
-        X_train, y_train, options.sample_weight, options.ignore, options.column_types, arguments
+        X_train,
+        y_train,
+        options.sample_weight,
+        options.ignore,
+        options.column_types,
+        arguments,
+        {"groups_of_rows": options.groups_of_rows, "time": options.time},
     )
     y_test = y_train if y_test is None and isinstance(y_train, str) else y_test
     test = read_test_table(X_test, y_test, options, y_train if isinstance(y_train, str) else None)
@@ -90,6 +96,8 @@ def read_tables(
     options = replace(
         options,
         sample_weight=roles.sample_weight,
+        groups_of_rows=None,
+        time=None,
         ignore=(),
         column_types={},
         log1p=only_columns(options.log1p, names),

@@ -73,7 +73,8 @@ class EvaluationTable:
 
 def read_test_table(X: Any, y: Any, options: TableOptions, target: str | None) -> EvaluationTable:
     """Test rows; a data frame may still have the target and the other columns that are no features."""
-    others = [*options.ignore, options.sample_weight, None if isinstance(y, str) else target]
+    others = [*options.ignore, options.sample_weight, options.groups_of_rows, options.time]
+    others += [] if isinstance(y, str) or target is None else [target, *target.split(",")]
     names = getattr(X, "column_names", getattr(X, "columns", ()))
     columns = {str(plain_name(name)) for name in names}
     present = [name for name in others if isinstance(name, str) and name in columns]

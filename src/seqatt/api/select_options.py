@@ -24,6 +24,8 @@ from seqatt.options import RARE, TRAINING, Options, describe, describe_field
 class DataOptions(TypedDict, total=False):
     """Options about columns and files that ``select``, ``evaluate`` and ``compare`` share."""
 
+    groups_of_rows: Any
+    time: Any
     quantile: float
     ignore: tuple[str, ...]
     column_types: Mapping[str, str]

@@ -63,6 +63,12 @@ def compare(
     ] = None,
     quantile: Annotated[float, typer.Option(help=help_of(FileOptions, "quantile"))] = 0.5,
     ignore: Annotated[str, typer.Option(help="Columns that are not features (ids), with commas.")] = "",
+    groups_of_rows: Annotated[
+        str | None, typer.Option(help="Column of groups (a patient, a day) that are never divided.")
+    ] = None,
+    time: Annotated[
+        str | None, typer.Option(help="Column of times: rows are held out from earlier rows only.")
+    ] = None,
     weight: Annotated[str | None, typer.Option(help=help_of(FileOptions, "sample_weight"))] = None,
     balanced: Annotated[
         bool, typer.Option("--balanced", help="Give every class the same total weight.")
@@ -105,6 +111,8 @@ def compare(
                 out=out,
                 task=None if task is None else task.value,
                 quantile=quantile,
+                groups_of_rows=groups_of_rows,
+                time=time,
                 sample_weight=weight,
                 class_weight="balanced" if balanced else None,
                 missing_indicator=missing_indicator,

@@ -19,6 +19,7 @@ from seqatt.api.run import categories_for
 from seqatt.api.select import select_trials
 from seqatt.data.files.file_columns import FileColumns, open_columns
 from seqatt.data.files.options import FileOptions
+from seqatt.data.tables.row_units import RowUnits, read_row_units
 from seqatt.distributed.process_group import world_size
 from seqatt.options import names_of
 from seqatt.progress import progress_bar
@@ -59,7 +60,11 @@ def hold_out(opened: OpenedFiles, holdout: float, seed: int) -> HeldOut:
         return _hold_out_of_files(opened.columns, holdout, seed)
     X, y = opened.columns.read_table([] if opened.options.on_bad_file == "skip" else None)
     named = isinstance(y, str)
-    rows = split_rows(X.column(y) if named else y, holdout, seed)
+    group, time = (
+        None if name is None else X.column(name)
+        for name in (opened.options.groups_of_rows, opened.options.time)
+    )
+    rows = split_rows(X.column(y) if named else y, holdout, seed, read_row_units(group, time, X.num_rows))
     train, test = ((X.take(side), y if named else y.take(side)) for side in rows)
     count = opened.columns.files.count
     facts = {"files": count, "table_bytes": opened.table_bytes, "reading": "memory"}
@@ -79,8 +84,11 @@ def _hold_out_of_files(columns: FileColumns, holdout: float, seed: int) -> HeldO
     return HeldOut((train, target), (test, target), f"one in {step} rows, held out", {})
 
 
-def split_rows(y: Any, holdout: float, seed: int) -> tuple[Any, Any]:
-    """Row numbers to train on and to test on; every class has the same share of both, within a row."""
+def split_rows(y: Any, holdout: float, seed: int, units: RowUnits | None = None) -> tuple[Any, Any]:
+    """Row numbers to train on and to test on; every class has the same share of both, within a row.
+
+    Of rows that are not to be divided, the latest ones or those of random groups are test rows.
+    """
     # Not scikit-learn's train_test_split: its import takes as long as reading 100,000 rows.
     rng, count = np.random.default_rng(seed), int(np.ceil(holdout * len(y)))
     rows = rng.permutation(len(y))
@@ -89,8 +97,11 @@ def split_rows(y: Any, holdout: float, seed: int) -> tuple[Any, Any]:
     if classes is not None:
         rows = rows[np.argsort(classes[rows], kind="stable")]
     is_test = np.zeros(len(rows), dtype=bool)
-    # At equal distances, so that classes, whose rows are adjacent, are divided alike.
-    is_test[rows[((np.arange(count) + rng.random()) * len(rows) / count).astype(np.int64)]] = True
+    if units is None:
+        # At equal distances, so that classes, whose rows are adjacent, are divided alike.
+        is_test[rows[((np.arange(count) + rng.random()) * len(rows) / count).astype(np.int64)]] = True
+    else:
+        is_test[units.draw(holdout, rng)[1]] = True
     if classes is not None:
         is_test &= np.isin(classes, classes[~is_test])  # a class without training rows cannot be evaluated
     if not 0 < is_test.sum() < len(rows):

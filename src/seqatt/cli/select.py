@@ -79,6 +79,18 @@ def select(
             rich_help_panel=SELECTION,
         ),
     ] = "",
+    groups_of_rows: Annotated[
+        str | None,
+        typer.Option(
+            help="Column of groups (a patient, a day) that are never divided.", rich_help_panel=SELECTION
+        ),
+    ] = None,
+    time: Annotated[
+        str | None,
+        typer.Option(
+            help="Column of times: rows are held out from earlier rows only.", rich_help_panel=SELECTION
+        ),
+    ] = None,
     weight: Annotated[
         str | None, typer.Option(help=help_of(FileOptions, "sample_weight"), rich_help_panel=SELECTION)
     ] = None,
@@ -142,6 +154,8 @@ def select(
         "task": None if task is None else task.value,
         "class_weight": "balanced" if balanced else None,
         "ignore": read_names(ignore),
+        "groups_of_rows": groups_of_rows,
+        "time": time,
         "sample_weight": weight,
         "column_types": dict.fromkeys(read_names(categorical), "categorical"),
         "log1p": log1p == "all" or read_names(log1p),

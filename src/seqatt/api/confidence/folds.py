@@ -39,8 +39,10 @@ class Fold(NamedTuple):
 
 
 def divide_rows(data: TableData, seed: int) -> list[NDArray[np.int64]]:
-    """The rows of each fold; every class is divided evenly."""
+    """The rows of each fold; every class is divided evenly, unless groups of rows or time order decide."""
     rng = np.random.default_rng([seed, FOLDS])
+    if data.units is not None:
+        return data.units.folds(FOLDS, rng)
     shuffled = rng.permutation(data.rows)
     codes = data.target.codes
     if codes is not None:
@@ -52,7 +54,7 @@ def make_fold(data: TableData, rows: NDArray[np.int64]) -> Fold:
     """The fold of these rows."""
     assert isinstance(data.columns, np.ndarray)
     block = RowBlock(data.columns[rows], data.codes[rows], data.target.values[rows])
-    others = np.setdiff1d(np.arange(data.rows), rows)
+    others = np.setdiff1d(np.arange(data.rows), rows) if data.units is None else data.units.outside(rows)
     return Fold(EvaluationData(take_rows(data, others), lambda: iter([block])), rows)
 
 

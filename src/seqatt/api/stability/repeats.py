@@ -88,7 +88,10 @@ def _options_of_repeat(
 
 def divide(data: TableData, seed: int, pair: int) -> list[NDArray[np.int64]]:
     """Two halves of the rows, without the last of an odd number; every class is divided evenly."""
-    shuffled = np.random.default_rng([seed, HALVES, pair]).permutation(data.rows)
+    rng = np.random.default_rng([seed, HALVES, pair])
+    if data.units is not None:
+        return data.units.halves(rng)
+    shuffled = rng.permutation(data.rows)
     codes = data.target.codes
     if codes is not None:
         shuffled = shuffled[np.argsort(codes[shuffled], kind="stable")]

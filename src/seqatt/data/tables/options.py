@@ -51,6 +51,19 @@ class TableOptions(Options):
         f"What the target is: classification, {', '.join(TASKS)}; by default one of the first five, inferred from it.",
         group=SELECTION,
     )
+    groups_of_rows: Any = option(
+        None,
+        anything,
+        "Group of each row (a patient, a day), or the name of the column that holds them: rows of a group stay "
+        "together wherever rows are held out.",
+        group=SELECTION,
+    )
+    time: Any = option(
+        None,
+        anything,
+        "Time of each row, or the name of the column that holds them: rows are held out from earlier rows only.",
+        group=SELECTION,
+    )
     quantile: float = option(
         0.5, number(above=0, below=1), 'The quantile that task="quantile" predicts.', group=SELECTION
     )
@@ -89,6 +102,9 @@ class TableOptions(Options):
     def to_settings(self) -> dict[str, Any]:
         """Row weights only as a fact; the task is recorded as it was resolved."""
         settings = super().to_settings() | {"sample_weight": self.sample_weight is not None}
+        for name in ("groups_of_rows", "time"):
+            value = getattr(self, name)
+            settings[name] = value if value is None or isinstance(value, str) else True
         settings = {name: value for name, value in settings.items() if name != "task" and value is not None}
         # What is rarely given is recorded only where it was.
         rare = {"ignore": [], "column_types": {}, "log1p": False, "negatives_kept": 1.0, "quantile": 0.5}

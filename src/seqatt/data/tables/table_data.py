@@ -19,6 +19,7 @@ from seqatt.data.tables.containers import read_input_table
 from seqatt.data.tables.encoding import Columns, EncodedTable, Encoder, SparseColumns, fit_encoder
 from seqatt.data.tables.groups import Groups, given_feature_names, list_features
 from seqatt.data.tables.options import Categories
+from seqatt.data.tables.row_units import RowUnits, read_row_units
 from seqatt.data.tables.target import Target, read_target, target_array
 from seqatt.data.tables.weights import effective_sample_size, read_row_weights, with_class_weights
 from seqatt.validation import choice, integer, number, show
@@ -44,7 +45,8 @@ class TableData:
     the position of feature f in the user's order. ``input_names`` are the names of all input columns, and
     ``column_order`` the input columns in the order in which they are encoded. ``effective_rows`` is the
     effective sample size: how many rows of weight 1 carry as much information. ``given_names`` and
-    ``given_input_names`` are ``names`` and ``input_names`` as the user gave them, such as 3 for "3".
+    ``given_input_names`` are ``names`` and ``input_names`` as the user gave them, such as 3 for "3". ``units`` are rows
+    that stay together wherever some are held out.
     """
 
     columns: Columns
@@ -63,6 +65,7 @@ class TableData:
     effective_rows: float
     given_names: tuple[Any, ...]
     given_input_names: tuple[Any, ...]
+    units: RowUnits | None = None
 
     @property
     def rows(self) -> int:
@@ -101,6 +104,8 @@ def read_table_data(
     class_weight: Mapping[Any, float] | str | None = None,
     groups: Groups | None = None,
     task: str | None = None,
+    groups_of_rows: Any = None,
+    time: Any = None,
     quantile: float = 0.5,
     missing_indicator: bool = False,
     categories: Categories = "one_hot",
@@ -114,14 +119,18 @@ def read_table_data(
 ) -> TableData:
     """Check all arguments, then encode the table.
 
-    ``y`` and ``sample_weight`` may be the names of columns of ``X``, which are then no features. ``categories`` says
-    which categories are one-hot encoded: all, with ``max_categories`` columns each ("one_hot"), those of a few values
-    ("mixed") or none ("codes"). ``by_name`` sorts the features of a data frame by name.
+    ``y``, ``sample_weight``, ``groups_of_rows`` and ``time`` may be names of columns of ``X``, which are then no
+    features. ``categories`` says which categories are one-hot encoded: all, with ``max_categories`` columns each
+    ("one_hot"), those of a few values ("mixed") or none ("codes"). ``by_name`` sorts the features of a data frame by
+    name.
     """
     integer(1)("max_categories", max_categories)
     choice(get_args(Categories))("categories", categories)
     number(above=0, maximum=1)("negatives_kept", negatives_kept)
-    table, y, sample_weight = read_columns(X, y, sample_weight, ignore, column_types, arguments)
+    of_rows = {"groups_of_rows": groups_of_rows, "time": time}
+    table, y, sample_weight, of_rows = read_columns(
+        X, y, sample_weight, ignore, column_types, arguments, of_rows
+    )
     labels = target_array(y, arguments[1])
     if len(labels) != table.rows:
         raise ValueError(
@@ -129,9 +138,11 @@ def read_table_data(
             "they must have the same length"
         )
     weights = read_row_weights(sample_weight, table.rows)
+    units = read_row_units(**of_rows, rows=table.rows)
     if weights is not None and not weights.all():
         used = weights > 0
         table, labels, weights = table.select_rows(used), labels[used], weights[used]
+        units = units and units.take(used)
     if table.rows < 2:
         raise ValueError(f"{arguments[0]}: at least 2 rows are needed, got {table.rows}")
     features = list_features(table.names, groups)
@@ -149,7 +160,7 @@ def read_table_data(
     if weights is not None and not weights.all():  # classes of weight zero
         used = weights > 0
         ordered, weights = ordered.select_rows(used), weights[used]
-        target = replace(target, values=target.values[used])
+        target, units = replace(target, values=target.values[used]), units and units.take(used)
         if ordered.rows < 2:
             raise ValueError("class_weight: only one row has a weight above zero; at least 2 are needed")
     encoder = fit_encoder(
@@ -184,6 +195,7 @@ def read_table_data(
         effective_rows=effective_rows,
         given_names=tuple(given_names[f] for f in order),
         given_input_names=given_input_names,
+        units=units,
     )
 
 
@@ -208,6 +220,7 @@ def take_rows(data: TableData, rows: NDArray[np.int64]) -> TableData:
         constant=data.constant | ~varies,
         target=replace(data.target, values=data.target.values[rows]),
         weights=None if data.weights is None else data.weights[rows],
+        units=data.units and data.units.take(rows),
         effective_rows=data.effective_rows * len(rows) / data.rows,
     )
 

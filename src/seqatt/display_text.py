@@ -10,6 +10,7 @@ METRIC_NAMES = {
     "mae": "mean absolute error",
     "log_loss": "log loss",
     "pinball": "pinball loss",
+    "concordance": "concordance index",
 }
 LOWER_IS_BETTER = ("log_loss", "rmse", "mae", "deviance", "pinball")  # metrics
 

@@ -19,7 +19,7 @@ from seqatt.data.tables.consistency import check_same_order
 from seqatt.data.tables.containers import check_unique_names
 from seqatt.data.tables.options import TableOptions
 from seqatt.data.tables.table_data import Groups
-from seqatt.data.tables.target import target_array
+from seqatt.data.tables.target import is_structured, target_array
 from seqatt.options import describe, fill_in_options
 from seqatt.selection import Selection, rank_columns, why_empty
 from seqatt.validation import integer
@@ -43,7 +43,7 @@ class BaseSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
             )
         check_same_order(X, y, ("X", "y"))
         check_same_order(X, sample_weight, ("X", "sample_weight"))
-        labels = target_array(y, "y")
+        labels = y if is_structured(y) else target_array(y, "y")
         options = self._options()
         seed = integer(0, optional=True)("random_state", getattr(self, "random_state", None))
         k = self.n_features_to_select

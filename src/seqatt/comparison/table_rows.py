@@ -18,7 +18,7 @@ from seqatt.data.tables.containers import InputTable, feature_names, read_input_
 from seqatt.data.tables.options import TableOptions
 from seqatt.data.tables.row_units import RowUnits, read_row_units
 from seqatt.data.tables.table_data import TableData, read_table_data
-from seqatt.data.tables.target import Target, target_array
+from seqatt.data.tables.target import Target, is_structured, target_array
 
 
 class RunRows(NamedTuple):
@@ -71,7 +71,7 @@ def read_table_rows(X: Any, y: Any, options: dict[str, Any], request: SplitReque
     roles = read_columns(X, y, checked.sample_weight, checked.ignore, checked.column_types, ("X", "y"), given)
     table, labels = roles.table, target_array(roles.y, "y")
     of_columns = {"ignore": (), "column_types": {}, "sample_weight": roles.sample_weight, **roles.of_rows}
-    full_data = read_table_data(table, labels, **options | of_columns)
+    full_data = read_table_data(table, roles.y if is_structured(roles.y) else labels, **options | of_columns)
     weights = None if roles.sample_weight is None else np.asarray(roles.sample_weight, dtype=np.float64)
     group_of = _check_groups(request.split_groups, table.rows)
     units = read_row_units(**roles.of_rows, rows=table.rows)

@@ -14,6 +14,7 @@ from seqatt.losses.ordinal import OrdinalLoss
 from seqatt.losses.poisson import PoissonLoss
 from seqatt.losses.quantile import QuantileLoss
 from seqatt.losses.squared import SquaredError
+from seqatt.losses.survival import CoxLoss
 
 LOSSES: dict[str, Loss] = {
     loss.name: loss
@@ -25,6 +26,7 @@ LOSSES: dict[str, Loss] = {
         PoissonLoss(),
         QuantileLoss(),
         OrdinalLoss(),
+        CoxLoss(),
     )
 }
 
@@ -40,6 +42,7 @@ class _Smoothed:
 
     loss: Loss
     smoothing: float
+    coupled = False
 
     def per_row(self, out: Tensor, y: Tensor) -> Tensor:
         return self.loss.per_row(out, y)

@@ -78,7 +78,8 @@ class ConcreteAutoencoder(CustomTrainer):
         self._logit_adam = Adam([self.logits], lr * LOGIT_LR_FACTOR)
         self._blocked = torch.from_numpy(np.where(data.constant, -np.inf, 0.0).astype(np.float32)).to(device)
         self._loader = make_loader(data, table, seeds, options)
-        self._recorder = GraphRecorder(device, enabled=self._loader.graph_capturable)
+        capturable = self._loader.graph_capturable and not self.layers.loss_function.coupled
+        self._recorder = GraphRecorder(device, enabled=capturable)
         first, last = options.temperatures
         temperatures = first * (last / first) ** (np.arange(steps) / max(steps - 1, 1))
         self._temperatures = torch.from_numpy(temperatures.astype(np.float32)).to(device)

@@ -70,7 +70,8 @@ class LassoNetPath(CustomTrainer):
         self._adam = Adam(self._params, torch.tensor(options.learning_rate, device=device))
         self._momentum = [torch.zeros_like(param) for param in self._params]
         self._loader = make_loader(data, table, seeds, options)
-        self._recorder = GraphRecorder(device, enabled=self._loader.graph_capturable)
+        capturable = self._loader.graph_capturable and not self.layers.loss_function.coupled
+        self._recorder = GraphRecorder(device, enabled=capturable)
         self._data = data
         self._k = k
         self._dense_steps = min(steps - 1, round(DENSE_SHARE * steps)) if steps > 1 else 0

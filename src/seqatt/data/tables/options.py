@@ -12,7 +12,9 @@ from seqatt.validation import anything, boolean, column_names, integer, number
 if TYPE_CHECKING:  # the command line reads options without importing numpy
     from seqatt.data.tables.groups import Groups
 
-Task = Literal["binary", "multiclass", "multilabel", "regression", "poisson", "quantile", "ordinal"]
+Task = Literal[
+    "binary", "multiclass", "multilabel", "regression", "poisson", "quantile", "ordinal", "survival"
+]
 TASKS: tuple[str, ...] = get_args(Task)
 Categories = Literal["one_hot", "mixed", "codes"]
 

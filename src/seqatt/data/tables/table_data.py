@@ -20,7 +20,7 @@ from seqatt.data.tables.encoding import Columns, EncodedTable, Encoder, SparseCo
 from seqatt.data.tables.groups import Groups, given_feature_names, list_features
 from seqatt.data.tables.options import Categories
 from seqatt.data.tables.row_units import RowUnits, read_row_units
-from seqatt.data.tables.target import Target, read_target, target_array
+from seqatt.data.tables.target import Target, is_structured, read_target, target_array
 from seqatt.data.tables.weights import effective_sample_size, read_row_weights, with_class_weights
 from seqatt.validation import choice, integer, number, show
 
@@ -132,6 +132,7 @@ def read_table_data(
         X, y, sample_weight, ignore, column_types, arguments, of_rows
     )
     labels = target_array(y, arguments[1])
+    task = "survival" if task is None and is_structured(y) else task
     if len(labels) != table.rows:
         raise ValueError(
             f"{arguments[0]} has {table.rows} rows and {arguments[1]} has {len(labels)}: "

@@ -107,7 +107,10 @@ def target_array(y: Any, argument: str) -> NDArray[Any]:
             "but the target y is None"
         )
     frame = nw.from_native(y, eager_only=True, allow_series=True, pass_through=True)
-    if isinstance(frame, nw.Series):
+    array: NDArray[Any]
+    if is_structured(y):
+        array = np.stack([np.asarray(y[name], dtype=np.float64) for name in y.dtype.names], axis=1)
+    elif isinstance(frame, nw.Series):
         array = _labels(frame) if _is_text(frame) else frame.to_numpy()
     elif isinstance(frame, nw.DataFrame):
         array = frame.to_numpy()
@@ -129,6 +132,11 @@ def target_array(y: Any, argument: str) -> NDArray[Any]:
     return array
 
 
+def is_structured(y: Any) -> bool:
+    """Whether a target is a structured array, which holds events and times, as in scikit-survival."""
+    return isinstance(y, np.ndarray) and y.dtype.names is not None
+
+
 def _labels(series: nw.Series[Any]) -> NDArray[np.object_]:
     """Text unchanged; the levels of a categorical column, of any type, as text."""
     if series.dtype in (nw.Categorical, nw.Enum):
@@ -146,7 +154,14 @@ def _is_text(series: nw.Series[Any]) -> bool:
 def _infer(array: NDArray[Any], argument: str) -> Task | Literal["classification"]:
     if array.ndim == 2:
         numbers = to_floats(array, argument)
-        return "multilabel" if np.isin(numbers, (0, 1)).all() else "regression"
+        labels = [bool(np.isin(column, (0, 1)).all()) for column in numbers.T]
+        if len(labels) == 2 and sum(labels) == 1 and (numbers >= 0).all():
+            warnings.warn(
+                f"{argument} holds two columns, one of them of 0 and 1, and is read as regression of both; "
+                "pass task='survival' if they are times and events",
+                stacklevel=2,
+            )
+        return "multilabel" if all(labels) else "regression"
     if array.dtype.kind == "b" or _holds_text(array):
         return "classification"
     numbers = to_floats(array, argument)

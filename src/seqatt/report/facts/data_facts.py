@@ -41,7 +41,7 @@ def data_facts(selection: Selection, X: Any, y: Any = None, *, image: bool = Fal
     step = -(-rows // MAX_ROWS) if rows else 1
     facts: dict[str, Any] = {"summary": {}}
     target = None
-    if y is not None and chosen:
+    if y is not None and chosen and getattr(np.asarray(y).dtype, "names", None) is None:
         target = _describe_target(np.asarray(y), rows, selection.settings.get("task"))
     if target is not None and "shares" in target:
         facts["summary"] = {"class_shares": target["shares"]}

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from seqatt.losses.loss import Loss
 from seqatt.losses.table import LOSSES, autograd_loss
 from seqatt.training.loaders.batch import Batch
-from seqatt.training.models.model import GradientPenalty, Model, weighted_mean
+from seqatt.training.models.model import MIN_COUPLED_ROWS, GradientPenalty, Model, weighted_mean
 from seqatt.training.reducer import Reducer
 from seqatt.training.state import Arrays
 
@@ -46,6 +46,7 @@ class TorchModule(Model):
         self._make_optimizer = make_optimizer
         self._loss = LOSSES[task] if isinstance(task, str) else task
         self._device = device
+        self.min_block_rows = MIN_COUPLED_ROWS if self._loss.coupled else 1
         self._custom_loss = custom_loss
         self._label_smoothing = label_smoothing
         self._rng_state = _rng_state_of_seed(seed, device)
@@ -62,8 +63,7 @@ class TorchModule(Model):
             self.module = module.to(self._device).train()
         params = [p for p in self.module.parameters() if p.requires_grad]
         self._optimizer = self._make_optimizer(params) if params else None
-        groups = [] if self._optimizer is None else self._optimizer.param_groups
-        self._initial_lrs = [group["lr"] for group in groups]
+        self._initial_lrs = [group["lr"] for group in getattr(self._optimizer, "param_groups", ())]
 
     def scale_learning_rate(self, factor: float) -> None:
         if self._optimizer is None:

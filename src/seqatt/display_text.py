@@ -10,6 +10,8 @@ METRIC_NAMES = {
     "mae": "mean absolute error",
     "log_loss": "log loss",
     "pinball": "pinball loss",
+    "ndcg@10": "NDCG@10",
+    "pair_accuracy": "pairs in the right order",
     "concordance": "concordance index",
 }
 LOWER_IS_BETTER = ("log_loss", "rmse", "mae", "deviance", "pinball")  # metrics

@@ -43,8 +43,9 @@ class BaseSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
             )
         check_same_order(X, y, ("X", "y"))
         check_same_order(X, sample_weight, ("X", "sample_weight"))
-        labels = y if is_structured(y) else target_array(y, "y")
         options = self._options()
+        as_given = is_structured(y) or (y is None and options.get("task") == "reconstruction")
+        labels = y if as_given else target_array(y, "y")
         seed = integer(0, optional=True)("random_state", getattr(self, "random_state", None))
         k = self.n_features_to_select
         try:

@@ -50,7 +50,7 @@ def test_the_gradient_times_the_weight_of_a_row_is_that_of_the_weighted_loss():
 
 
 def test_a_batch_that_other_losses_divide_is_not_divided():
-    out, y = batch(rows=1200, models=1)
+    _, y = batch(rows=1200, models=1)
     layers = MLPLayers(
         MLPShape(4, (5,), 1), "survival", [torch.Generator().manual_seed(0)], torch.device("cpu")
     )

@@ -136,6 +136,8 @@ def read_evaluation_files(
     categories: Categories,
 ) -> EvaluationData:
     """The selected columns of the training files, as a table if that fits in memory, and those of the test files."""
+    if options.task == "reconstruction":
+        raise ValueError("task: 'reconstruction' is evaluated on tables; read the files into one")
     if not are_files(X_test):
         raise TypeError("X_test: must be files, as X_train is")
     if y_test is not None and not (isinstance(y_test, str) and y_test == target):

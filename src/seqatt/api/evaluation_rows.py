@@ -50,7 +50,8 @@ class EvaluationTable:
 
     def select(self, columns: Sequence[int], data: TableData) -> RowBlocks:
         """The rows of these columns, encoded as those of ``data``."""
-        targets = data.target.encode(self.y, "y_test")
+        reconstruct = data.target.task == "reconstruction"
+        targets = np.empty(self.table.rows) if reconstruct else data.target.encode(self.y, "y_test")
         if len(targets) != self.table.rows:
             raise ValueError(
                 f"X_test has {self.table.rows} rows and y_test has {len(targets)}: "
@@ -66,7 +67,7 @@ class EvaluationTable:
             for start in range(0, table.rows, PREDICTED_ROWS):
                 rows = np.arange(start, min(start + PREDICTED_ROWS, table.rows))
                 dense = columns.to_dense(rows) if isinstance(columns, SparseColumns) else columns[rows]
-                yield RowBlock(dense, codes[rows], targets[rows])
+                yield RowBlock(dense, codes[rows], dense if reconstruct else targets[rows])
 
         return blocks
 

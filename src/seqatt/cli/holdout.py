@@ -37,7 +37,7 @@ class OpenedFiles(NamedTuple):
     fit: bool
 
 
-def open_for(method: str, paths: list[str], target: str, options: FileOptions) -> OpenedFiles:
+def open_for(method: str, paths: list[str], target: str | None, options: FileOptions) -> OpenedFiles:
     """Open files, and decide as ``select`` does whether the method gets a table."""
     columns = open_columns(paths, target, options)
     categories = categories_for(get_method(method), own_model=False)
@@ -64,8 +64,11 @@ def hold_out(opened: OpenedFiles, holdout: float, seed: int) -> HeldOut:
         None if name is None else X.column(name)
         for name in (opened.options.groups_of_rows, opened.options.time)
     )
-    rows = split_rows(X.column(y) if named else y, holdout, seed, read_row_units(group, time, X.num_rows))
-    train, test = ((X.take(side), y if named else y.take(side)) for side in rows)
+    if group is None and opened.options.task == "ranking" and hasattr(y, "column_names"):
+        group = y.column(y.num_columns - 1)  # the rows of a query are a group
+    units = read_row_units(group, time, X.num_rows)
+    rows = split_rows(X.column(y) if named else X if y is None else y, holdout, seed, units)
+    train, test = ((X.take(side), y if named or y is None else y.take(side)) for side in rows)
     count = opened.columns.files.count
     facts = {"files": count, "table_bytes": opened.table_bytes, "reading": "memory"}
     return HeldOut(train, test, f"{len(rows[1]):,} held-out rows", facts)
@@ -74,7 +77,7 @@ def hold_out(opened: OpenedFiles, holdout: float, seed: int) -> HeldOut:
 def _hold_out_of_files(columns: FileColumns, holdout: float, seed: int) -> HeldOut:
     """Hold out every row in so many: exactly one half, one third, one quarter, ... of the rows."""
     remedy = "raise --memory to read them into memory"
-    if len(columns.targets) > 1:
+    if len(columns.targets) != 1:
         raise ValueError(f"--holdout: files read batch by batch have one target; {remedy}")
     step = round(1 / holdout)
     if step < 2:

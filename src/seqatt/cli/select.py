@@ -38,11 +38,15 @@ def select(
     context: typer.Context,
     files: Annotated[list[str], typer.Argument(metavar="FILE", help=FILES_HELP)],
     target: Annotated[
-        str,
+        str | None,
         typer.Option(
-            "--target", "-t", help="Column to predict; several with commas.", rich_help_panel=SELECTION
+            "--target",
+            "-t",
+            help="Column to predict; several with commas. None with --task reconstruction.",
+            show_default=False,
+            rich_help_panel=SELECTION,
         ),
-    ],
+    ] = None,
     k: Annotated[
         str | None,
         typer.Option(
@@ -150,6 +154,8 @@ def select(
     and the settings. After Ctrl-C, what was selected so far is in selection.partial.json. Files that fit in memory are
     read into it, larger ones are read batch by batch.
     """
+    if target is None and task != "reconstruction":
+        raise typer.BadParameter("is missing: name the column to predict", param_hint="--target")
     columns = {
         "task": None if task is None else task.value,
         "class_weight": "balanced" if balanced else None,

@@ -16,7 +16,7 @@ from seqatt.data.tables.column_roles import read_columns
 from seqatt.data.tables.consistency import check_same_columns, check_same_order
 from seqatt.data.tables.containers import InputTable, feature_names, read_input_table
 from seqatt.data.tables.options import TableOptions
-from seqatt.data.tables.row_units import RowUnits, read_row_units
+from seqatt.data.tables.row_units import RowUnits, read_row_units, with_queries
 from seqatt.data.tables.table_data import TableData, read_table_data
 from seqatt.data.tables.target import Target, is_structured, target_array
 
@@ -69,12 +69,13 @@ def read_table_rows(X: Any, y: Any, options: dict[str, Any], request: SplitReque
     checked = TableOptions(**options)
     given = {"groups_of_rows": checked.groups_of_rows, "time": checked.time}
     roles = read_columns(X, y, checked.sample_weight, checked.ignore, checked.column_types, ("X", "y"), given)
-    table, labels = roles.table, target_array(roles.y, "y")
+    table, reconstruct = roles.table, checked.task == "reconstruction" and roles.y is None
+    labels = None if reconstruct else target_array(roles.y, "y")
     of_columns = {"ignore": (), "column_types": {}, "sample_weight": roles.sample_weight, **roles.of_rows}
     full_data = read_table_data(table, roles.y if is_structured(roles.y) else labels, **options | of_columns)
     weights = None if roles.sample_weight is None else np.asarray(roles.sample_weight, dtype=np.float64)
     group_of = _check_groups(request.split_groups, table.rows)
-    units = read_row_units(**roles.of_rows, rows=table.rows)
+    units = read_row_units(**with_queries(roles.of_rows, labels, checked.task), rows=table.rows)
     if units is not None and group_of is not None:
         raise ValueError("split_groups: leave it out; groups_of_rows and time also decide about test rows")
     used = np.arange(table.rows)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,8 @@ from seqatt.losses.loss import Encoding, Floats, Loss, Metrics, Score, mean_scor
 class SquaredError(Loss):
     """Numbers, standardised; the mean over several of them."""
 
-    name, metrics, score_name = "regression", ("r2", "rmse"), "r2"
+    name, score_name = "regression", "r2"
+    metrics: ClassVar[tuple[str, ...]] = ("r2", "rmse")
     columns, streams = None, True
 
     def read(self, y: NDArray[Any], weights: Floats | None, argument: str) -> Encoding:

@@ -13,6 +13,8 @@ from seqatt.losses.loss import Loss
 from seqatt.losses.ordinal import OrdinalLoss
 from seqatt.losses.poisson import PoissonLoss
 from seqatt.losses.quantile import QuantileLoss
+from seqatt.losses.ranking import PairwiseLoss
+from seqatt.losses.reconstruction import ReconstructionLoss
 from seqatt.losses.squared import SquaredError
 from seqatt.losses.survival import CoxLoss
 
@@ -27,6 +29,8 @@ LOSSES: dict[str, Loss] = {
         QuantileLoss(),
         OrdinalLoss(),
         CoxLoss(),
+        PairwiseLoss(),
+        ReconstructionLoss(),
     )
 }
 

@@ -13,7 +13,16 @@ if TYPE_CHECKING:  # the command line reads options without importing numpy
     from seqatt.data.tables.groups import Groups
 
 Task = Literal[
-    "binary", "multiclass", "multilabel", "regression", "poisson", "quantile", "ordinal", "survival"
+    "binary",
+    "multiclass",
+    "multilabel",
+    "regression",
+    "poisson",
+    "quantile",
+    "ordinal",
+    "survival",
+    "ranking",
+    "reconstruction",
 ]
 TASKS: tuple[str, ...] = get_args(Task)
 Categories = Literal["one_hot", "mixed", "codes"]

@@ -111,7 +111,24 @@ class RowUnits:
         else:
             pairs = [(self.outside(held), held) for held in self.parts(parts, rng)[:networks]]
         trained, held_out = (min(map(len, rows)) for rows in zip(*pairs, strict=True))
-        return [(rng.permutation(t)[:trained], rng.permutation(h)[:held_out]) for t, h in pairs]
+        return [(self._shuffle(t, rng)[:trained], self._shuffle(h, rng)[:held_out]) for t, h in pairs]
+
+    def _shuffle(self, rows: Rows, rng: np.random.Generator) -> Rows:
+        """Rows in random order, those of a group next to each other: the first ones are of whole groups."""
+        rows = rng.permutation(rows)
+        return rows if self.in_time else rows[adjacent_order(self.unit[rows])]
+
+
+def adjacent_order(unit: NDArray[Any]) -> Rows:
+    """An order in which equal values are next to each other, where the first of them was."""
+    _, first, number = np.unique(unit, return_index=True, return_inverse=True)
+    return np.argsort(first[number], kind="stable")
+
+
+def with_queries(of_rows: dict[str, Any], y: Any, task: str | None) -> dict[str, Any]:
+    """Groups and times of rows; the rows of a query to be ranked are a group, unless others are given."""
+    is_group = task == "ranking" and of_rows["groups_of_rows"] is None and getattr(y, "ndim", 1) == 2
+    return of_rows | {"groups_of_rows": y[:, -1].astype(str)} if is_group else of_rows
 
 
 def read_row_units(groups_of_rows: Any, time: Any, rows: int) -> RowUnits | None:

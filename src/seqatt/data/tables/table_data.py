@@ -19,7 +19,7 @@ from seqatt.data.tables.containers import read_input_table
 from seqatt.data.tables.encoding import Columns, EncodedTable, Encoder, SparseColumns, fit_encoder
 from seqatt.data.tables.groups import Groups, given_feature_names, list_features
 from seqatt.data.tables.options import Categories
-from seqatt.data.tables.row_units import RowUnits, read_row_units
+from seqatt.data.tables.row_units import RowUnits, read_row_units, with_queries
 from seqatt.data.tables.target import Target, is_structured, read_target, target_array
 from seqatt.data.tables.weights import effective_sample_size, read_row_weights, with_class_weights
 from seqatt.validation import choice, integer, number, show
@@ -131,7 +131,10 @@ def read_table_data(
     table, y, sample_weight, of_rows = read_columns(
         X, y, sample_weight, ignore, column_types, arguments, of_rows
     )
-    labels = target_array(y, arguments[1])
+    reconstruct = task == "reconstruction"
+    if reconstruct:
+        categories = "one_hot"
+    labels = np.empty((table.rows, 0)) if reconstruct and y is None else target_array(y, arguments[1])
     task = "survival" if task is None and is_structured(y) else task
     if len(labels) != table.rows:
         raise ValueError(
@@ -139,7 +142,7 @@ def read_table_data(
             "they must have the same length"
         )
     weights = read_row_weights(sample_weight, table.rows)
-    units = read_row_units(**of_rows, rows=table.rows)
+    units = read_row_units(**with_queries(of_rows, labels, task), rows=table.rows)
     if weights is not None and not weights.all():
         used = weights > 0
         table, labels, weights = table.select_rows(used), labels[used], weights[used]
@@ -155,7 +158,10 @@ def read_table_data(
     input_columns = tuple(features[f][1] for f in order)
     column_order = tuple(column for columns in input_columns for column in columns)
     ordered = table if column_order == tuple(range(len(table.names))) else table.select(column_order)
-    target = read_target(labels, weights, task, arguments[1], quantile)
+    if reconstruct and y is None:
+        target = Target("reconstruction", labels, 0)  # the columns follow when they are encoded
+    else:
+        target = read_target(labels, weights, task, arguments[1], quantile)
     row_weights, weights = weights, with_class_weights(weights, class_weight, negatives_kept, target)
     effective_rows = effective_sample_size(row_weights, weights, table.rows)
     if weights is not None and not weights.all():  # classes of weight zero
@@ -173,17 +179,22 @@ def read_table_data(
         log1p=log1p_columns(log1p, ordered.names, ordered.kinds),
         argument=arguments[0],
     )
-    feature_of = np.repeat(np.arange(len(features)), [len(columns) for columns in input_columns])
+    feature_of_input = np.repeat(np.arange(len(features)), [len(columns) for columns in input_columns])
     constant = np.ones(len(features), dtype=bool)
-    np.logical_and.at(constant, feature_of, encoder.constant)
+    np.logical_and.at(constant, feature_of_input, encoder.constant)
     if constant.all():
         raise ValueError(f"{arguments[0]}: every feature is constant; there is nothing to choose from")
     columns, codes = encoder.encode(ordered, arguments[0])
+    feature_of = feature_of_input[encoder.input_of]
+    if reconstruct:
+        if isinstance(columns, SparseColumns):
+            raise ValueError(f"{arguments[0]}: is too large a sparse table for task='reconstruction'")
+        target = Target("reconstruction", columns, columns.shape[1])
     return TableData(
         columns=columns,
         codes=codes,
-        feature_of=feature_of[encoder.input_of],
-        coded_features=feature_of[list(encoder.coded)],
+        feature_of=feature_of,
+        coded_features=feature_of_input[list(encoder.coded)],
         names=tuple(features[f][0] for f in order),
         input_columns=input_columns,
         user_position=order,

@@ -49,6 +49,11 @@ class Target:
         values = self.values.sum(1) if self.task == "ordinal" else self.values.reshape(-1)
         return np.asarray(values.astype(np.int64))
 
+    @property
+    def queries(self) -> NDArray[np.float32] | None:
+        """The query of each row to be ranked; None for other targets."""
+        return self.values[:, 1] if self.task == "ranking" else None
+
     def facts(self, *, uses_loss: bool) -> dict[str, Any]:
         """For ``Selection.settings``: classes, the quantile, and what a method sees that does not use the loss."""
         stand_in = None if uses_loss else self.loss.stand_in
@@ -62,6 +67,8 @@ class Target:
 
     def encode(self, y: Any, argument: str) -> NDArray[Any]:
         """Encode the target of other rows with the same classes; a numeric target is not standardised."""
+        if self.task == "reconstruction":
+            raise AssertionError("the target of other rows is their columns")
         array = target_array(y, argument)
         if self.task not in ("binary", "multiclass", "multilabel", "regression"):
             return self.loss.encode(array, self, argument)

@@ -125,6 +125,16 @@ def test_other_methods_find_them_too(method):
     assert ("stand_in" in found.settings) == (method in ("linear_omp", "f_test"))
 
 
+def test_a_network_of_your_own_is_trained_with_the_loss():
+    X, time, event = survival_problem(0)
+
+    def make(columns, outputs):
+        return torch.nn.Sequential(torch.nn.Linear(columns, 32), torch.nn.ReLU(), torch.nn.Linear(32, outputs))
+
+    found = seqatt.select(X, np.stack([time, event], axis=1), 3, task="survival", epochs=40, model=make)
+    assert sorted(found.indices) == [0, 1, 2]
+
+
 def test_all_forms_of_a_survival_target_are_the_same():
     X, time, event = survival_problem(2, rows=120)
     structured = np.array(list(zip(event, time, strict=True)), dtype=[("event", "?"), ("time", "<f8")])

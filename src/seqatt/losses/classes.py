@@ -49,7 +49,6 @@ class MultilabelLoss(Loss):
 
     name, score_name = "multilabel", "accuracy"
     metrics: ClassVar[tuple[str, ...]] = ("accuracy",)
-    columns: ClassVar[int | None] = None
     numeric, smoothed = False, True
 
     def per_row(self, out: Tensor, y: Tensor) -> Tensor:
@@ -73,7 +72,7 @@ class LogisticLoss(MultilabelLoss):
     """Two classes. Their score is the AUC, which needs neither balanced classes nor calibrated outputs."""
 
     name, metrics, score_name = "binary", ("accuracy", "auc", "log_loss"), "auc"
-    columns, streams = 1, True
+    streams = True
 
     def measure(self, encoding: Any, outputs: Floats, targets: NDArray[Any]) -> Metrics:
         logit, label = _logit(outputs), targets[:, 0]

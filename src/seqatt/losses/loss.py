@@ -41,16 +41,15 @@ class Loss(ABC):
     """One kind of target.
 
     ``metrics`` are the names of what ``measure`` returns, the main one first. ``score_name`` is what k="auto" compares
-    numbers of features by. ``columns`` is how many columns y has, None for any number. Methods without a network see
-    the target as classes or, with ``numeric``, as the numbers of ``as_numbers``, which ``stand_in`` describes where
-    they are not the target itself. With ``coupled``, the loss of a row depends on the other rows of its batch, so that
-    a batch is never divided. ``streams`` says that files can be read batch by batch.
+    numbers of features by. Methods without a network see the target as classes or, with ``numeric``, as the numbers
+    of ``as_numbers``, which ``stand_in`` describes where they are not the target itself. With ``coupled``, the loss of
+    a row depends on the other rows of its batch, so that a batch is never divided. ``streams`` says that files can be
+    read batch by batch.
     """
 
     name: ClassVar[str]
     metrics: ClassVar[tuple[str, ...]]
     score_name: ClassVar[str]
-    columns: ClassVar[int | None] = 1
     numeric: ClassVar[bool] = True
     stand_in: ClassVar[str | None] = None
     coupled: ClassVar[bool] = False

@@ -21,7 +21,7 @@ class OrdinalLoss(MultilabelLoss):
     """Outputs and targets have one column per level but the lowest; the predicted level is the outputs above 0."""
 
     name, metrics, score_name = "ordinal", ("mae", "kappa", "accuracy"), "d2"
-    columns, numeric, smoothed = 1, True, False
+    numeric, smoothed = True, False
 
     def read(self, y: NDArray[Any], weights: Floats | None, argument: str) -> Encoding:
         levels = np.unique(one_number(y, argument, self.name))

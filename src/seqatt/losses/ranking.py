@@ -24,7 +24,7 @@ class PairwiseLoss(Loss):
     """Targets have the relevance of a row and the number of its query; the output is a score."""
 
     name, metrics, score_name = "ranking", ("ndcg@10", "pair_accuracy"), "pair_accuracy"
-    columns, coupled, stand_in = 2, True, "relevance minus the mean of its query"
+    coupled, stand_in = True, "relevance minus the mean of its query"
 
     def read(self, y: NDArray[Any], weights: Floats | None, argument: str) -> Encoding:
         if weights is not None:

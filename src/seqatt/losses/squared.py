@@ -16,7 +16,7 @@ class SquaredError(Loss):
 
     name, score_name = "regression", "r2"
     metrics: ClassVar[tuple[str, ...]] = ("r2", "rmse")
-    columns, streams = None, True
+    streams = True
 
     def read(self, y: NDArray[Any], weights: Floats | None, argument: str) -> Encoding:
         values = to_floats(y, argument)

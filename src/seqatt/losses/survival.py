@@ -23,7 +23,7 @@ class CoxLoss(Loss):
     """Targets have a time, whether the event occurred, and the weight of the row; the output is a log hazard."""
 
     name, metrics, score_name = "survival", ("concordance",), "concordance"
-    columns, coupled, stand_in = 2, True, "martingale residuals of a model without features"
+    coupled, stand_in = True, "martingale residuals of a model without features"
 
     def read(self, y: NDArray[Any], weights: Floats | None, argument: str) -> Encoding:
         values = self.encode(y, None, argument)

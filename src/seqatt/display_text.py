@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
-METRIC_NAMES = {"auc": "AUC", "r2": "R²", "rmse": "RMSE", "log_loss": "log loss"}
+METRIC_NAMES = {
+    "auc": "AUC",
+    "r2": "R²",
+    "d2": "D²",
+    "rmse": "RMSE",
+    "mae": "mean absolute error",
+    "log_loss": "log loss",
+    "pinball": "pinball loss",
+    "ndcg@10": "NDCG@10",
+    "pair_accuracy": "pairs in the right order",
+    "concordance": "concordance index",
+}
+LOWER_IS_BETTER = ("log_loss", "rmse", "mae", "deviance", "pinball")  # metrics
 
 
 def escape_controls(text: str) -> str:

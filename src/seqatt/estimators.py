@@ -20,7 +20,7 @@ from seqatt.data.tables.consistency import check_same_order
 from seqatt.data.tables.containers import check_unique_names
 from seqatt.data.tables.options import TableOptions
 from seqatt.data.tables.table_data import Groups
-from seqatt.data.tables.target import target_array
+from seqatt.data.tables.target import is_structured, target_array
 from seqatt.options import describe, fill_in_options
 from seqatt.selection import Selection, why_empty
 from seqatt.validation import integer
@@ -32,8 +32,10 @@ class BaseSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
     method: str
     n_features_to_select: int | float | str | None
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Select features; ``sample_weight`` has one weight per row."""
+    def fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, groups_of_rows: Any = None, time: Any = None
+    ) -> Self:
+        """Select features; ``sample_weight``, ``groups_of_rows`` and ``time`` have one value per row."""
         table = self._check(X, reset=True)
         if isinstance(y, str):
             raise TypeError(
@@ -43,6 +45,8 @@ class BaseSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         check_same_order(X, y, ("X", "y"))
         check_same_order(X, sample_weight, ("X", "sample_weight"))
         options = self._options()
+        as_given = is_structured(y) or (y is None and options.get("task") == "reconstruction")
+        labels = y if as_given else target_array(y, "y")
         seed = integer(0, optional=True)("random_state", getattr(self, "random_state", None))
         k = self.n_features_to_select
         try:
@@ -53,6 +57,8 @@ class BaseSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
                 method=self.method,
                 seed=0 if seed is None else seed,
                 sample_weight=sample_weight,
+                groups_of_rows=groups_of_rows,
+                time=time,
                 **options,
             )
         except (TypeError, ValueError) as error:
@@ -216,6 +222,7 @@ class SequentialAttentionSelector(BaseSelector):
         keep: Any = (),
         importance: bool | None = None,
         task: str | None = None,
+        quantile: float = 0.5,
         log1p: bool | tuple[str, ...] = False,
         negatives_kept: float = 1.0,
         missing_indicator: bool = False,
@@ -231,7 +238,7 @@ class SequentialAttentionSelector(BaseSelector):
 SequentialAttentionSelector.__doc__ = fill_in_options(
     SequentialAttentionSelector.__doc__,
     describe(AttentionOptions)
-    + describe(TableOptions, skip={"sample_weight", "ignore", "column_types"})
+    + describe(TableOptions, skip={"sample_weight", "groups_of_rows", "time", "ignore", "column_types"})
     + describe(AnswerOptions),
 )
 

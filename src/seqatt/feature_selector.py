@@ -14,6 +14,8 @@ OTHER_PARAMETERS = {
     "X": "an argument of fit",
     "y": "an argument of fit",
     "sample_weight": "an argument of fit",
+    "groups_of_rows": "an argument of fit",
+    "time": "an argument of fit",
     "k": "the parameter n_features_to_select",
     "seed": "the parameter random_state",
     "seeds": "the parameter random_state",

@@ -12,7 +12,7 @@ from tests.support.problems import linear_problem
 
 import seqatt
 from seqatt.api.confidence.chance import _compare
-from seqatt.api.confidence.scores import Score
+from seqatt.losses.loss import Score
 
 FAST = {"epochs": 40}
 

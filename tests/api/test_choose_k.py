@@ -21,7 +21,7 @@ import seqatt
 from seqatt.api.auto_k import choose_k
 from seqatt.api.auto_k.choose_k import first_sizes
 from seqatt.api.auto_k.curve import choose_size
-from seqatt.api.confidence.scores import score_outputs
+from seqatt.losses.table import LOSSES
 
 FAST = {"epochs": 40}
 
@@ -298,15 +298,13 @@ def test_scores_are_those_of_scikit_learn():
 
     rng = np.random.default_rng(0)
     outputs, label = rng.normal(size=(200, 1)).round(1), rng.integers(0, 2, (200, 1))
-    auc = score_outputs("binary", outputs, label)
+    auc = LOSSES["binary"].score(outputs, label)._asdict()
     assert auc["mean"] == pytest.approx(roc_auc_score(label, outputs))
     draws = []
     for _ in range(300):
         rows = rng.integers(0, 200, 200)
-        draws.append(score_outputs("binary", outputs[rows], label[rows])["mean"])
+        draws.append(LOSSES["binary"].score(outputs[rows], label[rows]).mean)
     assert auc["standard_error"] == pytest.approx(np.std(draws), rel=0.15)
     target = rng.normal(size=(200, 2))
     predicted = target + rng.normal(size=(200, 2))
-    assert score_outputs("regression", predicted, target)["mean"] == pytest.approx(
-        r2_score(target, predicted)
-    )
+    assert LOSSES["regression"].score(predicted, target).mean == pytest.approx(r2_score(target, predicted))

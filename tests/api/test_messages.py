@@ -48,7 +48,7 @@ class Net(nn.Module):
         ),
         ({"model": lambda: Net()}, "model: the function <lambda> cannot be called"),
         ({"model": nn.Embedding(8, 1)}, "never codes for an nn.Embedding; leave model out"),
-        ({"task": "guessing"}, "use one of binary, multiclass, multilabel, regression or classification"),
+        ({"task": "guessing"}, "use one of binary, multiclass, multilabel, regression, poisson, "),
     ],
 )
 def test_an_argument_that_is_wrong_says_what_would_be_right(options, message, problem):

@@ -83,7 +83,7 @@ def _select(request: SelectionRequest, rule: str) -> list[Trace]:
 
 def _prepare(data: TableData, blocks: FeatureBlocks) -> tuple[DesignMatrix, Floats]:
     """The design matrix, centred and scaled per feature, and the centred targets (n, o), both with row weights."""
-    values = data.target.values
+    values = data.target.as_numbers()
     if data.target.task == "multiclass":
         values = np.eye(data.target.outputs)[values]
     targets = np.asarray(values, dtype=np.float64)

@@ -72,6 +72,11 @@ class Method:
     nested: bool = False
 
     @property
+    def uses_loss(self) -> bool:
+        """Whether it trains networks with the loss of the task; the others see the target as numbers or classes."""
+        return self.trains or self.module.startswith("neural.")
+
+    @property
     def plan(self) -> Callable[[SelectionRequest], Any]:
         return self._functions.plan
 

@@ -9,9 +9,10 @@ import numpy as np
 import torch
 from torch import nn
 
-from seqatt.api.evaluation import Evaluation, Metrics, compute_metrics, make_evaluation
+from seqatt.api.evaluation import Evaluation, compute_metrics, make_evaluation
 from seqatt.api.evaluation_data import (
     EvaluationData,
+    find_columns,
     read_evaluation_files,
     read_options,
     read_tables,
@@ -25,6 +26,7 @@ from seqatt.callbacks.monitor import Monitor, Part
 from seqatt.column_names import plain_name
 from seqatt.data.files.options import FileOptions
 from seqatt.data.tables.options import Categories
+from seqatt.losses.loss import Metrics
 from seqatt.progress import progress_bar
 from seqatt.selection import Selection
 from seqatt.training.backend.device import resolve_device
@@ -145,15 +147,26 @@ def evaluate(
     given, data_options = read_options({**options, "hidden": hidden}, about_data, files=are_files(X_train))
     torch_device = resolve_device(device)
     categories: Categories = "mixed" if given.get("model") is None else "one_hot"
-    rows = X_train, y_train, X_test, y_test, indices
+    # The selected features predict all columns.
+    reconstruct = task == "reconstruction"
+    rows = X_train, y_train, X_test, y_test, None if reconstruct else indices
     if are_files(X_train):
         assert isinstance(data_options, FileOptions)
         reading = read_evaluation_files(*rows, data_options, categories)
     else:
         reading = read_tables(*rows, data_options, categories)
     checked = resolve_options(reading.data, given)
+    features = np.arange(reading.data.features)
+    if reconstruct:
+        torch_device = torch.device("cpu")
+        if not trains_together(reading, checked, torch_device):
+            raise ValueError(
+                "task: 'reconstruction' is evaluated by the built-in network without dropout; leave model, loss, "
+                "optimizer, batch_norm and dropout out"
+            )
+        assert reading.table is not None
+        features = np.array(find_columns(reading.table, indices))
     if trains_together(reading, checked, torch_device):
-        features = np.arange(reading.data.features)
         with progress_bar("Evaluation", PERCENT, shown=progress) as advance:
             results = evaluate_networks(reading, checked, [(features, seed) for seed in seeds], advance)
         return make_evaluation(results, seeds)

@@ -9,11 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqatt.data.tables.target import Target
+from seqatt.losses.loss import Metrics
 
 if TYPE_CHECKING:
     from seqatt.report.plots import EvaluationPlots
-
-Metrics = dict[str, float]  # of one network, by name; the first one is the main metric
 
 
 class Evaluation(Mapping[str, NDArray[np.float64]]):
@@ -22,7 +21,7 @@ class Evaluation(Mapping[str, NDArray[np.float64]]):
     Attributes
     ----------
     metric : str
-        The main metric: accuracy for classes, R² for numbers.
+        The main metric: accuracy for classes, R² for numbers; docs/how_to/targets.md has those of other targets.
     seeds : list of int
         The seeds, in the order of the values.
     mean, std : dict of str to float
@@ -90,32 +89,4 @@ def make_evaluation(per_seed: Sequence[Metrics | Exception], seeds: Sequence[int
 
 def compute_metrics(target: Target, outputs: NDArray[np.float64], targets: NDArray[Any]) -> Metrics:
     """Metrics of ``outputs`` (rows, outputs) by name; the first one is the main metric."""
-    if target.task == "regression":
-        assert target.scale is not None
-        assert target.shift is not None
-        error = outputs * target.scale + target.shift - targets
-        size = float(max(np.abs(error).max(), np.abs(targets).max()))
-        unit = 1.0 if 1e-100 < size < 1e100 else max(size, np.finfo(np.float64).tiny)  # squares leave float64
-        error, targets = error / unit, targets / unit
-        total = ((targets - targets.mean(0)) ** 2).sum(0)
-        r2 = 1 - (error**2).sum(0) / np.where(total > 0, total, 1.0)
-        return {"r2": float(r2.mean()), "rmse": unit * float(np.sqrt((error**2).mean()))}
-    if target.task == "multilabel":
-        return {"accuracy": float(((outputs > 0) == (targets > 0.5)).mean())}
-    if target.task == "multiclass":
-        return {"accuracy": float((outputs.argmax(1) == targets).mean())}
-    logit = outputs[:, 1] - outputs[:, 0] if outputs.shape[1] == 2 else outputs[:, 0]
-    label = targets[:, 0]
-    above, below = logit[label > 0.5], np.sort(logit[label <= 0.5])
-    return {
-        "accuracy": float(((logit > 0) == (label > 0.5)).mean()),
-        # From scikit-learn both would be a call, but its import takes longer than a small selection.
-        "auc": float(share_below(below, above).mean()) if len(above) and len(below) else float("nan"),
-        "log_loss": float(np.logaddexp(0.0, np.where(label > 0.5, -logit, logit)).mean()),
-    }
-
-
-def share_below(values: NDArray[np.float64], points: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The share of the sorted values below each point; ties count half."""
-    left, right = np.searchsorted(values, points, "left"), np.searchsorted(values, points, "right")
-    return np.asarray((left + right) / (2 * len(values)))
+    return target.loss.measure(target, outputs, targets)

@@ -62,7 +62,7 @@ def resolve_options(data: TableData | FileData, given: dict[str, Any]) -> Traini
     options = TrainingOptions(
         **defaults | {name: value for name, value in given.items() if value is not None}
     )
-    if options.label_smoothing and data.target.task == "regression":
+    if options.label_smoothing and not data.target.loss.smoothed:
         raise ValueError("label_smoothing: is for classes, and the target is numeric; leave it at 0")
     return options
 
@@ -79,7 +79,13 @@ def read_tables(
     """The selected columns of the training rows and of the test rows."""
     arguments = "X_train", "y_train"
     roles = read_columns(
-        X_train, y_train, options.sample_weight, options.ignore, options.column_types, arguments
+        X_train,
+        y_train,
+        options.sample_weight,
+        options.ignore,
+        options.column_types,
+        arguments,
+        {"groups_of_rows": options.groups_of_rows, "time": options.time},
     )
     y_test = y_train if y_test is None and isinstance(y_train, str) else y_test
     test = read_test_table(X_test, y_test, options, y_train if isinstance(y_train, str) else None)
@@ -90,6 +96,8 @@ def read_tables(
     options = replace(
         options,
         sample_weight=roles.sample_weight,
+        groups_of_rows=None,
+        time=None,
         ignore=(),
         column_types={},
         log1p=only_columns(options.log1p, names),
@@ -128,6 +136,8 @@ def read_evaluation_files(
     categories: Categories,
 ) -> EvaluationData:
     """The selected columns of the training files, as a table if that fits in memory, and those of the test files."""
+    if options.task == "reconstruction":
+        raise ValueError("task: 'reconstruction' is evaluated on tables; read the files into one")
     if not are_files(X_test):
         raise TypeError("X_test: must be files, as X_train is")
     if y_test is not None and not (isinstance(y_test, str) and y_test == target):

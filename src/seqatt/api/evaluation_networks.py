@@ -10,11 +10,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from seqatt.api.evaluation import Metrics, compute_metrics
+from seqatt.api.evaluation import compute_metrics
 from seqatt.api.evaluation_data import EvaluationData
 from seqatt.api.evaluation_rows import NO_TEST_ROWS
 from seqatt.data.files.errors import UnreadableFile
 from seqatt.data.tables.table_data import SparseColumns, TableData
+from seqatt.losses.loss import Metrics
 from seqatt.training.backend.threads import training_threads
 from seqatt.training.defaults import evaluation_steps, resolve_batch_size
 from seqatt.training.evaluation.batches import Network

@@ -50,7 +50,8 @@ class EvaluationTable:
 
     def select(self, columns: Sequence[int], data: TableData) -> RowBlocks:
         """The rows of these columns, encoded as those of ``data``."""
-        targets = data.target.encode(self.y, "y_test")
+        reconstruct = data.target.task == "reconstruction"
+        targets = np.empty(self.table.rows) if reconstruct else data.target.encode(self.y, "y_test")
         if len(targets) != self.table.rows:
             raise ValueError(
                 f"X_test has {self.table.rows} rows and y_test has {len(targets)}: "
@@ -66,14 +67,15 @@ class EvaluationTable:
             for start in range(0, table.rows, PREDICTED_ROWS):
                 rows = np.arange(start, min(start + PREDICTED_ROWS, table.rows))
                 dense = columns.to_dense(rows) if isinstance(columns, SparseColumns) else columns[rows]
-                yield RowBlock(dense, codes[rows], targets[rows])
+                yield RowBlock(dense, codes[rows], dense if reconstruct else targets[rows])
 
         return blocks
 
 
 def read_test_table(X: Any, y: Any, options: TableOptions, target: str | None) -> EvaluationTable:
     """Test rows; a data frame may still have the target and the other columns that are no features."""
-    others = [*options.ignore, options.sample_weight, None if isinstance(y, str) else target]
+    others = [*options.ignore, options.sample_weight, options.groups_of_rows, options.time]
+    others += [] if isinstance(y, str) or target is None else [target, *target.split(",")]
     names = getattr(X, "column_names", getattr(X, "columns", ()))
     columns = {str(plain_name(name)) for name in names}
     present = [name for name in others if isinstance(name, str) and name in columns]
@@ -132,7 +134,7 @@ def read_test_files(
 def _original(data: FileData, targets: NDArray[Any]) -> NDArray[Any]:
     """Targets as a table has them: numbers in their own units, one column unless they are class numbers."""
     target = data.target
-    if target.task == "regression":
+    if target.classes is None:
         assert target.scale is not None
         assert target.shift is not None
         targets = targets * target.scale + target.shift

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from seqatt.api.evaluate import evaluate
-from seqatt.api.evaluation import Evaluation, Metrics, make_evaluation
+from seqatt.api.evaluation import Evaluation, make_evaluation
 from seqatt.api.evaluation_data import (
     EvaluationData,
     find_columns,
@@ -18,6 +18,7 @@ from seqatt.api.evaluation_data import (
 )
 from seqatt.api.evaluation_networks import PERCENT, FeaturesAndSeed, evaluate_networks, trains_together
 from seqatt.api.read_data import are_files
+from seqatt.losses.loss import Metrics
 from seqatt.training.backend.device import resolve_device
 from seqatt.training.options import TrainingOptions
 

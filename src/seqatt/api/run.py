@@ -144,11 +144,10 @@ class Run:
         warn_about_few_steps(method, request, plan)
         if self.options.answer.importance:
             check_importance(data, plan)
-        facts = {"k": count, "task": data.target.task, "rows": data.rows}
+        facts: dict[str, Any] = {"k": count, "task": data.target.task, "rows": data.rows}
         if kept:
             facts["keep"] = to_json([data.given_names[f] for f in kept])
-        if data.target.classes is not None:
-            facts["classes"] = len(data.target.classes)
+        facts |= data.target.facts(uses_loss=self.method.uses_loss)
         self._settings = facts | self.options.data.to_settings() | reading.facts | plan.settings
         name, layout = (SELECTION, data) if race is None else (RACE, race)
         steps = plan.steps if method.trains or isinstance(data, TableData) else data.rows  # sums count rows

@@ -27,6 +27,9 @@ from seqatt.validation import check_option_names
 class DataOptions(TypedDict, total=False):
     """Options about columns and files that ``select``, ``evaluate`` and ``compare`` share."""
 
+    groups_of_rows: Any
+    time: Any
+    quantile: float
     ignore: tuple[str, ...]
     column_types: Mapping[str, str]
     log1p: bool | tuple[str, ...]

@@ -13,20 +13,15 @@ from typing import Any
 
 import typer
 
+from seqatt.data.tables.options import TASKS
+
 FILES_HELP = (
     "CSV, TSV, Parquet or Arrow/Feather; text may be .gz, .bz2 or .zst. Also several files, a folder, a quoted pattern "
     "or a URL."
 )
 
 
-class TaskName(StrEnum):
-    """Choices of --task."""
-
-    classification = "classification"
-    binary = "binary"
-    multiclass = "multiclass"
-    multilabel = "multilabel"
-    regression = "regression"
+TaskName = StrEnum("TaskName", {task: task for task in ("classification", *TASKS)})  # type: ignore[misc]
 
 
 def start_log() -> None:

@@ -47,7 +47,7 @@ def compare(
     ] = None,
     metric: Annotated[
         str | None,
-        typer.Option(help="accuracy, auc, log_loss, r2 or rmse; by default the main metric of the task."),
+        typer.Option(help="A metric of evaluate, such as auc; by default the main one of the task."),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Folder for comparison.json, .md and .svg.")] = None,
     settings: Annotated[
@@ -61,7 +61,14 @@ def compare(
     task: Annotated[
         TaskName | None, typer.Option(help="Kind of target, where it cannot be inferred.")
     ] = None,
+    quantile: Annotated[float, typer.Option(help=help_of(FileOptions, "quantile"))] = 0.5,
     ignore: Annotated[str, typer.Option(help="Columns that are not features (ids), with commas.")] = "",
+    groups_of_rows: Annotated[
+        str | None, typer.Option(help="Column of groups (a patient, a day) that are never divided.")
+    ] = None,
+    time: Annotated[
+        str | None, typer.Option(help="Column of times: rows are held out from earlier rows only.")
+    ] = None,
     weight: Annotated[str | None, typer.Option(help=help_of(FileOptions, "sample_weight"))] = None,
     balanced: Annotated[
         bool, typer.Option("--balanced", help="Give every class the same total weight.")
@@ -103,6 +110,9 @@ def compare(
                 progress=not as_json,
                 out=out,
                 task=None if task is None else task.value,
+                quantile=quantile,
+                groups_of_rows=groups_of_rows,
+                time=time,
                 sample_weight=weight,
                 class_weight="balanced" if balanced else None,
                 missing_indicator=missing_indicator,

@@ -18,6 +18,7 @@ from seqatt.api.read_files import memory_budget
 from seqatt.api.select import select_trials
 from seqatt.data.files.file_columns import FileColumns, open_columns
 from seqatt.data.files.options import FileOptions
+from seqatt.data.tables.row_units import RowUnits, read_row_units
 from seqatt.distributed.process_group import world_size
 from seqatt.options import names_of
 from seqatt.progress import progress_bar
@@ -35,7 +36,7 @@ class OpenedFiles(NamedTuple):
     fit: bool
 
 
-def open_for(method: str, paths: list[str], target: str, options: FileOptions) -> OpenedFiles:
+def open_for(method: str, paths: list[str], target: str | None, options: FileOptions) -> OpenedFiles:
     """Open files, and decide as ``select`` does whether the method gets a table."""
     columns = open_columns(paths, target, options)
     categories = categories_for(get_method(method), own_model=False)
@@ -58,8 +59,15 @@ def hold_out(opened: OpenedFiles, holdout: float, seed: int) -> HeldOut:
         return _hold_out_of_files(opened.columns, holdout, seed)
     X, y = opened.columns.read_table([] if opened.options.on_bad_file == "skip" else None)
     named = isinstance(y, str)
-    rows = split_rows(X.column(y) if named else y, holdout, seed)
-    train, test = ((X.take(side), y if named else y.take(side)) for side in rows)
+    group, time = (
+        None if name is None else X.column(name)
+        for name in (opened.options.groups_of_rows, opened.options.time)
+    )
+    if group is None and opened.options.task == "ranking" and hasattr(y, "column_names"):
+        group = y.column(y.num_columns - 1)  # the rows of a query are a group
+    units = read_row_units(group, time, X.num_rows)
+    rows = split_rows(X.column(y) if named else X if y is None else y, holdout, seed, units)
+    train, test = ((X.take(side), y if named or y is None else y.take(side)) for side in rows)
     count = opened.columns.files.count
     facts = {"files": count, "table_bytes": opened.table_bytes, "reading": "memory"}
     return HeldOut(train, test, f"{len(rows[1]):,} held-out rows", facts)
@@ -68,7 +76,7 @@ def hold_out(opened: OpenedFiles, holdout: float, seed: int) -> HeldOut:
 def _hold_out_of_files(columns: FileColumns, holdout: float, seed: int) -> HeldOut:
     """Hold out every row in so many: exactly one half, one third, one quarter, ... of the rows."""
     remedy = "raise --memory to read them into memory"
-    if len(columns.targets) > 1:
+    if len(columns.targets) != 1:
         raise ValueError(f"--holdout: files read batch by batch have one target; {remedy}")
     step = round(1 / holdout)
     if step < 2:
@@ -78,8 +86,11 @@ def _hold_out_of_files(columns: FileColumns, holdout: float, seed: int) -> HeldO
     return HeldOut((train, target), (test, target), f"one in {step} rows, held out", {})
 
 
-def split_rows(y: Any, holdout: float, seed: int) -> tuple[Any, Any]:
-    """Row numbers to train on and to test on; every class has the same share of both, within a row."""
+def split_rows(y: Any, holdout: float, seed: int, units: RowUnits | None = None) -> tuple[Any, Any]:
+    """Row numbers to train on and to test on; every class has the same share of both, within a row.
+
+    Of rows that are not to be divided, the latest ones or those of random groups are test rows.
+    """
     # Not scikit-learn's train_test_split: its import takes as long as reading 100,000 rows.
     rng, count = np.random.default_rng(seed), int(np.ceil(holdout * len(y)))
     rows = rng.permutation(len(y))
@@ -88,8 +99,11 @@ def split_rows(y: Any, holdout: float, seed: int) -> tuple[Any, Any]:
     if classes is not None:
         rows = rows[np.argsort(classes[rows], kind="stable")]
     is_test = np.zeros(len(rows), dtype=bool)
-    # At equal distances, so that classes, whose rows are adjacent, are divided alike.
-    is_test[rows[((np.arange(count) + rng.random()) * len(rows) / count).astype(np.int64)]] = True
+    if units is None:
+        # At equal distances, so that classes, whose rows are adjacent, are divided alike.
+        is_test[rows[((np.arange(count) + rng.random()) * len(rows) / count).astype(np.int64)]] = True
+    else:
+        is_test[units.draw(holdout, rng)[1]] = True
     if classes is not None:
         is_test &= np.isin(classes, classes[~is_test])  # a class without training rows cannot be evaluated
     if not 0 < is_test.sum() < len(rows):

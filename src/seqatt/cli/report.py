@@ -188,7 +188,7 @@ def write_selection_page(
     selection: Selection,
     evaluation: dict[str, Any] | None,
     paths: list[str],
-    target: str,
+    target: str | None,
     options: dict[str, Any],
     image_shape: str | None,
     *,

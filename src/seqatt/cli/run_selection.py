@@ -39,7 +39,7 @@ class Request(NamedTuple):
     """Files, the target and other options of ``seqatt select``, as the user gave them."""
 
     paths: list[str]
-    target: str
+    target: str | None
     k: int | float | str | None
     method: str
     options: dict[str, Any]
@@ -80,7 +80,7 @@ def run_selection(request: Request, timings: Timings) -> None:
     selection.settings["command"] = this_command()
     try:
         if not as_json:
-            show(selection, ", ".join(request.target.split(",")))
+            show(selection, ", ".join((request.target or "all columns").split(",")))
     finally:  # a result that cannot be printed is still written
         if path is not None:
             failure = _save(selection, path) or _remove_scores(path.parent / EVALUATION)

@@ -38,11 +38,15 @@ def select(
     context: typer.Context,
     files: Annotated[list[str], typer.Argument(metavar="FILE", help=FILES_HELP)],
     target: Annotated[
-        str,
+        str | None,
         typer.Option(
-            "--target", "-t", help="Column to predict; several with commas.", rich_help_panel=SELECTION
+            "--target",
+            "-t",
+            help="Column to predict; several with commas. None with --task reconstruction.",
+            show_default=False,
+            rich_help_panel=SELECTION,
         ),
-    ],
+    ] = None,
     k: Annotated[
         str | None,
         typer.Option(
@@ -79,6 +83,18 @@ def select(
             rich_help_panel=SELECTION,
         ),
     ] = "",
+    groups_of_rows: Annotated[
+        str | None,
+        typer.Option(
+            help="Column of groups (a patient, a day) that are never divided.", rich_help_panel=SELECTION
+        ),
+    ] = None,
+    time: Annotated[
+        str | None,
+        typer.Option(
+            help="Column of times: rows are held out from earlier rows only.", rich_help_panel=SELECTION
+        ),
+    ] = None,
     weight: Annotated[
         str | None, typer.Option(help=help_of(FileOptions, "sample_weight"), rich_help_panel=SELECTION)
     ] = None,
@@ -138,10 +154,14 @@ def select(
     and the settings. After Ctrl-C, what was selected so far is in selection.partial.json. Files that fit in memory are
     read into it, larger ones are read batch by batch.
     """
+    if target is None and task != "reconstruction":
+        raise typer.BadParameter("is missing: name the column to predict", param_hint="--target")
     columns = {
         "task": None if task is None else task.value,
         "class_weight": "balanced" if balanced else None,
         "ignore": read_names(ignore),
+        "groups_of_rows": groups_of_rows,
+        "time": time,
         "sample_weight": weight,
         "column_types": dict.fromkeys(read_names(categorical), "categorical"),
         "log1p": log1p == "all" or read_names(log1p),
@@ -186,5 +206,6 @@ def select(
 add_option_flags(select, AnswerOptions, before="method")
 add_option_flags(select, AttentionOptions, before="out")
 add_option_flags(select, FileOptions, ("memory", "delimiter", "on_bad_file"), before="out")
+add_option_flags(select, FileOptions, ("quantile",), before="ignore")
 add_option_flags(select, FileOptions, ("missing_indicator", "negatives_kept"), before="categorical")
 add_option_flags(select, CheckpointOptions, ("checkpoint_every", "on_full_disk"))

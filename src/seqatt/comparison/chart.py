@@ -9,8 +9,7 @@ import numpy as np
 
 from seqatt.comparison.results_table import ResultsTable
 from seqatt.comparison.runs import ALL
-from seqatt.comparison.statistics import LOWER_IS_BETTER
-from seqatt.display_text import metric_name
+from seqatt.display_text import LOWER_IS_BETTER, metric_name
 
 # The palette of Okabe and Ito, distinct for every kind of colour vision; references are grey.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")

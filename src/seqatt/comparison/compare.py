@@ -79,12 +79,13 @@ def compare(
         ``split_groups`` is given.
     split_groups : array of shape (n_samples,) or name of a column, default None
         Group of each row, such as a patient or a day. Rows of one group are all training or all test rows;
-        the share of groups that is drawn equals the share of rows that ``test_size`` is.
+        the share of groups that is drawn equals the share of rows that ``test_size`` is. ``groups_of_rows`` does
+        this for all rows that are held out, also within a selection.
     X_test, y_test : as X and y, default None
         Test rows to use instead of splits. Columns must have the same names and types as in X. If y is a name,
         ``y_test`` is not needed.
-    metric : {"accuracy", "auc", "log_loss", "r2", "rmse"}, default None
-        Test metric to report. None uses "r2" for regression and "accuracy" otherwise.
+    metric : str, default None
+        Test metric to report, one of those that ``evaluate`` gives for the task; None is the first of these.
     device : str, default "auto"
         "auto", "cpu" or "cuda", as in ``select``.
     progress : bool, default False
@@ -99,8 +100,9 @@ def compare(
     max_categories : int, default 64
         As in ``select``, for all methods.
     **data_options
-        ``ignore``, ``column_types``, ``log1p`` and ``negatives_kept``, and of files ``memory``, ``delimiter``,
-        ``schema_rows``, ``shuffle_rows``, ``hash_buckets``, ``shards`` and ``on_bad_file``, as in ``select``.
+        ``groups_of_rows``, ``time``, ``quantile``, ``ignore``, ``column_types``, ``log1p`` and ``negatives_kept``, and
+        of files ``memory``, ``delimiter``, ``schema_rows``, ``shuffle_rows``, ``hash_buckets``, ``shards`` and
+        ``on_bad_file``, as in ``select``.
 
     Returns
     -------

@@ -7,8 +7,7 @@ from typing import Any
 
 from seqatt.comparison.results_table import ResultsTable
 from seqatt.comparison.runs import ALL
-from seqatt.comparison.statistics import LOWER_IS_BETTER
-from seqatt.display_text import metric_name
+from seqatt.display_text import LOWER_IS_BETTER, metric_name
 
 
 def conclude(results: ResultsTable) -> str:

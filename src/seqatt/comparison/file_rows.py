@@ -103,7 +103,8 @@ def _as_files(
         "table": {name: value for name, value in checked.to_settings().items() if name != "memory"},
         "data": fingerprint(target, _describe(files), None if test is None else _describe(test)),
     }
-    shared = {name: value for name, value in options.items() if name != "sample_weight"}
+    of_rows = RunRows._fields[2:]
+    shared = {name: value for name, value in options.items() if name not in of_rows}
     return ComparedRows(data, split, shared | {"task": data.target.task}, settings)
 
 

@@ -17,7 +17,6 @@ from seqatt.comparison.arguments import (
     default_methods,
 )
 from seqatt.comparison.file_rows import read_file_rows
-from seqatt.comparison.statistics import METRICS
 from seqatt.comparison.table_rows import RunRows, SplitRequest, read_table_rows
 from seqatt.options import to_json
 from seqatt.training.backend.device import resolve_device
@@ -67,15 +66,15 @@ def prepare(
     names = default_methods(rows.data) if requested is None else requested
     checked_options = check_options(options, names, files=are_files(rows.split(seeds[0])[0].X))
     task, features = rows.data.target.task, rows.data.features
-    classes = rows.data.target.classes
+    classes, metrics = rows.data.target.classes, rows.data.target.loss.metrics
     ks = check_ks(k, features)
-    choice(list(METRICS[task]))("metric", metric or METRICS[task][0])
+    metric = choice(metrics)("metric", metric or metrics[0])
     settings = {
         "methods": names,
         "k": ks,
         "seeds": seeds,
         "options": checked_options,
-        "metric": metric or METRICS[task][0],
+        "metric": metric,
         "task": task,
         "classes": None if classes is None else len(classes),
         "features": features,

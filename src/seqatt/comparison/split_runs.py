@@ -44,7 +44,7 @@ class SplitRuns:
         self._setup, self._seed = setup, seed
         self._train, test = setup.split(seed)
         self._device = setup.settings["device"]
-        self._options = setup.data_options | {"sample_weight": self._train.sample_weight}
+        self._options = setup.data_options | self._train.options
         of_evaluation = {name: value for name, value in self._options.items() if name != "groups"}
         self._evaluator = Evaluator(*self._train[:2], *test[:2], self._device, of_evaluation)
         self._tables: dict[tuple[Categories, bool], TableData] = {}

@@ -10,15 +10,9 @@ import numpy as np
 from scipy import stats
 
 from seqatt.comparison.runs import ALL, ComparisonRun
+from seqatt.display_text import LOWER_IS_BETTER
 
-LOWER_IS_BETTER = ("log_loss", "rmse")
 ROUNDING = 1e-12  # relative to a score; 0.9 - 0.8 and 0.8 - 0.7 differ by less
-METRICS = {
-    "binary": ("accuracy", "auc", "log_loss"),
-    "multiclass": ("accuracy",),
-    "multilabel": ("accuracy",),
-    "regression": ("r2", "rmse"),
-}
 
 
 def scores(runs: Iterable[ComparisonRun], method: str, k: int, metric: str) -> dict[int, float]:

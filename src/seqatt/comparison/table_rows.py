@@ -16,8 +16,9 @@ from seqatt.data.tables.column_roles import read_columns
 from seqatt.data.tables.consistency import check_same_columns, check_same_order
 from seqatt.data.tables.containers import InputTable, feature_names, read_input_table
 from seqatt.data.tables.options import TableOptions
+from seqatt.data.tables.row_units import RowUnits, read_row_units, with_queries
 from seqatt.data.tables.table_data import TableData, read_table_data
-from seqatt.data.tables.target import target_array
+from seqatt.data.tables.target import Target, is_structured, target_array
 
 
 class RunRows(NamedTuple):
@@ -26,6 +27,13 @@ class RunRows(NamedTuple):
     X: Any
     y: Any
     sample_weight: Any = None
+    groups_of_rows: Any = None
+    time: Any = None
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What is given per row, as options of ``select``."""
+        return dict(zip(self._fields[2:], self[2:], strict=True))
 
 
 class ComparedRows(NamedTuple):
@@ -59,22 +67,28 @@ def read_table_rows(X: Any, y: Any, options: dict[str, Any], request: SplitReque
         request = replace(request, split_groups=_named_column(X, request.split_groups))
         options = options | {"ignore": ignore}
     checked = TableOptions(**options)
-    roles = read_columns(X, y, checked.sample_weight, checked.ignore, checked.column_types, ("X", "y"))
-    table, labels = roles.table, target_array(roles.y, "y")
-    of_columns = {"ignore": (), "column_types": {}, "sample_weight": roles.sample_weight}
-    full_data = read_table_data(table, labels, **options | of_columns)
+    given = {"groups_of_rows": checked.groups_of_rows, "time": checked.time}
+    roles = read_columns(X, y, checked.sample_weight, checked.ignore, checked.column_types, ("X", "y"), given)
+    table, reconstruct = roles.table, checked.task == "reconstruction" and roles.y is None
+    labels = None if reconstruct else target_array(roles.y, "y")
+    of_columns = {"ignore": (), "column_types": {}, "sample_weight": roles.sample_weight, **roles.of_rows}
+    full_data = read_table_data(table, roles.y if is_structured(roles.y) else labels, **options | of_columns)
     weights = None if roles.sample_weight is None else np.asarray(roles.sample_weight, dtype=np.float64)
     group_of = _check_groups(request.split_groups, table.rows)
+    units = read_row_units(**with_queries(roles.of_rows, labels, checked.task), rows=table.rows)
+    if units is not None and group_of is not None:
+        raise ValueError("split_groups: leave it out; groups_of_rows and time also decide about test rows")
     used = np.arange(table.rows)
     if weights is not None and not weights.all():  # as in select, rows of weight 0 are left out
         used = np.flatnonzero(weights)
     test = _check_test(request.test, y, checked, full_data, table, group_of)
-    rows = _take(RunRows(table, labels, weights), used)
-    task = full_data.target.task
+    of_rows = (None if v is None else np.asarray(v) for v in roles.of_rows.values())
+    rows = _take(RunRows(table, labels, weights, *of_rows), used)
+    target = full_data.target
     splits: dict[int, tuple[Rows, Rows]] = {}
     if test is None:
         groups = None if group_of is None else group_of[used]
-        splits, test_settings = _draw_splits(rows, task, groups, request)
+        splits, test_settings = _draw_splits(rows, target, groups, request, units and units.take(used))
     else:
         test_settings = {"rows": test.X.rows}
 
@@ -91,7 +105,7 @@ def read_table_rows(X: Any, y: Any, options: dict[str, Any], request: SplitReque
         "table": checked.to_settings(),
         "data": fingerprint(table, labels, weights, group_of, *(() if test is None else test[:2])),
     }
-    shared = {n: v for n, v in options.items() if n not in of_columns} | {"task": task}
+    shared = {n: v for n, v in options.items() if n not in of_columns} | {"task": target.task}
     return ComparedRows(full_data, split, shared, settings)
 
 
@@ -105,8 +119,7 @@ def _take(rows: RunRows, numbers: Rows) -> RunRows:
     """The rows with these numbers, in their original order."""
     mask = np.zeros(rows.X.rows, dtype=bool)
     mask[numbers] = True
-    weights = None if rows.sample_weight is None else rows.sample_weight[mask]
-    return RunRows(rows.X.select_rows(mask), rows.y[mask], weights)
+    return RunRows(rows.X.select_rows(mask), *(None if part is None else part[mask] for part in rows[1:]))
 
 
 def _check_groups(split_groups: Any, rows: int) -> NDArray[np.intp] | None:
@@ -138,7 +151,8 @@ def _check_test(
         raise ValueError(
             "split_groups: not used with X_test and y_test, because no rows are split; leave it out"
         )
-    others = [*options.ignore, *([options.sample_weight] if isinstance(options.sample_weight, str) else [])]
+    named = (options.sample_weight, options.groups_of_rows, options.time)
+    others = [*options.ignore, *(name for name in named if isinstance(name, str))]
     present = [
         name for name in others if name in getattr(X_test, "columns", getattr(X_test, "column_names", ()))
     ]
@@ -155,16 +169,26 @@ def _check_test(
 
 
 def _draw_splits(
-    rows: RunRows, task: str, group_of: Any, request: SplitRequest
+    rows: RunRows, target: Target, group_of: Any, request: SplitRequest, units: RowUnits | None
 ) -> tuple[dict[int, tuple[Rows, Rows]], dict[str, Any]]:
     """Training and test rows per seed, and how they were drawn, for the settings."""
     stratify, test_size = request.stratify, request.test_size
-    has_classes = task in ("binary", "multiclass")
+    has_classes = target.classes is not None
     if stratify and not has_classes:
-        raise ValueError(f"stratify: needs a binary or multiclass target, this one is {task}; leave it out")
+        raise ValueError(
+            f"stratify: needs a binary or multiclass target, this one is {target.task}; leave it out"
+        )
     if stratify and group_of is not None:
         raise ValueError("stratify: cannot be combined with split_groups; leave one of them out")
+    if stratify and units is not None:
+        raise ValueError("stratify: cannot be combined with groups_of_rows or time; leave one of them out")
     check_test_size(test_size, rows.X.rows)
+    if units is not None:
+        share = test_size if test_size < 1 else test_size / rows.X.rows
+        drawn = {seed: units.draw(share, np.random.default_rng(seed)) for seed in request.seeds}
+        if has_classes:  # a class without training rows cannot be predicted
+            drawn = {s: (a, b[np.isin(rows.y[b], rows.y[a])]) for s, (a, b) in drawn.items()}
+        return drawn, {"size": test_size, "stratified": False, "grouped": True}
     stratified = has_classes and group_of is None and stratify is not False
     classes = np.unique(rows.y, return_inverse=True)[1] if has_classes else None
     splits = {

@@ -7,10 +7,9 @@ from collections.abc import Mapping
 from html import escape
 from typing import Any
 
-from seqatt.display_text import escape_controls, metric_name
+from seqatt.display_text import LOWER_IS_BETTER, escape_controls, metric_name
 
 NO_VALUE = "–"
-LOWER_IS_BETTER = ("log_loss", "rmse")  # metrics; the same as those of comparisons
 
 
 def show_name(name: Any) -> str:

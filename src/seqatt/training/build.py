@@ -128,9 +128,10 @@ class _GroupBuilder:
         """The trials of some seeds; the rows of a table are divided anew for each seed."""
         table, setup = self._table, self._setup
         assert table is not None
+        units = self._data.units if isinstance(self._data, TableData) else None
         members = self._members(seeds)
         parts = setup.members if setup.variants == 1 else ENSEMBLE_SIZE
-        rows = {seed: split_rows(table.count, seed, parts) for seed in seeds}
+        rows = {seed: split_rows(table.count, seed, parts, units) for seed in seeds}
 
         def make_loader(some: Sequence[Member]) -> Loader:
             member_data = [

@@ -14,6 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from seqatt.data.tables.row_units import RowUnits
 from seqatt.data.tables.table_data import TableData
 from seqatt.training.defaults import resolve_batch_size
 from seqatt.training.ensemble import HOLDOUT, NOISE, ORDER, WEIGHTS, Member
@@ -39,7 +40,7 @@ class CandidateModels:
         self._data, self._table, self._options, self._device = data, table, options, device
         self._member = Member(seed, 0)
         self._train_rows, validation_rows = _split_folds(
-            data.rows, resolve_folds(data, options), self._member
+            data.rows, resolve_folds(data, options), self._member, data.units
         )
         self._validation_rows = validation_rows.to(device)
         self._batch_size = resolve_candidate_batch_size(data, options)
@@ -80,7 +81,7 @@ class CandidateModels:
         options, target = self._options, self._data.target
         shape = MLPShape(width, options.hidden, target.outputs, options.activation)
         same = [self._member.generator(WEIGHTS) for _ in range(folds * models)]
-        model = MLP(shape, target.task, same, options.learning_rate, self._device)
+        model = MLP(shape, target.loss, same, options.learning_rate, self._device)
         all_columns = torch.ones(folds * models, width, device=self._device)
         loader = self._loader()
         best = torch.full((folds * models,), torch.inf, device=self._device)
@@ -124,11 +125,17 @@ def _for_models(batch: Batch, columns: Tensor) -> Batch:
     return Batch(x, batch.y.repeat_interleave(models, 0), w)
 
 
-def _split_folds(rows: int, folds: int, member: Member) -> tuple[Tensor | None, Tensor]:
+def _split_folds(
+    rows: int, folds: int, member: Member, units: RowUnits | None
+) -> tuple[Tensor | None, Tensor]:
     """For each fold the rows to train on and those held out; with fewer than 5 rows, all rows are both."""
     size = rows // FOLDS
     if size == 0:
         return None, torch.arange(rows)[None]
+    if units is not None:
+        pairs = units.hold_out(FOLDS, folds, np.random.default_rng([member.seed, HOLDOUT]))
+        trained, held = (torch.from_numpy(np.stack(side)) for side in zip(*pairs, strict=True))
+        return trained, held[:, :MAX_VALIDATION_ROWS]
     order = torch.randperm(rows, generator=member.generator(HOLDOUT))
     starts = range(0, folds * size, size)
     held_out = torch.stack([order[at : at + size] for at in starts])[:, :MAX_VALIDATION_ROWS]

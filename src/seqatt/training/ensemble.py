@@ -9,6 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from seqatt.data.tables.row_units import RowUnits
 from seqatt.training.defaults import training_rows
 
 WEIGHTS, ORDER, NOISE, HOLDOUT, GATE = range(5)  # independent random streams of one seed
@@ -38,15 +39,20 @@ class Member:
         return int(np.random.SeedSequence(words).generate_state(1, np.uint64)[0]) & (2**63 - 1)
 
 
-def split_rows(rows: int, seed: int, members: int) -> list[tuple[Tensor | None, Tensor | None]]:
+def split_rows(
+    rows: int, seed: int, members: int, units: RowUnits | None = None
+) -> list[tuple[Tensor | None, Tensor | None]]:
     """For each member, the numbers of the rows it trains on and of those held out from it.
 
     A single model has all rows for both, written as None. For an ensemble the rows are divided into one part more
-    than there are members, and each member holds out a part of its own.
+    than there are members, and each member holds out a part of its own. ``units`` are never divided.
     """
     size = rows - training_rows(rows, members)
     if size == 0:
         return [(None, None)] * members
+    if units is not None:
+        pairs = units.hold_out(members + 1, members, np.random.default_rng([seed, HOLDOUT]))
+        return [(torch.from_numpy(trained), torch.from_numpy(held)) for trained, held in pairs]
     order = torch.randperm(rows, generator=Member(seed, 0).generator(HOLDOUT))
     held_out = [order[i * size : (i + 1) * size] for i in range(members)]
     trained = [torch.cat([order[: i * size], order[(i + 1) * size :]]) for i in range(members)]

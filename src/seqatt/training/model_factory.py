@@ -78,7 +78,7 @@ def make_model(
     ):
         outputs = 2  # the cross entropy of a single output is always zero
     smoothing = options.label_smoothing
-    if smoothing and target.task == "regression":
+    if smoothing and not target.loss.smoothed:
         raise ValueError("label_smoothing: is for classes, and the target is numeric; leave it at 0")
     columns, width = count_model_columns(data, options), embedding_width(data, options)
     shape = MLPShape(columns, options.hidden, outputs, options.activation, options.dropout, smoothing)
@@ -90,11 +90,12 @@ def make_model(
         # Kernels gather rows of a dense table.
         dense = not isinstance(data, TableData) or not isinstance(data.columns, SparseColumns)
         kernels = start_device(device).result() if dense and alone and embeddings is None else None
-        supported = kernels and kernels.supports_mlp(shape) and kernels.mlp_works(shape, target.task, device)
+        task = target.task
+        supported = kernels and kernels.supports_mlp(shape, task) and kernels.mlp_works(shape, task, device)
         make_mlp = kernels.FusedMLP if kernels and supported else MLP
         built_in: Model = make_mlp(
             shape,
-            target.task,
+            target.loss,
             generators,
             options.learning_rate,
             device,
@@ -118,7 +119,7 @@ def make_model(
     make_optimizer = options.optimizer or make_adam
     seed = members[0].module_seed()
     return TorchModule(
-        make_module, target.task, seed, make_optimizer, device, options.loss, smoothing, reducer
+        make_module, target.loss, seed, make_optimizer, device, options.loss, smoothing, reducer
     )
 
 
@@ -153,7 +154,7 @@ def check_own_model(
     model.blend_rows = model.is_scale_invariant(some.x[0])
     target = data.target
     widths = {target.outputs, 2} if target.task == "binary" else {target.outputs}
-    if options.loss is None and target.task != "regression":
+    if options.loss is None and target.loss.smoothed:
         _warn_about_probabilities(model, some.x, target.task)
     if options.loss is None and (out.ndim != 2 or out.shape[-1] not in widths):
         raise ValueError(

@@ -185,7 +185,7 @@ class Trainer:
         columns, valid = self._padded_columns[0][selected], self._padded_columns[1][selected]
         losses, counts = [], []
         for batch in self._validation_batches(self._validation_rows, drop_inputs=False):
-            for block in batch.blocks(BLOCKS):
+            for block in batch.blocks(max(1, min(BLOCKS, batch.x.shape[1] // self.model.min_block_rows))):
                 without = self.model.losses_without(block, weights, columns, valid)
                 losses.append(torch.cat([self.model.loss(block, weights).unsqueeze(1), without], 1))
                 counts.append(block.x.shape[1])

@@ -143,11 +143,12 @@ def test_a_reset_also_resets_the_bias_corrections():
 
 
 def test_kernels_support_one_hidden_layer_and_the_softmax_mask_up_to_a_size():
-    assert fused.supports_mlp(MLPShape(784, (67,), 10))
-    assert not fused.supports_mlp(MLPShape(784, (67, 30), 10))
-    assert not fused.supports_mlp(MLPShape(784, (67,), 10, dropout=0.1))
-    assert not fused.supports_mlp(MLPShape(50_000, (67,), 10))
-    assert not fused.supports_mlp(MLPShape(784, (67,), 1000))
+    assert fused.supports_mlp(MLPShape(784, (67,), 10), "multiclass")
+    assert not fused.supports_mlp(MLPShape(784, (67, 30), 10), "multiclass")
+    assert not fused.supports_mlp(MLPShape(784, (67,), 10, dropout=0.1), "multiclass")
+    assert not fused.supports_mlp(MLPShape(50_000, (67,), 10), "multiclass")
+    assert not fused.supports_mlp(MLPShape(784, (67,), 1000), "multiclass")
+    assert not fused.supports_mlp(MLPShape(784, (67,), 1), "poisson")
     assert fused.supports_gate(SoftmaxMask(), 784)
     assert not fused.supports_gate(MASKS["l1"], 784)
 

@@ -43,7 +43,7 @@ def boosting(request: SelectionRequest, plan: Plan, advance: Advance) -> list[Tr
             )
         columns = columns.data
     gains_of = {"scikit-learn": _scikit_learn, "lightgbm": _lightgbm, "xgboost": _xgboost}[options.library]
-    numeric = data.target.task == "regression"
+    numeric = data.target.loss.numeric
     traces = []
     for seed in request.seeds:
         started = time.perf_counter()

@@ -39,7 +39,7 @@ def cmim(request: SelectionRequest, plan: Plan, advance: Advance) -> list[Trace]
     """Select k features. There is no randomness: every seed has the same result."""
     data, options = request.table, request.options
     outputs = varying_outputs(data)
-    numeric = data.target.task == "regression"
+    numeric = data.target.loss.numeric
     classes = max(2 if numeric else int(output.max()) + 1 for output in outputs)
     bins = options.bins or default_bins(data.rows, None if numeric else classes)
     if numeric:

@@ -31,8 +31,8 @@ def refuse_row_weights(data: TableData, method: str) -> None:
 
 def varying_outputs(data: TableData) -> list[NDArray[Any]]:
     """One array per output of the target that is not constant: class numbers, or standardised numbers."""
-    values = data.target.values.reshape(data.rows, -1)
-    values = values.astype(np.float64 if data.target.task == "regression" else np.int64)
+    values = data.target.as_numbers().reshape(data.rows, -1)
+    values = values.astype(np.float64 if data.target.loss.numeric else np.int64)
     varying = [column for column in values.T if (column != column[0]).any()]
     if not varying:
         raise ValueError(

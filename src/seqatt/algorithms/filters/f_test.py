@@ -32,7 +32,7 @@ def f_test(request: SelectionRequest, plan: Plan, advance: Advance) -> list[Trac
     started = time.perf_counter()
     outputs = varying_outputs(data)
     statistics = [
-        np.sum([_statistics(block, y, data.target.task == "regression") / len(outputs) for y in outputs], 0)
+        np.sum([_statistics(block, y, data.target.loss.numeric) / len(outputs) for y in outputs], 0)
         for block in column_blocks(data)
     ]
     scores = max_over_columns(data.feature_of, np.concatenate(statistics), data.features)

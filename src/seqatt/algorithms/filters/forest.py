@@ -33,7 +33,7 @@ def random_forest(request: SelectionRequest, plan: Plan, advance: Advance) -> li
     # Trees only compare values, so a sparse matrix need not be standardised.
     columns: Any = data.columns
     columns = columns.data if isinstance(columns, SparseColumns) else columns
-    forest_class = RandomForestRegressor if data.target.task == "regression" else RandomForestClassifier
+    forest_class = RandomForestRegressor if data.target.loss.numeric else RandomForestClassifier
     traces = []
     for seed in request.seeds:
         started = time.perf_counter()

@@ -39,7 +39,7 @@ def mutual_information(request: SelectionRequest, plan: Plan, advance: Advance) 
 
     outputs = varying_outputs(data)
     values, discrete, feature_of = _encode(data, data.columns)
-    estimate = mutual_info_regression if data.target.task == "regression" else mutual_info_classif
+    estimate = mutual_info_regression if data.target.loss.numeric else mutual_info_classif
     settings = {
         "n_neighbors": options.n_neighbors,
         "n_jobs": threads_for_table(values.shape, options.n_jobs),

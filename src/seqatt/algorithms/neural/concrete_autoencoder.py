@@ -20,6 +20,7 @@ from torch import Tensor
 from seqatt.algorithms.neural.custom_trainer import CustomTrainer, make_loader, register_custom
 from seqatt.algorithms.neural.options import AutoencoderOptions
 from seqatt.data.tables.table_data import TableData
+from seqatt.losses.table import LOSSES
 from seqatt.trace import PhaseRecord, Trace
 from seqatt.training.backend.adam import Adam
 from seqatt.training.backend.cuda_graphs import GraphRecorder
@@ -57,9 +58,9 @@ class ConcreteAutoencoder(CustomTrainer):
         one_hot = np.eye(channels.max() + 1, dtype=np.float32)[channels].T  # (p, c)
         self._channels = torch.from_numpy(one_hot).to(device)
         width = nodes * len(self._channels)
-        task, outputs = data.target.task, data.target.outputs
+        loss, outputs = data.target.loss, data.target.outputs
         if options.reconstruct:
-            task, outputs = "regression", columns
+            loss, outputs = LOSSES["regression"], columns
         shape = MLPShape(width, options.hidden, outputs, options.activation)
         members = [Member(seed, 0) for seed in seeds]
         generators = [member.generator(WEIGHTS) for member in members]
@@ -70,14 +71,15 @@ class ConcreteAutoencoder(CustomTrainer):
         self._first_layer = first_layer.to(device)
         # The first matrix is that of the columns: the product of the first layer and the nodes' weights.
         column_shape = replace(shape, columns=columns)
-        self.layers = MLPLayers(column_shape, task, generators, device)
+        self.layers = MLPLayers(column_shape, loss, generators, device)
         self.layers.reset_parameters(bias)
         lr = torch.tensor(options.learning_rate, device=device)
         self._adam = Adam([self._first_layer, *self.layers.params], lr)
         self._logit_adam = Adam([self.logits], lr * LOGIT_LR_FACTOR)
         self._blocked = torch.from_numpy(np.where(data.constant, -np.inf, 0.0).astype(np.float32)).to(device)
         self._loader = make_loader(data, table, seeds, options)
-        self._recorder = GraphRecorder(device, enabled=self._loader.graph_capturable)
+        capturable = self._loader.graph_capturable and not self.layers.loss_function.coupled
+        self._recorder = GraphRecorder(device, enabled=capturable)
         first, last = options.temperatures
         temperatures = first * (last / first) ** (np.arange(steps) / max(steps - 1, 1))
         self._temperatures = torch.from_numpy(temperatures.astype(np.float32)).to(device)

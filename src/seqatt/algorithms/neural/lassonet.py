@@ -62,7 +62,7 @@ class LassoNetPath(CustomTrainer):
         layer, bias = init_linear(hidden, columns, generators)
         skip, _ = init_linear(target.outputs, columns, generators)
         self.first = torch.cat([layer, skip], 1).to(device)  # (T, h + o, c): first layer and skip connection
-        self.layers = MLPLayers(shape, target.task, generators, device, skip=True)
+        self.layers = MLPLayers(shape, target.loss, generators, device, skip=True)
         self.layers.reset_parameters(bias)
         self._layer, self._skip = self.first[:, :hidden], self.first[:, hidden:]
         self._lr = min(LR_FACTOR * options.learning_rate, MAX_LR / _largest_eigenvalue(table))
@@ -70,7 +70,8 @@ class LassoNetPath(CustomTrainer):
         self._adam = Adam(self._params, torch.tensor(options.learning_rate, device=device))
         self._momentum = [torch.zeros_like(param) for param in self._params]
         self._loader = make_loader(data, table, seeds, options)
-        self._recorder = GraphRecorder(device, enabled=self._loader.graph_capturable)
+        capturable = self._loader.graph_capturable and not self.layers.loss_function.coupled
+        self._recorder = GraphRecorder(device, enabled=capturable)
         self._data = data
         self._k = k
         self._dense_steps = min(steps - 1, round(DENSE_SHARE * steps)) if steps > 1 else 0

@@ -69,7 +69,7 @@ class RowCoder:
     """Encodes rows as one small integer per input column, 0 to ``widths[c]`` - 1."""
 
     def __init__(self, data: FileData, bins: int | None, options: FileOptions) -> None:
-        self.numeric = data.target.task == "regression"
+        self.numeric = data.target.loss.numeric
         classes = None if self.numeric else max(2, data.target.outputs)
         self.bins = bins or default_bins(int(data.expected_rows), classes)
         sample = read_schema_sample(data, options)

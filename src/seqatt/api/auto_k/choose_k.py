@@ -25,8 +25,8 @@ from seqatt.api.confidence.folds import (
     score_nothing,
     score_sets,
 )
-from seqatt.api.confidence.scores import METRICS, Score
 from seqatt.data.tables.table_data import TableData
+from seqatt.losses.loss import Score
 from seqatt.progress import Advance
 from seqatt.training.screening.copies import copies_last
 from seqatt.training.screening.row_sample import draw_sample
@@ -75,7 +75,7 @@ def choose_k(
     )
     advance(1)
     curve: dict[str, Any] = {
-        "metric": METRICS[data.target.task],
+        "metric": data.target.loss.score_name,
         "folds": FOLDS,
         "rows": data.rows,
         "no_features": score_nothing(folds),

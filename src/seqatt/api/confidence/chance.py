@@ -24,8 +24,8 @@ from seqatt.api.confidence.folds import (
     score_nothing,
     score_per_fold,
 )
-from seqatt.api.confidence.scores import METRICS, Score
 from seqatt.data.tables.table_data import SparseColumns, TableData
+from seqatt.losses.loss import Score
 from seqatt.progress import Advance
 from seqatt.trace import Trace
 
@@ -63,7 +63,7 @@ def compare_with_random(method: Method, request: SelectionRequest, advance: Adva
         sets = [[own[number].order, *others] for own, others in zip(selected, random, strict=True)]
         results.append(_compare(nothing, *score_per_fold(folds, sets, seed)))
         advance(1)
-    return [{"metric": METRICS[data.target.task], "folds": FOLDS} | result for result in results]
+    return [{"metric": data.target.loss.score_name, "folds": FOLDS} | result for result in results]
 
 
 def _select(method: Method, request: SelectionRequest, fold: Fold, number: int) -> list[Trace]:

@@ -96,7 +96,7 @@ def _examine(
 
 def _may_be_noise(method: Method, data: TableData, traces: list[Trace]) -> bool:
     """Whether no feature is related to the target by itself, by the test that the default runs before training."""
-    if method.name == "random":
+    if method.name == "random" or not data.target.loss.tested:
         return False
     q_values = [trace.settings["min_q_value"] for trace in traces if "min_q_value" in trace.settings]
     testable = (method.trains or method.nested) and not isinstance(data.columns, SparseColumns)

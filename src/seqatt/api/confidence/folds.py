@@ -8,16 +8,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from seqatt.api.confidence.scores import Score, score_outputs, score_without_features
 from seqatt.api.evaluation_data import EvaluationData, resolve_options
 from seqatt.api.evaluation_networks import evaluate_networks
 from seqatt.api.evaluation_rows import RowBlock
 from seqatt.data.tables.table_data import TableData, take_rows
+from seqatt.losses.loss import Loss, Metrics, Score
 from seqatt.training.defaults import evaluation_steps, resolve_batch_size
 
 FOLDS = 3
@@ -39,11 +39,14 @@ class Fold(NamedTuple):
 
 
 def divide_rows(data: TableData, seed: int) -> list[NDArray[np.int64]]:
-    """The rows of each fold; every class is divided evenly."""
+    """The rows of each fold; every class is divided evenly, unless groups of rows or time order decide."""
     rng = np.random.default_rng([seed, FOLDS])
+    if data.units is not None:
+        return data.units.folds(FOLDS, rng)
     shuffled = rng.permutation(data.rows)
-    if data.target.task in ("binary", "multiclass"):
-        shuffled = shuffled[np.argsort(data.target.values.reshape(data.rows, -1)[shuffled, 0], kind="stable")]
+    codes = data.target.codes
+    if codes is not None:
+        shuffled = shuffled[np.argsort(codes[shuffled], kind="stable")]
     return [np.sort(shuffled[start::FOLDS]) for start in range(FOLDS)]
 
 
@@ -51,7 +54,7 @@ def make_fold(data: TableData, rows: NDArray[np.int64]) -> Fold:
     """The fold of these rows."""
     assert isinstance(data.columns, np.ndarray)
     block = RowBlock(data.columns[rows], data.codes[rows], data.target.values[rows])
-    others = np.setdiff1d(np.arange(data.rows), rows)
+    others = np.setdiff1d(np.arange(data.rows), rows) if data.units is None else data.units.outside(rows)
     return Fold(EvaluationData(take_rows(data, others), lambda: iter([block])), rows)
 
 
@@ -80,7 +83,7 @@ def score_per_fold(
         data = fold.train
         options = replace(resolve_options(data, {}), epochs=network_epochs(data.rows, share))
         networks = [(np.array(features), seed) for features in own]
-        measure = partial(score_outputs, data.target.task)
+        measure = partial(_score, data.target.loss)
         of_fold = []
         for result in evaluate_networks(fold.reading, options, networks, lambda percent: None, measure):
             if isinstance(result, Exception):
@@ -88,6 +91,10 @@ def score_per_fold(
             of_fold.append(Score(result["mean"], result["standard_error"]))
         scores.append(of_fold)
     return [list(of_set) for of_set in zip(*scores, strict=True)]
+
+
+def _score(loss: Loss, outputs: NDArray[np.float64], targets: NDArray[Any]) -> Metrics:
+    return loss.score(outputs, targets)._asdict()
 
 
 def pool_folds(scores: Sequence[Score]) -> Score:
@@ -102,5 +109,5 @@ def score_nothing(folds: Sequence[Fold]) -> float:
     for fold in folds:
         (block,) = fold.reading.test()
         target = fold.train.target
-        scores.append(score_without_features(target.task, target.values, block.targets))
+        scores.append(target.loss.score_without_features(target.values, block.targets))
     return float(np.mean(scores))

@@ -87,10 +87,13 @@ def _options_of_repeat(
 
 def divide(data: TableData, seed: int, pair: int) -> list[NDArray[np.int64]]:
     """Two halves of the rows, without the last of an odd number; every class is divided evenly."""
-    shuffled = np.random.default_rng([seed, HALVES, pair]).permutation(data.rows)
-    if data.target.task in ("binary", "multiclass"):
-        classes = data.target.values.reshape(data.rows, -1)[:, 0]
-        shuffled = shuffled[np.argsort(classes[shuffled], kind="stable")]
+    rng = np.random.default_rng([seed, HALVES, pair])
+    if data.units is not None:
+        return data.units.halves(rng)
+    shuffled = rng.permutation(data.rows)
+    codes = data.target.codes
+    if codes is not None:
+        shuffled = shuffled[np.argsort(codes[shuffled], kind="stable")]
     return [np.sort(shuffled[start::2][: data.rows // 2]) for start in range(2)]
 
 

@@ -37,8 +37,8 @@ class FileColumns(NamedTuple):
 
     def separate(self, table: Any) -> tuple[Any, Any]:
         """A table of these columns as X and y of ``select``: a single target is the name of a column of X."""
-        if len(self.targets) == 1:
-            return table, self.targets[0]
+        if len(self.targets) < 2:
+            return table, self.targets[0] if self.targets else None
         return table.drop_columns(self.targets), table.select(self.targets)
 
     def table_options(self, given: dict[str, Any]) -> dict[str, Any]:
@@ -51,14 +51,27 @@ class FileColumns(NamedTuple):
 def open_columns(where: Any, target: Any, options: FileOptions) -> FileColumns:
     """Open files and check what their columns are."""
     files = open_files(where, skip=options.on_bad_file == "skip", delimiter=options.delimiter)
-    targets = split_target(files, target)
+    # The task "reconstruction" predicts all columns.
+    targets = [] if target is None and options.task == "reconstruction" else split_target(files, target)
     weight = options.sample_weight
     if weight is not None and not isinstance(weight, str):
         raise TypeError(f"sample_weight: must name a column of the files, got {type(weight).__name__}")
-    inputs = feature_names(list(files.types), [*options.ignore, *targets[1:]], targets[0], weight, "target")
+    of_rows = _columns_of_rows(files, options)
+    others = [*options.ignore, *targets[1:], *of_rows]
+    inputs = feature_names(list(files.types), others, targets[0] if targets else None, weight, "target")
     kinds = decide_kinds(files.types, inputs, options.column_types)
-    columns = [*inputs, *targets, *([weight] if weight else [])]
+    columns = dict.fromkeys([*inputs, *targets, *([weight] if weight else []), *of_rows])
     return FileColumns(files, inputs, targets, kinds, {name: files.types[name] for name in columns})
+
+
+def _columns_of_rows(files: FileSet, options: FileOptions) -> list[str]:
+    """The columns of groups of rows and of times."""
+    given = {"groups_of_rows": options.groups_of_rows, "time": options.time}
+    for name, column in given.items():
+        if column is not None and not isinstance(column, str):
+            raise TypeError(f"{name}: must name a column of the files, got {type(column).__name__}")
+        feature_names(list(files.types), (), column, None, name)  # an unknown one is an error
+    return [column for column in given.values() if column is not None]
 
 
 def split_target(files: FileSet, target: Any) -> list[str]:

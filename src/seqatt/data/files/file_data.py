@@ -194,6 +194,9 @@ def read_file_data(
     Categorical features become at most ``max_codes`` codes each, or one-hot columns. With ``share_rare``, values of
     fewer than ``MIN_CATEGORY_ROWS`` rows in all files share a code, so that a network cannot memorise them.
     """
+    for name in ("groups_of_rows", "time"):
+        if getattr(options, name) is not None:
+            raise ValueError(f"{name}: needs a table; raise memory so that the files are read into one")
     skip = options.on_bad_file == "skip"
     files, inputs, [target], kinds, types = open_columns(where, target, options)
     logarithms = {inputs[i] for i in log1p_columns(options.log1p, inputs, list(kinds.values()))}

@@ -4,19 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any, NamedTuple, cast
+
+import numpy as np
 
 from seqatt.data.tables.consistency import check_same_order
 from seqatt.data.tables.containers import KINDS, InputTable, Kind, feature_names, read_input_table
+from seqatt.data.tables.target import target_array
 from seqatt.validation import column_names, list_names, show, suggest
 
 
 class ColumnRoles(NamedTuple):
-    """The features of a table, its target and its weights, each as the user gave it or as a column of the table."""
+    """The features of a table, its target and its weights, each as the user gave it or as a column of the table.
+
+    ``of_rows`` are other values per row, by the name of their option.
+    """
 
     table: InputTable
     y: Any
     sample_weight: Any
+    of_rows: dict[str, Any]
 
 
 def read_columns(
@@ -26,22 +34,38 @@ def read_columns(
     ignore: Any,
     column_types: Mapping[str, str],
     arguments: tuple[str, str],
+    of_rows: Mapping[str, Any] = MappingProxyType({}),
 ) -> ColumnRoles:
-    """Read a table; ``y`` and ``sample_weight`` given as a name are columns of it and no features."""
+    """Read a table; ``y``, ``sample_weight`` and ``of_rows`` given as names are columns of it and no features.
+
+    ``y`` may name several columns, with commas.
+    """
     ignored = column_names("ignore", ignore)
     check_same_order(X, y, arguments)
     check_same_order(X, sample_weight, (arguments[0], "sample_weight"))
+    for name, values in of_rows.items():
+        check_same_order(X, values, (arguments[0], name))
+    named = {name: column for name, column in of_rows.items() if isinstance(column, str)}
     target = y if isinstance(y, str) else None
     weight = sample_weight if isinstance(sample_weight, str) else None
     if target in ignored:
         raise ValueError(f"ignore: {target!r} is the target, which is never a feature; leave it out")
-    table = read_input_table(X, arguments[0], [name for name in ignored if name != weight])
-    if target is not None or weight is not None:
-        inputs = feature_names(table.names, (), target, weight, arguments[1])
-        y = y if target is None else table.column(target)
+    kept = {weight, *named.values()}
+    table = read_input_table(X, arguments[0], [name for name in ignored if name not in kept])
+    if target is not None or weight is not None or named:
+        targets = [] if target is None else [target] if target in table.names else target.split(",")
+        for option, column in [*((arguments[1], name) for name in targets[1:]), *named.items()]:
+            feature_names(table.names, (), column, None, option)  # an unknown one is an error
+        others = [*targets[1:], *named.values()]
+        inputs = feature_names(table.names, others, targets[0] if targets else None, weight, arguments[1])
+        if len(targets) > 1:
+            y = np.stack([target_array(table.column(name), arguments[1]) for name in targets], axis=1)
+        elif targets:
+            y = table.column(targets[0])
         sample_weight = sample_weight if weight is None else table.column(weight)
+        of_rows = dict(of_rows) | {name: table.column(column) for name, column in named.items()}
         table = table.select([table.names.index(name) for name in inputs])
-    return ColumnRoles(_with_kinds(table, column_types, ignored), y, sample_weight)
+    return ColumnRoles(_with_kinds(table, column_types, ignored), y, sample_weight, dict(of_rows))
 
 
 def check_column_types(names: Sequence[str], requested: Any) -> None:

@@ -12,7 +12,18 @@ from seqatt.validation import anything, boolean, column_names, integer, number
 if TYPE_CHECKING:  # the command line reads options without importing numpy
     from seqatt.data.tables.groups import Groups
 
-Task = Literal["binary", "multiclass", "multilabel", "regression"]
+Task = Literal[
+    "binary",
+    "multiclass",
+    "multilabel",
+    "regression",
+    "poisson",
+    "quantile",
+    "ordinal",
+    "survival",
+    "ranking",
+    "reconstruction",
+]
 TASKS: tuple[str, ...] = get_args(Task)
 Categories = Literal["one_hot", "mixed", "codes"]
 
@@ -48,8 +59,24 @@ class TableOptions(Options):
     task: str | None = option(
         None,
         anything,
-        "classification, binary, multiclass, multilabel or regression; by default inferred from the target.",
+        f"What the target is: classification, {', '.join(TASKS)}; by default one of the first five, inferred from it.",
         group=SELECTION,
+    )
+    groups_of_rows: Any = option(
+        None,
+        anything,
+        "Group of each row (a patient, a day), or the name of the column that holds them: rows of a group stay "
+        "together wherever rows are held out.",
+        group=SELECTION,
+    )
+    time: Any = option(
+        None,
+        anything,
+        "Time of each row, or the name of the column that holds them: rows are held out from earlier rows only.",
+        group=SELECTION,
+    )
+    quantile: float = option(
+        0.5, number(above=0, below=1), 'The quantile that task="quantile" predicts.', group=SELECTION
     )
     ignore: tuple[str, ...] = option(
         (), column_names, "Columns that are not features (ids).", group=SELECTION
@@ -86,7 +113,10 @@ class TableOptions(Options):
     def to_settings(self) -> dict[str, Any]:
         """Row weights only as a fact; the task is recorded as it was resolved."""
         settings = super().to_settings() | {"sample_weight": self.sample_weight is not None}
+        for name in ("groups_of_rows", "time"):
+            value = getattr(self, name)
+            settings[name] = value if value is None or isinstance(value, str) else True
         settings = {name: value for name, value in settings.items() if name != "task" and value is not None}
         # What is rarely given is recorded only where it was.
-        rare = {"ignore": [], "column_types": {}, "log1p": False, "negatives_kept": 1.0}
+        rare = {"ignore": [], "column_types": {}, "log1p": False, "negatives_kept": 1.0, "quantile": 0.5}
         return {name: value for name, value in settings.items() if rare.get(name, ...) != value}

@@ -19,7 +19,8 @@ from seqatt.data.tables.containers import read_input_table
 from seqatt.data.tables.encoding import Columns, EncodedTable, Encoder, SparseColumns, fit_encoder
 from seqatt.data.tables.groups import Groups, given_feature_names, list_features
 from seqatt.data.tables.options import Categories
-from seqatt.data.tables.target import Target, read_target, target_array
+from seqatt.data.tables.row_units import RowUnits, read_row_units, with_queries
+from seqatt.data.tables.target import Target, is_structured, read_target, target_array
 from seqatt.data.tables.weights import effective_sample_size, read_row_weights, with_class_weights
 from seqatt.validation import choice, integer, number, show
 
@@ -44,7 +45,8 @@ class TableData:
     the position of feature f in the user's order. ``input_names`` are the names of all input columns, and
     ``column_order`` the input columns in the order in which they are encoded. ``effective_rows`` is the
     effective sample size: how many rows of weight 1 carry as much information. ``given_names`` and
-    ``given_input_names`` are ``names`` and ``input_names`` as the user gave them, such as 3 for "3".
+    ``given_input_names`` are ``names`` and ``input_names`` as the user gave them, such as 3 for "3". ``units`` are rows
+    that stay together wherever some are held out.
     """
 
     columns: Columns
@@ -63,6 +65,7 @@ class TableData:
     effective_rows: float
     given_names: tuple[Any, ...]
     given_input_names: tuple[Any, ...]
+    units: RowUnits | None = None
 
     @property
     def rows(self) -> int:
@@ -101,6 +104,9 @@ def read_table_data(
     class_weight: Mapping[Any, float] | str | None = None,
     groups: Groups | None = None,
     task: str | None = None,
+    groups_of_rows: Any = None,
+    time: Any = None,
+    quantile: float = 0.5,
     missing_indicator: bool = False,
     categories: Categories = "one_hot",
     max_categories: int = 64,
@@ -113,24 +119,34 @@ def read_table_data(
 ) -> TableData:
     """Check all arguments, then encode the table.
 
-    ``y`` and ``sample_weight`` may be the names of columns of ``X``, which are then no features. ``categories`` says
-    which categories are one-hot encoded: all, with ``max_categories`` columns each ("one_hot"), those of a few values
-    ("mixed") or none ("codes"). ``by_name`` sorts the features of a data frame by name.
+    ``y``, ``sample_weight``, ``groups_of_rows`` and ``time`` may be names of columns of ``X``, which are then no
+    features. ``categories`` says which categories are one-hot encoded: all, with ``max_categories`` columns each
+    ("one_hot"), those of a few values ("mixed") or none ("codes"). ``by_name`` sorts the features of a data frame by
+    name.
     """
     integer(1)("max_categories", max_categories)
     choice(get_args(Categories))("categories", categories)
     number(above=0, maximum=1)("negatives_kept", negatives_kept)
-    table, y, sample_weight = read_columns(X, y, sample_weight, ignore, column_types, arguments)
-    labels = target_array(y, arguments[1])
+    of_rows = {"groups_of_rows": groups_of_rows, "time": time}
+    table, y, sample_weight, of_rows = read_columns(
+        X, y, sample_weight, ignore, column_types, arguments, of_rows
+    )
+    reconstruct = task == "reconstruction"
+    if reconstruct:
+        categories = "one_hot"
+    labels = np.empty((table.rows, 0)) if reconstruct and y is None else target_array(y, arguments[1])
+    task = "survival" if task is None and is_structured(y) else task
     if len(labels) != table.rows:
         raise ValueError(
             f"{arguments[0]} has {table.rows} rows and {arguments[1]} has {len(labels)}: "
             "they must have the same length"
         )
     weights = read_row_weights(sample_weight, table.rows)
+    units = read_row_units(**with_queries(of_rows, labels, task), rows=table.rows)
     if weights is not None and not weights.all():
         used = weights > 0
         table, labels, weights = table.select_rows(used), labels[used], weights[used]
+        units = units and units.take(used)
     if table.rows < 2:
         raise ValueError(f"{arguments[0]}: at least 2 rows are needed, got {table.rows}")
     features = list_features(table.names, groups)
@@ -142,13 +158,16 @@ def read_table_data(
     input_columns = tuple(features[f][1] for f in order)
     column_order = tuple(column for columns in input_columns for column in columns)
     ordered = table if column_order == tuple(range(len(table.names))) else table.select(column_order)
-    target = read_target(labels, weights, task, arguments[1])
+    if reconstruct and y is None:
+        target = Target("reconstruction", labels, 0)  # the columns follow when they are encoded
+    else:
+        target = read_target(labels, weights, task, arguments[1], quantile)
     row_weights, weights = weights, with_class_weights(weights, class_weight, negatives_kept, target)
     effective_rows = effective_sample_size(row_weights, weights, table.rows)
     if weights is not None and not weights.all():  # classes of weight zero
         used = weights > 0
         ordered, weights = ordered.select_rows(used), weights[used]
-        target = replace(target, values=target.values[used])
+        target, units = replace(target, values=target.values[used]), units and units.take(used)
         if ordered.rows < 2:
             raise ValueError("class_weight: only one row has a weight above zero; at least 2 are needed")
     encoder = fit_encoder(
@@ -160,17 +179,22 @@ def read_table_data(
         log1p=log1p_columns(log1p, ordered.names, ordered.kinds),
         argument=arguments[0],
     )
-    feature_of = np.repeat(np.arange(len(features)), [len(columns) for columns in input_columns])
+    feature_of_input = np.repeat(np.arange(len(features)), [len(columns) for columns in input_columns])
     constant = np.ones(len(features), dtype=bool)
-    np.logical_and.at(constant, feature_of, encoder.constant)
+    np.logical_and.at(constant, feature_of_input, encoder.constant)
     if constant.all():
         raise ValueError(f"{arguments[0]}: every feature is constant; there is nothing to choose from")
     columns, codes = encoder.encode(ordered, arguments[0])
+    feature_of = feature_of_input[encoder.input_of]
+    if reconstruct:
+        if isinstance(columns, SparseColumns):
+            raise ValueError(f"{arguments[0]}: is too large a sparse table for task='reconstruction'")
+        target = Target("reconstruction", columns, columns.shape[1])
     return TableData(
         columns=columns,
         codes=codes,
-        feature_of=feature_of[encoder.input_of],
-        coded_features=feature_of[list(encoder.coded)],
+        feature_of=feature_of,
+        coded_features=feature_of_input[list(encoder.coded)],
         names=tuple(features[f][0] for f in order),
         input_columns=input_columns,
         user_position=order,
@@ -183,6 +207,7 @@ def read_table_data(
         effective_rows=effective_rows,
         given_names=tuple(given_names[f] for f in order),
         given_input_names=given_input_names,
+        units=units,
     )
 
 
@@ -207,6 +232,7 @@ def take_rows(data: TableData, rows: NDArray[np.int64]) -> TableData:
         constant=data.constant | ~varies,
         target=replace(data.target, values=data.target.values[rows]),
         weights=None if data.weights is None else data.weights[rows],
+        units=data.units and data.units.take(rows),
         effective_rows=data.effective_rows * len(rows) / data.rows,
     )
 

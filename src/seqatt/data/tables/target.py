@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from seqatt.data.tables.containers import to_array
 from seqatt.data.tables.objects import find_distinct, find_missing, value_types
 from seqatt.data.tables.options import TASKS, Task
+from seqatt.losses.loss import Loss, to_floats
+from seqatt.losses.table import find_loss
 from seqatt.validation import show
 
 FEW_CLASSES, MAX_CLASSES = 20, 100  # distinct whole numbers that are classes if they repeat, and at most
@@ -21,10 +23,10 @@ CLASS_ROWS = 3  # rows per class from which on whole numbers repeat as classes d
 
 @dataclass(frozen=True)
 class Target:
-    """An encoded target; ``values`` are class numbers (n,) for multiclass, otherwise floats (n, outputs).
+    """An encoded target; ``values`` are class numbers (n,) for multiclass, otherwise floats, mostly (n, outputs).
 
-    A regression target is standardised as ``(y - shift) / scale``. ``classes`` are the labels of a binary or
-    multiclass target, sorted.
+    A numeric target is encoded as ``(y - shift) / scale``. ``classes`` are the labels of a binary or multiclass target
+    and the levels of an ordinal one, sorted. ``quantile`` is the level of the task "quantile".
     """
 
     task: Task
@@ -33,12 +35,45 @@ class Target:
     classes: NDArray[Any] | None = None
     shift: NDArray[np.float64] | None = None
     scale: NDArray[np.float64] | None = None
+    quantile: float | None = None
+
+    @property
+    def loss(self) -> Loss:
+        return find_loss(self.task, self.quantile)
+
+    @property
+    def codes(self) -> NDArray[np.int64] | None:
+        """The class or level of each row, (n,), by number; None for other targets."""
+        if self.classes is None:
+            return None
+        values = self.values.sum(1) if self.task == "ordinal" else self.values.reshape(-1)
+        return np.asarray(values.astype(np.int64))
+
+    @property
+    def queries(self) -> NDArray[np.float32] | None:
+        """The query of each row to be ranked; None for other targets."""
+        return self.values[:, 1] if self.task == "ranking" else None
+
+    def facts(self, *, uses_loss: bool) -> dict[str, Any]:
+        """For ``Selection.settings``: classes, the quantile, and what a method sees that does not use the loss."""
+        stand_in = None if uses_loss else self.loss.stand_in
+        classes = None if self.classes is None else len(self.classes)
+        facts = {"classes": classes, "quantile": self.quantile, "stand_in": stand_in}
+        return {name: value for name, value in facts.items() if value is not None}
+
+    def as_numbers(self) -> NDArray[Any]:
+        """The target for a test of each feature alone, and for methods without a network."""
+        return self.loss.as_numbers(self.values)
 
     def encode(self, y: Any, argument: str) -> NDArray[Any]:
-        """Encode the target of other rows with the same classes; a regression target is not standardised."""
+        """Encode the target of other rows with the same classes; a numeric target is not standardised."""
+        if self.task == "reconstruction":
+            raise AssertionError("the target of other rows is their columns")
         array = target_array(y, argument)
+        if self.task not in ("binary", "multiclass", "multilabel", "regression"):
+            return self.loss.encode(array, self, argument)
         if self.task in ("regression", "multilabel"):
-            values = _floats(array, argument)
+            values = to_floats(array, argument)
             values = values[:, None] if values.ndim == 1 else values
             if values.shape[1] != self.outputs:
                 raise ValueError(
@@ -51,18 +86,23 @@ class Target:
 
 
 def read_target(
-    y: Any, weights: NDArray[np.float64] | None, task: str | None = None, argument: str = "y"
+    y: Any,
+    weights: NDArray[np.float64] | None,
+    task: str | None = None,
+    argument: str = "y",
+    quantile: float | None = None,
 ) -> Target:
     """Check and encode the target of the training rows; infer the task if ``task`` is None."""
     if task is not None and task not in (*TASKS, "classification"):
         raise ValueError(f"task: unknown task {show(task)}; use one of {', '.join(TASKS)} or classification")
     array = target_array(y, argument)
-    kind = _infer(array, argument) if task is None else task
-    if kind == "regression":
-        return _regression(array, weights, argument)
+    kind: Any = _infer(array, argument) if task is None else task
     if kind == "multilabel":
         return _multilabel(array, argument)
-    return _classification(array, kind, argument)
+    if kind in ("classification", "binary", "multiclass"):
+        return _classification(array, kind, argument)
+    quantile = quantile if kind == "quantile" else None
+    return Target(kind, *find_loss(kind, quantile).read(array, weights, argument), quantile)
 
 
 def target_array(y: Any, argument: str) -> NDArray[Any]:
@@ -74,7 +114,10 @@ def target_array(y: Any, argument: str) -> NDArray[Any]:
             "but the target y is None"
         )
     frame = nw.from_native(y, eager_only=True, allow_series=True, pass_through=True)
-    if isinstance(frame, nw.Series):
+    array: NDArray[Any]
+    if is_structured(y):
+        array = np.stack([np.asarray(y[name], dtype=np.float64) for name in y.dtype.names], axis=1)
+    elif isinstance(frame, nw.Series):
         array = _labels(frame) if _is_text(frame) else frame.to_numpy()
     elif isinstance(frame, nw.DataFrame):
         array = frame.to_numpy()
@@ -96,6 +139,11 @@ def target_array(y: Any, argument: str) -> NDArray[Any]:
     return array
 
 
+def is_structured(y: Any) -> bool:
+    """Whether a target is a structured array, which holds events and times, as in scikit-survival."""
+    return isinstance(y, np.ndarray) and y.dtype.names is not None
+
+
 def _labels(series: nw.Series[Any]) -> NDArray[np.object_]:
     """Text unchanged; the levels of a categorical column, of any type, as text."""
     if series.dtype in (nw.Categorical, nw.Enum):
@@ -112,11 +160,18 @@ def _is_text(series: nw.Series[Any]) -> bool:
 
 def _infer(array: NDArray[Any], argument: str) -> Task | Literal["classification"]:
     if array.ndim == 2:
-        numbers = _floats(array, argument)
-        return "multilabel" if np.isin(numbers, (0, 1)).all() else "regression"
+        numbers = to_floats(array, argument)
+        labels = [bool(np.isin(column, (0, 1)).all()) for column in numbers.T]
+        if len(labels) == 2 and sum(labels) == 1 and (numbers >= 0).all():
+            warnings.warn(
+                f"{argument} holds two columns, one of them of 0 and 1, and is read as regression of both; "
+                "pass task='survival' if they are times and events",
+                stacklevel=2,
+            )
+        return "multilabel" if all(labels) else "regression"
     if array.dtype.kind == "b" or _holds_text(array):
         return "classification"
-    numbers = _floats(array, argument)
+    numbers = to_floats(array, argument)
     if not (numbers == np.round(numbers)).all():
         return "regression"
     distinct, rows = np.unique(numbers, return_counts=True)
@@ -149,18 +204,6 @@ def _holds_text(array: NDArray[Any]) -> bool:
     return array.dtype.kind in "US" or (
         array.dtype == object and any(issubclass(each, str | bytes) for each in value_types(array))
     )
-
-
-def _floats(array: NDArray[Any], argument: str) -> NDArray[np.float64]:
-    try:
-        if _holds_text(array):
-            raise ValueError
-        return array.astype(np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(
-            f"{argument}: holds text where numbers are needed; convert it, or leave task out to "
-            "treat the values as classes"
-        ) from None
 
 
 def _codes(array: NDArray[Any], classes: NDArray[Any], argument: str) -> NDArray[np.int64]:
@@ -196,26 +239,7 @@ def _classification(array: NDArray[Any], kind: str, argument: str) -> Target:
 
 
 def _multilabel(array: NDArray[Any], argument: str) -> Target:
-    values = _floats(array, argument)
+    values = to_floats(array, argument)
     if values.ndim == 1 or not np.isin(values, (0, 1)).all():
         raise ValueError(f"{argument}: task='multilabel' needs several columns of 0 and 1")
     return Target("multilabel", values.astype(np.float32), values.shape[1])
-
-
-def _regression(array: NDArray[Any], weights: NDArray[np.float64] | None, argument: str) -> Target:
-    values = _floats(array, argument)
-    values = values[:, None] if values.ndim == 1 else values
-    shift = np.average(values, axis=0, weights=weights)
-    largest = np.abs(values - shift).max(0)
-    max_deviation = np.where(
-        largest > 0, largest, 1.0
-    )  # squares of very large or small numbers leave float64
-    squares = ((values - shift) / max_deviation) ** 2
-    spread = max_deviation * np.sqrt(np.average(squares, axis=0, weights=weights))
-    if not np.isfinite(spread).all():
-        raise ValueError(f"{argument}: the values are too large to work with; rescale them")
-    if not spread.any():
-        raise ValueError(f"{argument}: every value is the same; there is nothing to predict")
-    scale = np.where(spread > 0, spread, 1.0)
-    standard = ((values - shift) / scale).astype(np.float32)
-    return Target("regression", standard, values.shape[1], None, shift, scale)

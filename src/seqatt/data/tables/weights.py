@@ -59,7 +59,8 @@ def fit_class_weights(
     if target.classes is None:
         option = "negatives_kept" if class_weight is None else "class_weight"
         raise ValueError(f"{option}: needs a target of classes, but the task is {target.task}")
-    codes = target.values.reshape(-1).astype(np.int64)
+    codes = target.codes
+    assert codes is not None
     weights = np.ones(len(target.classes))
     if negatives_kept != 1:
         if target.task != "binary":
@@ -80,7 +81,7 @@ def with_class_weights(
     if class_weight is not None or negatives_kept != 1:
         base = np.ones(len(target.values)) if weights is None else weights
         class_weights = fit_class_weights(target, base, class_weight, negatives_kept)
-        weights = base * class_weights[target.values.reshape(-1).astype(np.int64)]
+        weights = base * class_weights[target.codes]
         if not weights.any():
             raise ValueError(
                 "class_weight: every row has weight zero; give a class that occurs a weight above zero"

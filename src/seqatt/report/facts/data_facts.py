@@ -41,7 +41,7 @@ def data_facts(selection: Selection, X: Any, y: Any = None, *, image: bool = Fal
     step = -(-rows // MAX_ROWS) if rows else 1
     facts: dict[str, Any] = {"summary": {}}
     target = None
-    if y is not None and chosen:
+    if y is not None and chosen and getattr(np.asarray(y).dtype, "names", None) is None:
         target = _describe_target(np.asarray(y), rows, selection.settings.get("task"))
     if target is not None and "shares" in target:
         facts["summary"] = {"class_shares": target["shares"]}
@@ -105,7 +105,7 @@ def _describe_target(y: NDArray[Any], rows: int, task: Any) -> dict[str, Any] | 
     y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
     if y.ndim != 1:
         return None
-    if task == "regression":
+    if task not in (None, "binary", "multiclass", "multilabel"):
         return {"numbers": _array_values(y)}
     labels = np.array(["missing" if v is None else v for v in _texts(_whole(y.tolist()))], dtype=object)
     values, counts = np.unique(labels.astype(str), return_counts=True)

@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from seqatt.data.tables.row_units import adjacent_order
 from seqatt.data.tables.table_data import TableData
 from seqatt.training.ensemble import NOISE, ORDER, Member
 from seqatt.training.loaders.input_dropout import InputDropout
@@ -30,7 +31,10 @@ class RowOrder:
     A batch as large as the table is the table, in its own order.
     """
 
-    def __init__(self, seed: int, rows: int, batch_size: int) -> None:
+    def __init__(
+        self, seed: int, rows: int, batch_size: int, queries: NDArray[np.float32] | None = None
+    ) -> None:
+        self._queries = queries
         member = Member(seed, 0)
         self._order, self._noise = member.generator(ORDER), member.generator(NOISE)
         self._rows, self._shape = rows, (rows // batch_size, batch_size)
@@ -42,7 +46,10 @@ class RowOrder:
             per_pass, batch_size = self._shape
             rows = torch.arange(self._rows)[None]
             if batch_size < self._rows:
-                rows = torch.randperm(self._rows, generator=self._order)[: per_pass * batch_size]
+                rows = torch.randperm(self._rows, generator=self._order)
+                if self._queries is not None:
+                    rows = rows[torch.from_numpy(adjacent_order(self._queries[rows.numpy()]))]
+                rows = rows[: per_pass * batch_size]
                 rows = torch.from_numpy(np.sort(rows.view(self._shape).numpy()))
             offsets = [0] * per_pass
             if dropout is not None:
@@ -90,7 +97,7 @@ class SetBatches:
         self._seed_of = torch.tensor([seeds.index(network.seed) for network in networks])
         ends = np.cumsum(np.bincount(self._seed_of.numpy())).tolist()
         self._slices = [slice(start, end) for start, end in zip([0, *ends[:-1]], ends, strict=True)]
-        self._orders = [RowOrder(seed, data.rows, batch_size) for seed in seeds]
+        self._orders = [RowOrder(seed, data.rows, batch_size, data.target.queries) for seed in seeds]
         self._codes = torch.from_numpy(data.codes[:, inputs.coded]) if inputs.coded else None
         self._y = torch.from_numpy(np.ascontiguousarray(data.target.values))
         self._w = None if data.weights is None else torch.from_numpy(data.weights)

@@ -16,12 +16,13 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from seqatt.losses.loss import Loss
+from seqatt.losses.table import make_loss
 from seqatt.training.backend.adam import Adam
 from seqatt.training.models.activations import ACTIVATIONS
 from seqatt.training.models.architecture import MLPShape
 from seqatt.training.models.embeddings import Embeddings
 from seqatt.training.models.layers import init_linear
-from seqatt.training.models.losses import make_loss
 
 ALIGNMENT = 32  # floats: the unit in which torch's elementwise operations are vectorised
 WIDTH_STEP = 16  # of the widths of inputs: products of other widths are not faster
@@ -69,7 +70,7 @@ class Networks:
         self,
         shape: MLPShape,
         columns: Sequence[int],
-        task: str,
+        task: str | Loss,
         generators: Sequence[torch.Generator],
         lr: float,
         embeddings: Embeddings | None,

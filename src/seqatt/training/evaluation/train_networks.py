@@ -127,7 +127,7 @@ class TrainedGroup:
             embeddings = Embeddings(counts, embedding_width, len(own), CPU)
         generators = [Member(network.seed, 0).generator(WEIGHTS) for network in own]
         lr, rate = options.learning_rate, options.input_dropout
-        self._networks = Networks(shape, columns, target.task, generators, lr, embeddings)
+        self._networks = Networks(shape, columns, target.loss, generators, lr, embeddings)
         self._rows, self._steps = min(training.batch_size, data.rows), training.steps
         cells = self._rows * (width + len(coded))
         dropout = InputDropout(rate, cells, CPU, rescale=False) if rate else None

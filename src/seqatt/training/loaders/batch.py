@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from seqatt.data.tables.table_data import SparseColumns, TableData
@@ -118,8 +119,10 @@ class DeviceTable:
         y: Tensor,
         w: Tensor | None,
         codes: Tensor | None = None,
+        queries: NDArray[np.float32] | None = None,
     ) -> None:
-        self.device = y.device
+        """``queries`` (count,) are those of rows to be ranked, which are in the same batch as far as possible."""
+        self.device, self.queries = y.device, queries
         self.sparse = x if isinstance(x, SparseColumns) else None
         self.x = None if isinstance(x, SparseColumns) else x
         self.y, self.w = y, w
@@ -136,18 +139,18 @@ class DeviceTable:
             x = torch.from_numpy(np.ascontiguousarray(columns)).to(device)
         y = torch.from_numpy(np.ascontiguousarray(data.target.values)).to(device)
         w = None if data.weights is None else torch.from_numpy(data.weights).to(device)
-        return cls(x, y, w, torch.from_numpy(data.codes).to(device))
+        return cls(x, y, w, torch.from_numpy(data.codes).to(device), data.target.queries)
 
     def select_columns(self, columns: Tensor) -> DeviceTable:
         """The same rows with these columns alone, copied; a sparse table becomes dense if it is small then."""
         if self.x is not None:
-            return DeviceTable(self.x.index_select(1, columns), self.y, self.w, self.codes)
+            return DeviceTable(self.x.index_select(1, columns), self.y, self.w, self.codes, self.queries)
         assert self.sparse is not None
         sparse = self.sparse.select(columns.cpu().numpy())
         if self.count * len(columns) > SMALL_TABLE_CELLS:
-            return DeviceTable(sparse, self.y, self.w, self.codes)
+            return DeviceTable(sparse, self.y, self.w, self.codes, self.queries)
         dense = torch.from_numpy(sparse.to_dense(np.arange(self.count))).to(self.device)
-        return DeviceTable(dense, self.y, self.w, self.codes)
+        return DeviceTable(dense, self.y, self.w, self.codes, self.queries)
 
     def gather(self, index: Tensor, out: Tensor | None = None) -> Tensor:
         """The rows numbered by ``index`` (n,) as (n, c); a dense table writes them into ``out`` if given."""

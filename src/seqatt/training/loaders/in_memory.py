@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from seqatt.data.tables.row_units import adjacent_order
 from seqatt.training.loaders.batch import Batch, DeviceTable, IndexedBatch
 from seqatt.training.loaders.input_dropout import InputDropout
 from seqatt.training.state import Arrays, Stateful, copy_state, load_state
@@ -240,6 +241,8 @@ class InMemoryLoader:
             return (torch.arange(self._count) if member.train_rows is None else member.train_rows)[None]
         rows = torch.randperm(self._count, generator=member.order)
         rows = rows if member.train_rows is None else member.train_rows[rows]
+        if self._table.queries is not None:
+            rows = rows[torch.from_numpy(adjacent_order(self._table.queries[rows.numpy()]))]
         batches = rows[: self._per_pass * self.batch_size].view(self._per_pass, self.batch_size)
         # A CPU gathers the rows of a batch faster in the order of the table.
         return batches if self._worker else torch.from_numpy(np.sort(batches.numpy()))

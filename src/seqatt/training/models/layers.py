@@ -17,11 +17,12 @@ from functools import partial
 import torch
 from torch import Tensor
 
+from seqatt.losses.loss import Loss
+from seqatt.losses.table import make_loss
 from seqatt.training.backend.matmul import PARALLEL_SIZE, chunked_matmul, matmul, split_terms
 from seqatt.training.backend.threads import WorkerPool
 from seqatt.training.models.activations import ACTIVATIONS
 from seqatt.training.models.architecture import MLPShape
-from seqatt.training.models.losses import make_loss
 from seqatt.training.models.model import weighted_mean
 
 MIN_SLICED_ROWS = 1024  # batches of fewer rows are one slice
@@ -36,9 +37,10 @@ def init_linear(outs: int, ins: int, generators: Sequence[torch.Generator]) -> t
     return torch.stack([weight for weight, _ in drawn]), torch.stack([bias for _, bias in drawn])
 
 
-def split_batch(rows: int, device: torch.device) -> list[slice]:
-    """The slices of a batch of ``rows``; on a GPU one."""
-    count = rows // SLICE_ROWS if device.type == "cpu" and rows >= MIN_SLICED_ROWS else 1
+def split_batch(rows: int, device: torch.device, coupled: bool = False) -> list[slice]:
+    """The slices of a batch of ``rows``; one on a GPU, and one if the loss of a row depends on the others."""
+    sliced = device.type == "cpu" and rows >= MIN_SLICED_ROWS and not coupled
+    count = rows // SLICE_ROWS if sliced else 1
     return [slice(i * rows // count, (i + 1) * rows // count) for i in range(count)]
 
 
@@ -100,7 +102,7 @@ class MLPLayers:
     def __init__(
         self,
         shape: MLPShape,
-        task: str,
+        task: str | Loss,
         generators: Sequence[torch.Generator],
         device: torch.device,
         *,
@@ -128,7 +130,7 @@ class MLPLayers:
         self._first, self._workspaces = None, {}
 
     def is_sliced(self, batch_size: int) -> bool:
-        return len(split_batch(batch_size, self.biases[0].device)) > 1
+        return len(split_batch(batch_size, self.biases[0].device, self.loss_function.coupled)) > 1
 
     def is_thread_invariant(self, batch_size: int) -> bool:
         """Whether every number is the same with any number of threads.
@@ -282,11 +284,11 @@ class MLPLayers:
             if len(self._workspaces) > 2:
                 self._workspaces.popitem()
             widths, grads = [outs for outs, _ in self.shape.sizes], [self.first_grad, *self.grads]
-            slices, skipped = split_batch(x.shape[1], x.device), self.shape.outputs if self._skip else 0
+            slices = split_batch(x.shape[1], x.device, self.loss_function.coupled)
             sliced = len(slices) > 1
             own_grads = [[torch.empty_like(g) for g in grads] if sliced else grads for _ in slices]
             self._workspaces[x.shape[1]] = [
-                Workspace(rows, x, widths, own, sliced=sliced, skipped=skipped)
+                Workspace(rows, x, widths, own, sliced=sliced, skipped=self.shape.outputs * self._skip)
                 for rows, own in zip(slices, own_grads, strict=True)
             ]
         return self._workspaces[x.shape[1]]

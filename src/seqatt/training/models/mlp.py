@@ -13,6 +13,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from seqatt.losses.loss import Loss
 from seqatt.training.backend.adam import Adam
 from seqatt.training.backend.matmul import matmul
 from seqatt.training.backend.threads import WorkerPool
@@ -21,7 +22,7 @@ from seqatt.training.models.activations import ACTIVATIONS
 from seqatt.training.models.architecture import MLPShape
 from seqatt.training.models.embeddings import Embeddings
 from seqatt.training.models.layers import MLPLayers, init_linear
-from seqatt.training.models.model import GradientPenalty, Model, weighted_mean
+from seqatt.training.models.model import MIN_COUPLED_ROWS, GradientPenalty, Model, weighted_mean
 from seqatt.training.reducer import Reducer
 from seqatt.training.state import Arrays, Stateful, copy_state, load_state, named_adam_state
 
@@ -38,7 +39,7 @@ class MLP(Model):
     def __init__(
         self,
         shape: MLPShape,
-        task: str,
+        task: str | Loss,
         generators: Sequence[torch.Generator],
         lr: float,
         device: torch.device,
@@ -52,8 +53,10 @@ class MLP(Model):
         self._embeddings = embeddings
         self._reducer = reducer or Reducer()
         self._initial_output = initial_output
-        self.graph_capturable = not shape.dropout  # dropout is drawn on the host
         self.layers = MLPLayers(shape, task, generators, device)
+        coupled = self.layers.loss_function.coupled
+        self.graph_capturable = not (shape.dropout or coupled)  # dropout is drawn on the host
+        self.min_block_rows = MIN_COUPLED_ROWS if coupled else 1
         models = len(self._generators)
         first = torch.zeros(models, *shape.sizes[0], device=device)
         self.weights, self.biases = [first, *self.layers.matrices], self.layers.biases

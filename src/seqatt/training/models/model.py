@@ -12,6 +12,7 @@ from seqatt.training.backend.threads import WorkerPool
 from seqatt.training.loaders.batch import Batch
 from seqatt.training.state import Arrays
 
+MIN_COUPLED_ROWS = 32  # rows that a loss is measured on which depends on pairs of them
 # From the gradients (T, B, c) of each row's loss with respect to its inputs to a penalty (T,) per model.
 GradientPenalty = Callable[[Tensor], Tensor]
 
@@ -20,6 +21,7 @@ class Model(ABC):
     """T models that train in one step. Inputs are (T, B, c), scaled by column weights (T, c)."""
 
     graph_capturable = False  # whether a step consists of tensor operations only, as a CUDA graph requires
+    min_block_rows = 1  # rows that a loss is measured on, at least
     # Weight decay (T, c) of the first layer per column, part of the gradient of ``train_step`` as in torch.optim.Adam.
     # A gate with a penalty on these weights sets it and updates it in place.
     first_layer_decay: Tensor | None = None

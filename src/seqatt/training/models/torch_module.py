@@ -12,9 +12,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from seqatt.losses.loss import Loss
+from seqatt.losses.table import LOSSES, autograd_loss
 from seqatt.training.loaders.batch import Batch
-from seqatt.training.models.losses import autograd_loss
-from seqatt.training.models.model import GradientPenalty, Model, weighted_mean
+from seqatt.training.models.model import MIN_COUPLED_ROWS, GradientPenalty, Model, weighted_mean
 from seqatt.training.reducer import Reducer
 from seqatt.training.state import Arrays
 
@@ -32,7 +33,7 @@ class TorchModule(Model):
     def __init__(
         self,
         make_module: MakeModule,
-        task: str,
+        task: str | Loss,
         seed: int,
         make_optimizer: MakeOptimizer,
         device: torch.device,
@@ -43,8 +44,9 @@ class TorchModule(Model):
         self._reducer = reducer or Reducer()
         self._make_module = make_module
         self._make_optimizer = make_optimizer
-        self._task = task
+        self._loss = LOSSES[task] if isinstance(task, str) else task
         self._device = device
+        self.min_block_rows = MIN_COUPLED_ROWS if self._loss.coupled else 1
         self._custom_loss = custom_loss
         self._label_smoothing = label_smoothing
         self._rng_state = _rng_state_of_seed(seed, device)
@@ -61,8 +63,7 @@ class TorchModule(Model):
             self.module = module.to(self._device).train()
         params = [p for p in self.module.parameters() if p.requires_grad]
         self._optimizer = self._make_optimizer(params) if params else None
-        groups = [] if self._optimizer is None else self._optimizer.param_groups
-        self._initial_lrs = [group["lr"] for group in groups]
+        self._initial_lrs = [group["lr"] for group in getattr(self._optimizer, "param_groups", ())]
 
     def scale_learning_rate(self, factor: float) -> None:
         if self._optimizer is None:
@@ -182,8 +183,7 @@ class TorchModule(Model):
         return self._last_loss
 
     def loss(self, batch: Batch, weights: Tensor) -> Tensor:
-        x, y, w = batch.x, batch.y, batch.w
-        out = self._outputs(x, weights)
+        out, y, w = self._outputs(batch.x, weights), batch.y, batch.w
         return self._mean_loss(out, y[0], None if w is None else w[0])[None]
 
     def predict(self, x: Tensor, weights: Tensor) -> Tensor:
@@ -197,7 +197,7 @@ class TorchModule(Model):
 
     def _mean_loss(self, out: Any, y: Tensor, w: Tensor | None, label_smoothing: float = 0.0) -> Tensor:
         if self._custom_loss is None:
-            return weighted_mean(autograd_loss(self._task, _as_matrix(out), y, label_smoothing), w)
+            return weighted_mean(autograd_loss(self._loss, _as_matrix(out), y, label_smoothing), w)
         losses = self._custom_loss(out, self._target_for(out, y))
         if losses.ndim == 0:
             if w is not None:
@@ -210,7 +210,7 @@ class TorchModule(Model):
 
     def _target_for(self, out: Any, y: Tensor) -> Tensor:
         """Targets in the shape that a loss expects: class labels for two outputs, (B,) for outputs (B,)."""
-        if self._task == "binary" and isinstance(out, Tensor) and out.shape[1:] == (2,):
+        if self._loss.name == "binary" and isinstance(out, Tensor) and out.shape[1:] == (2,):
             return y[:, 0].long()
         is_vector = isinstance(out, Tensor) and out.ndim == 1 and y.ndim == 2 and y.shape[1] == 1
         return y[:, 0] if is_vector else y

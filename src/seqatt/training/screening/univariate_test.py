@@ -48,7 +48,7 @@ def _target_basis(sample: RowSample) -> Floats:
     Classes are encoded one-hot.
     """
     target, weights = sample.data.target, sample.weights
-    values = target.values[sample.rows]
+    values = target.as_numbers()[sample.rows]
     if target.task == "multiclass":
         values = np.eye(target.outputs)[values]
     centred = np.asarray(values, dtype=np.float64).reshape(len(weights), -1)

@@ -19,6 +19,7 @@ import torch
 import triton
 from torch import Tensor
 
+from seqatt.losses.loss import Loss
 from seqatt.training.gates.attention import AttentionGate
 from seqatt.training.gates.masks import Mask, SoftmaxMask
 from seqatt.training.loaders.batch import Batch, IndexedBatch
@@ -39,13 +40,15 @@ FIRST_LAYER = {"BM": 64, "BK": 32, "num_warps": 4, "num_stages": 3}
 BACKWARD = {"BM": 16, "num_warps": 4}
 ADAM = {"BD": 32, "BK": 32, "BP": 256, "BT": 16, "num_warps": 2, "num_stages": 3}
 PRECISION = "tf32x3"  # tensor cores with float32's accuracy
-LOSS_CODES = {"multiclass": 0, "binary": 1, "multilabel": 1, "regression": 2}
+LOSS_CODES = {"multiclass": 0, "binary": 1, "multilabel": 1, "ordinal": 1, "regression": 2}
 ACTIVATION_CODES = {"relu": 0, "tanh": 1, "gelu": 2, "silu": 3}
 
 
-def supports_mlp(shape: MLPShape) -> bool:
+def supports_mlp(shape: MLPShape, task: str) -> bool:
+    """Whether there is a kernel for a network of this shape; other losses run as plain operations."""
     return (
-        len(shape.hidden) == 1
+        task in LOSS_CODES
+        and len(shape.hidden) == 1
         and not shape.dropout
         and shape.hidden[0] <= MAX_HIDDEN
         and shape.outputs <= MAX_OUTPUTS
@@ -113,7 +116,7 @@ class FusedMLP(MLP):
     def __init__(
         self,
         shape: MLPShape,
-        task: str,
+        task: str | Loss,
         generators: Sequence[torch.Generator],
         lr: float,
         device: torch.device,
@@ -132,7 +135,7 @@ class FusedMLP(MLP):
         self._loss_constants = {
             "OP": _at_least_16(shape.outputs),
             **{name: self._hidden_sizes[name] for name in ("H", "HA", "HB")},
-            "LOSS": LOSS_CODES[task],
+            "LOSS": LOSS_CODES[task if isinstance(task, str) else task.name],
             "SMOOTHING": shape.label_smoothing,
             "ACTIVATION": ACTIVATION_CODES[shape.activation],
         }

@@ -47,10 +47,12 @@ class TargetColumn:
             if self.weight is None
             else read_weights(batch.column(self.weight), self.weight)
         )
-        if self.target.task == "regression":
+        if self.target.classes is None:
             assert self.target.shift is not None
             assert self.target.scale is not None
             values = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+            if self.target.task != "regression":
+                self.target.loss.encode(values, self.target, f"target: column {self.column!r}")
             return (
                 ((values - self.target.shift) / self.target.scale).astype(np.float32),
                 (weights / self.mean_weight).astype(np.float32),
@@ -75,9 +77,13 @@ class TargetColumn:
 def fit_target(name: str, column: Any, weights: Floats | None, options: FileOptions) -> TargetColumn:
     """Infer task, classes and class weights from the schema sample."""
     try:
-        target = read_target(pa.chunked_array([column]), weights, options.task, "target")
+        target = read_target(pa.chunked_array([column]), weights, options.task, "target", options.quantile)
     except ValueError as error:
         raise ValueError(f"{error} (column {name!r}, in a schema sample of {len(column):,} rows)") from None
+    if not target.loss.streams:
+        raise ValueError(
+            f"task: {target.task!r} needs a table; raise memory so that the files are read into one"
+        )
     base = np.ones(len(column)) if weights is None else weights
     if not base.any():
         raise ValueError(
@@ -86,7 +92,7 @@ def fit_target(name: str, column: Any, weights: Floats | None, options: FileOpti
     if target.classes is None:
         if options.class_weight is not None or options.negatives_kept != 1:
             raise ValueError(
-                "class_weight, negatives_kept: need a target of classes, but the task is regression"
+                f"class_weight, negatives_kept: need a target of classes, but the task is {target.task}"
             )
         return TargetColumn(name, options.sample_weight, target, np.ones(1), float(base.mean()), np.zeros(1))
     codes = target.values.reshape(-1).astype(np.int64)

@@ -42,6 +42,7 @@ DATASETS = README.parent / "docs" / "datasets.md"
 THEORY = README.parent / "docs" / "theory.md"
 STREAMING = README.parent / "docs" / "streaming.md"
 REPORT = README.parent / "docs" / "report.md"
+HOW_TO = sorted((README.parent / "docs" / "how_to").glob("*.md"))
 
 
 def code_blocks(path: Path, language: str) -> list[str]:
@@ -49,7 +50,7 @@ def code_blocks(path: Path, language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", path.read_text(encoding="utf-8"), re.DOTALL)
 
 
-PAGES = (README, GUIDE, COMPARE, DATASETS, THEORY, STREAMING, REPORT)
+PAGES = (README, GUIDE, COMPARE, DATASETS, THEORY, STREAMING, REPORT, *HOW_TO)
 PYTHON_BLOCKS = [(path.name, code) for path in PAGES for code in code_blocks(path, "python")]
 
 

@@ -196,6 +196,7 @@ class TrainingDiverged(RuntimeError):
 def make_selection(
     layout: FeatureLayout,
     trace: Trace,
+    whole: FeatureLayout | None = None,
     *,
     method: str,
     seed: int,
@@ -203,37 +204,63 @@ def make_selection(
     environment: dict[str, str],
     timings: dict[str, float],
 ) -> Selection:
-    """The selection of a trace, with features mapped back to the user's order."""
-    user_position = layout.user_position
-    ranking = np.empty(layout.features, dtype=np.int64)
-    ranking[user_position[trace.order + trace.rest]] = np.arange(1, layout.features + 1)
-    user_order = np.argsort(user_position)
-    names = [layout.given_names[f] for f in user_order]
-    support = np.zeros(layout.features, dtype=bool)
-    support[user_position[trace.order]] = True
+    """The selection of a trace, with features mapped back to the user's order.
+
+    ``whole`` also has the features that may not be selected, which come last.
+    """
+    whole = layout if whole is None else whole
+    user_order = np.argsort(whole.user_position)
+    names = [whole.given_names[f] for f in user_order]
+    position_of = {str(name): position for position, name in enumerate(names)}
+    own = np.array([position_of[str(name)] for name in layout.given_names], dtype=np.int64)
+    excluded = np.setdiff1d(np.arange(whole.features), own)
+    ranking = np.empty(whole.features, dtype=np.int64)
+    ranking[np.concatenate([own[trace.order + trace.rest], excluded])] = np.arange(1, whole.features + 1)
+    support = np.zeros(whole.features, dtype=bool)
+    support[own[trace.order]] = True
+    stability, discoveries = _among_all(trace, np.sort(own), whole.features)
     return Selection(
         method=method,
         seed=seed,
-        indices=user_position[trace.order].astype(np.int64),
+        indices=own[trace.order],
         features=[layout.given_names[f] for f in trace.order],
         scores=np.array([_score_when_taken(trace, f) for f in trace.order], dtype=np.float64),
         ranking=ranking,
         support=support,
         columns=np.array([c for f in trace.order for c in layout.input_columns[f]], dtype=np.int64),
         names=names,
-        input_columns=[list(layout.input_columns[f]) for f in user_order],
-        input_names=list(layout.given_input_names),
+        input_columns=[list(whole.input_columns[f]) for f in user_order],
+        input_names=list(whole.given_input_names),
         history=trace.history(layout.given_names),
         settings=settings,
         environment=environment,
         seconds=sum(timings.values()),
         timings=timings,
         curve=trace.curve,
-        stability=trace.stability,
+        stability=stability,
         importance=trace.named_importance(layout.given_names),
-        false_discoveries=trace.false_discoveries,
+        false_discoveries=discoveries,
         chance=trace.chance,
     )
+
+
+def _among_all(trace: Trace, positions: NDArray[np.int64], features: int) -> tuple[Any, Any]:
+    """The stability and the false discoveries of a trace, whose features have these positions among all of the user."""
+    stability, discoveries = trace.stability, trace.false_discoveries
+
+    def spread(values: list[float]) -> list[float]:
+        everywhere = np.zeros(features)
+        everywhere[positions] = values
+        return [float(value) for value in everywhere]
+
+    if stability is not None:
+        clusters = [
+            each | {"features": positions[each["features"]].tolist()} for each in stability["clusters"]
+        ]
+        stability = stability | {"frequency": spread(stability["frequency"]), "clusters": clusters}
+    if discoveries is not None:
+        discoveries = discoveries | {"statistics": spread(discoveries["statistics"])}
+    return stability, discoveries
 
 
 def _score_when_taken(trace: Trace, feature: int) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -53,17 +53,6 @@ class Trace:
     importance: dict[str, Any] | None = None
     false_discoveries: dict[str, Any] | None = None
     chance: dict[str, Any] | None = None
-
-    def keep_first(self, kept: Sequence[int]) -> Trace:
-        """The same number of features, of which these come first; the others follow in the order they have."""
-        if self.order[: len(kept)] == list(kept):
-            return self
-        ranked = [*kept, *(f for f in self.order + self.rest if f not in kept)]
-        order, rest = ranked[: len(self.order)], ranked[len(self.order) :]
-        phases = self.phases
-        if len(phases) == 1:  # a ranking: all are selected at once
-            phases = [replace(phases[0], taken=order[len(kept) :])]
-        return replace(self, order=order, rest=rest, phases=phases)
 
     def named_importance(self, names: Sequence[Any]) -> dict[str, Any] | None:
         """How much each selected feature adds, in their order, with these names of features.

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
-from seqatt.algorithms.answer_options import AnswerOptions, check_method
+from seqatt.algorithms.answer_options import AnswerOptions
 from seqatt.algorithms.registry import Method, get_method
-from seqatt.algorithms.request import Running, SelectionRequest
+from seqatt.algorithms.request import Running, SelectionRequest, select_arranged
 from seqatt.api.confidence.examine import check_importance, examine_traces
-from seqatt.api.lookup import find_features
+from seqatt.api.constraints.find import Constraints, find_constraints
 from seqatt.api.phase_steps import warn_about_few_steps
 from seqatt.api.read_data import COUNTED, EMBEDDED, ONE_HOT, Reading, StreamEncoding
 from seqatt.api.stability.repeats import check_table, select_repeatedly
@@ -29,7 +29,7 @@ from seqatt.data.tables.options import Categories, TableOptions
 from seqatt.data.tables.scaling import scale_table
 from seqatt.data.tables.table_data import TableData, resolve_k
 from seqatt.distributed.process_group import SINGLE_PROCESS, ProcessGroup
-from seqatt.options import Options, given_options, names_of, to_json
+from seqatt.options import Options, given_options, names_of
 from seqatt.progress import Advance, Timings
 from seqatt.selection import (
     Selection,
@@ -107,9 +107,9 @@ class Run:
         self.device, self.timings = device, timings
         self.ranks: ProcessGroup = SINGLE_PROCESS
         self._settings: dict[str, Any] = {}
+        self._whole: TableData | FileData  # with features that may not be selected
         self._layout: TableData | FileData
         self._hook = TrainingHook()
-        self._kept: tuple[int, ...] = ()
         self._curve: dict[str, Any] | None = None
 
     @property
@@ -123,6 +123,8 @@ class Run:
     ) -> Iterator[tuple[Callable[..., list[Trace]], SelectionRequest, Any]]:
         """The function of the method, its request and its plan, with progress and checkpoints while it runs."""
         data, source, method = reading.data, None, self.method
+        constraints = find_constraints(data, self.options.answer, method, self.options.method)
+        self._whole, data = data, constraints.data
         scaling = getattr(self.options.method, "scaling", "standard")
         data = scale_table(data, scaling) if isinstance(data, TableData) else data.scaled(scaling)
         repeats, fdr = self.options.answer.repeats, self.options.answer.fdr
@@ -137,28 +139,27 @@ class Run:
             reading.facts["shards"] = count_shards(self.file_options.shards, self.ranks.size)
         self._layout = data
         running = Running(self.file_options, self.options.checkpoints, self.ranks)
-        kept = self._kept = self._find_kept(data)
+        kept = constraints.kept
         request = SelectionRequest(
             data, 1, self.seeds, self.options.method, self.device, source=source, running=running, kept=kept
         )
         if race is not None:
             request, count = replace(request, data=race.table), race.size
         elif self.options.answer.check_k(k):
-            count = self._choose_k(request, advance)
+            count = self._choose_k(request, constraints, advance)
         else:
-            count = resolve_k(k, data.features)
+            count = resolve_k(k, data.features + constraints.excluded * isinstance(k, int))
         if kept and count <= len(kept):
             raise ValueError(
                 f"keep: has {len(kept)} features, so that none is left to select for k={count}; use a larger k"
             )
-        request = replace(request, k=count)
+        request = replace(request, k=count, quotas=None if race else constraints.bound(count))
         plan = method.plan(request)
         warn_about_few_steps(method, request, plan)
         if self.options.answer.importance:
             check_importance(data, plan)
         facts = {"k": count, "task": data.target.task, "rows": data.rows}
-        if kept:
-            facts["keep"] = to_json([data.given_names[f] for f in kept])
+        facts |= constraints.settings
         if data.target.classes is not None:
             facts["classes"] = len(data.target.classes)
         self._settings = facts | self.options.data.to_settings() | reading.facts | plan.settings
@@ -170,6 +171,8 @@ class Run:
             select_features = partial(select_repeatedly, method, repeats)
         if race is not None:
             select_features = partial(race.select, method)
+        elif kept or request.quotas is not None:
+            select_features = partial(select_arranged, select_features)
         self._hook.advance = advance
         self.timings.end("prepare")
         advance(0, method.title, plan.steps)
@@ -177,12 +180,12 @@ class Run:
             yield select_features, request, plan
         except Diverged as error:
             self._settings["partial"] = "diverged"
-            raise TrainingDiverged(str(error), self._make_partial(error.traces, count)) from None
+            raise TrainingDiverged(str(error), self._make_partial(error.traces, request)) from None
         except TrainingInterrupted as error:
             self._settings["partial"] = "interrupted"
             # With several strengths of a penalty there are more traces than seeds: none of them is chosen yet.
             traces = error.traces if len(error.traces) <= len(self.seeds) else []
-            selections = self._make_partial(traces, count)
+            selections = self._make_partial(traces, request)
             selected = min((len(selection.features) for selection in selections), default=0)
             message = f"interrupted after {selected} of {count} features were selected"
             if repeats and selections and selections[0].stability is not None:
@@ -194,13 +197,6 @@ class Run:
             if isinstance(self._hook, CheckpointHook):
                 self._hook.close()
 
-    def _find_kept(self, data: TableData | FileData) -> tuple[int, ...]:
-        """The features that must be selected, as features of the data."""
-        if not self.options.answer.keeps:
-            return ()
-        check_method(self.method, "keep:")
-        return tuple(find_features(data, self.options.answer.keep, "keep", named=True))
-
     def _start_race(self, data: TableData | FileData, fdr: float, k: Any, advance: Advance) -> Discoveries:
         """The features and the knockoffs that they compete with."""
         from seqatt.api.knockoffs.discoveries import Discoveries  # here, because only it needs scipy.linalg
@@ -208,7 +204,7 @@ class Run:
         advance(0, "Making knockoffs")
         return Discoveries(data, fdr, k, self.seeds[0])
 
-    def _choose_k(self, request: SelectionRequest, advance: Advance) -> int:
+    def _choose_k(self, request: SelectionRequest, constraints: Constraints, advance: Advance) -> int:
         """The number of features for k="auto"; 1 where there is nothing to find, for the ranking of the features."""
         from seqatt.api.auto_k.choose_k import choose_k, resolve_max_k  # here, because it needs pyarrow
         from seqatt.api.auto_k.sample import sample_request
@@ -216,8 +212,11 @@ class Run:
         self.timings.end("prepare")
         own_model = getattr(self.options.method, "model", None) is not None
         request = sample_request(request, categories_for(self.method, own_model))
-        max_k = resolve_max_k(request.table, self.options.answer.max_k)
-        curve = choose_k(self.method, replace(request, k=max_k), self.options.answer.k_rule, advance)
+        max_k = resolve_max_k(
+            request.table, self.options.answer.max_k, constraints.sizes(), len(request.kept)
+        )
+        request = replace(request, k=max_k, quotas=constraints.bound(max_k))
+        curve = choose_k(self.method, request, self.options.answer.k_rule, advance, constraints.sizes()[0])
         # On other machines the last digits may differ, and all ranks must select as many.
         self._curve = json.loads(self.ranks.broadcast_text(json.dumps(curve)))
         self.timings.end("choose")
@@ -225,7 +224,7 @@ class Run:
 
     def examine(self, request: SelectionRequest, traces: list[Trace], advance: Advance) -> list[Trace]:
         """The traces with how sure they are: what each feature adds, and whether they are better than random ones."""
-        traces, answer = [trace.keep_first(self._kept) for trace in traces], self.options.answer
+        answer = self.options.answer
         if answer.importance is False:
             traces = [replace(trace, importance=None) for trace in traces]
         if not isinstance(self._layout, TableData):
@@ -266,11 +265,11 @@ class Run:
         hook.open()
         return hook
 
-    def _make_partial(self, traces: list[Trace], k: int) -> list[Selection]:
+    def _make_partial(self, traces: list[Trace], request: SelectionRequest) -> list[Selection]:
         """Of a surplus that was not removed yet, only the first k features are part of the result."""
-        return self._make_selections(
-            [replace(t, order=t.order[:k], rest=t.order[k:] + t.rest) for t in traces]
-        )
+        k = request.k
+        first = [replace(t, order=t.order[:k], rest=t.order[k:] + t.rest) for t in traces]
+        return self._make_selections([request.arrange(t) if len(t.order) == k else t for t in first])
 
     def _make_selections(self, traces: list[Trace]) -> list[Selection]:
         self.timings.end("select")
@@ -290,6 +289,7 @@ class Run:
             make_selection(
                 self._layout,
                 trace,
+                self._whole,
                 method=self.method.name,
                 seed=seed,
                 settings=self._settings | trace.settings | {"options": given_options(*self.options)},

@@ -46,6 +46,9 @@ class SelectOptions(DataOptions, total=False):
     fdr: float | None
     repeats: int | None
     keep: Any
+    forbid: Any
+    candidates: Any
+    quotas: Mapping[Any, Mapping[str, Any]] | None
     importance: bool | None
     sample_weight: Any
     class_weight: Mapping[Any, float] | str | None

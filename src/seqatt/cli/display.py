@@ -12,6 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from seqatt.display_text import escape_controls, metric_name
+from seqatt.report.facts.constraint_facts import constraint_sentence
 from seqatt.selection import NO_BETTER, Selection, describe_task, lacks_evidence, why_empty
 
 BAR = 40  # width of the longest bar of a curve
@@ -50,6 +51,8 @@ def show(selection: Selection, target: str) -> None:
     if selection.curve is not None:
         _show_curve(console, selection.curve, len(selection.names))
     settings, device = selection.settings, selection.environment["device"]
+    if asked := constraint_sentence(settings, selection.features):
+        console.print(escape(escape_controls(asked)))
     console.print(f"{describe_task(settings)}, {selection.seconds:.1f} s on {device}{_reading(settings)}")
     if selection.chance is not None:
         console.print(escape(_describe_chance(selection, selection.chance)))

@@ -17,6 +17,7 @@ from seqatt.report.facts.confidence_facts import (
     stability_facts,
     without_lists,
 )
+from seqatt.report.facts.constraint_facts import constraint_sentence
 from seqatt.report.facts.history_facts import history_facts
 from seqatt.report.facts.sentences import next_steps, summarize
 from seqatt.report.values import finite, plain_facts, show_name
@@ -68,6 +69,7 @@ def selection_facts(
         "available": len(selection.names),
         "empty": None if selection.features else _why_empty(selection),
         "partial": selection.settings.get("partial"),
+        "constraints": constraint_sentence(selection.settings, selection.features),
         "features": feature_rows(selection),
         "curve": selection.curve,
         "evaluation": None if evaluation is None else evaluation_facts(evaluation),

@@ -17,6 +17,7 @@ def summarize(facts: dict[str, Any]) -> list[str]:
         )
     if facts["empty"]:
         sentences.append(f"Nothing selected: {facts['empty']}.")
+    sentences += [facts["constraints"]] if facts["constraints"] else []
     sentences += [_curve(facts)] if facts["curve"] else []
     sentences += [_evaluation(facts)] if facts["evaluation"] else []
     sentences += [_chance(facts["chance"])] if facts["chance"] else []

@@ -24,6 +24,8 @@ from seqatt.options import describe, fill_in_options
 from seqatt.selection import Selection, why_empty
 from seqatt.validation import integer
 
+FINDS_K = ("fdr", "budget", "cost_rate")  # options with which k need not be given
+
 
 class BaseSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
     """A scikit-learn selector whose parameters are options of the method ``method``."""
@@ -49,7 +51,7 @@ class BaseSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
             self.selection_: Selection = select(
                 table,
                 labels,
-                0.5 if k is None and options.get("fdr") is None else k,
+                0.5 if k is None and all(options.get(name) is None for name in FINDS_K) else k,
                 method=self.method,
                 seed=0 if seed is None else seed,
                 sample_weight=sample_weight,
@@ -211,6 +213,9 @@ class SequentialAttentionSelector(BaseSelector):
         forbid: Any = (),
         candidates: Any = (),
         quotas: Mapping[Any, Mapping[str, Any]] | None = None,
+        costs: Mapping[Any, Any] | None = None,
+        budget: float | None = None,
+        cost_rate: float | None = None,
         importance: bool | None = None,
         task: str | None = None,
         log1p: bool | tuple[str, ...] = False,

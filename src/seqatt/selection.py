@@ -16,6 +16,7 @@ from seqatt.json_files import write_atomically
 from seqatt.report.selection_display import SelectionDisplay
 from seqatt.selection_file import (
     FORMAT,
+    NOT_WORTH_IT,
     NOTHING_DISCOVERED,
     NOTHING_FOUND,
     named_fields,
@@ -65,6 +66,8 @@ class Selection(SelectionDisplay):
     "stand_ins", rejected features with their correlation; the "loss" is that with all of them, on "rows" rows, and
     the mean over "networks" networks. ``chance`` has the "score" of as many features selected on other rows than those
     of the score, its "standard_error", the scores of "random_features" and "no_features", and whether it is "better".
+    ``frontier``, with ``costs``, has rising "costs" and the "means" and "standard_errors" of the "metric" of what is
+    found for each on rows that chose none of it; the "cost" of the answer; "no_features", "all_features", "all_cost".
     """
 
     method: str
@@ -88,6 +91,17 @@ class Selection(SelectionDisplay):
     stability: dict[str, Any] | None = None
     false_discoveries: dict[str, Any] | None = None
     chance: dict[str, Any] | None = None
+    frontier: dict[str, Any] | None = None
+
+    @property
+    def cost(self) -> float | None:
+        """What the selected features cost together, what they share once; None without ``costs``."""
+        costs = self.settings.get("costs")
+        if costs is None:
+            return None
+        selected = {str(name) for name in self.features}
+        paid = [c["cost"] for c in costs.values() if selected.intersection(map(_given_text, c["features"]))]
+        return float(sum(paid))
 
     @property
     def frequency(self) -> NDArray[np.float64] | None:
@@ -163,12 +177,19 @@ def why_empty(selection: Selection) -> str | None:
         return None
     if selection.false_discoveries is not None:
         return NOTHING_DISCOVERED
+    if selection.frontier is not None:
+        return NOT_WORTH_IT
     return NOTHING_FOUND if selection.curve is not None else None
 
 
 def lacks_evidence(settings: dict[str, Any]) -> bool:
     """Whether the univariate test before training found no feature that is related to the target by itself."""
     return bool(settings.get("min_q_value", 0.0) > STANDS_OUT)
+
+
+def _given_text(name: Any) -> str:
+    """The text of a name in settings, where a tuple is a list."""
+    return str(tuple(name) if isinstance(name, list) else name)
 
 
 class SelectionInterrupted(KeyboardInterrupt):
@@ -218,7 +239,7 @@ def make_selection(
     ranking[np.concatenate([own[trace.order + trace.rest], excluded])] = np.arange(1, whole.features + 1)
     support = np.zeros(whole.features, dtype=bool)
     support[own[trace.order]] = True
-    stability, discoveries = _among_all(trace, np.sort(own), whole.features)
+    stability, discoveries = trace.findings_among(np.sort(own), whole.features)
     return Selection(
         method=method,
         seed=seed,
@@ -241,26 +262,8 @@ def make_selection(
         importance=trace.named_importance(layout.given_names),
         false_discoveries=discoveries,
         chance=trace.chance,
+        frontier=trace.frontier,
     )
-
-
-def _among_all(trace: Trace, positions: NDArray[np.int64], features: int) -> tuple[Any, Any]:
-    """The stability and the false discoveries of a trace, whose features have these positions among all of the user."""
-    stability, discoveries = trace.stability, trace.false_discoveries
-
-    def spread(values: list[float]) -> list[float]:
-        everywhere = np.zeros(features)
-        everywhere[positions] = values
-        return [float(value) for value in everywhere]
-
-    if stability is not None:
-        clusters = [
-            each | {"features": positions[each["features"]].tolist()} for each in stability["clusters"]
-        ]
-        stability = stability | {"frequency": spread(stability["frequency"]), "clusters": clusters}
-    if discoveries is not None:
-        discoveries = discoveries | {"statistics": spread(discoveries["statistics"])}
-    return stability, discoveries
 
 
 def _score_when_taken(trace: Trace, feature: int) -> float:

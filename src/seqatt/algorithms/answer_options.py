@@ -83,11 +83,18 @@ class AnswerOptions(ConstraintOptions):
                 raise ValueError(
                     f"{name}: cannot be combined with fdr, which tests every feature; leave one of them out"
                 )
+        if self.costs and (self.repeats or self.fdr is not None):
+            other = "repeats" if self.repeats else "fdr"
+            raise ValueError(f"costs: cannot be combined with {other}; leave one of them out")
 
     def check_k(self, k: Any) -> bool:
         """Whether ``k`` is "auto"; refuses another text, and these options with a number."""
         if isinstance(k, str) and k != AUTO:
             raise TypeError(f"k: must be a whole number, a fraction or 'auto', got {show(k)}")
+        if isinstance(k, str) and self.has_budget:
+            raise ValueError(
+                "k: costs decide how many features are selected; leave k out, or give a number as the most"
+            )
         if not isinstance(k, str):
             for name, default in (("max_k", None), ("k_rule", ONE_STANDARD_ERROR)):
                 if getattr(self, name) != default:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from seqatt.options import SELECTION, Options, option
-from seqatt.validation import check_option_names, integer, show
+from seqatt.validation import check_option_names, integer, number, show
 
 
 def _kept(name: str, value: Any) -> Any:
@@ -50,6 +50,27 @@ def _listed(name: str, key: Any, features: Any) -> list[Any]:
     return list(features)
 
 
+def _costs(name: str, value: Any) -> dict[Any, Any]:
+    """{name: {"cost": ..., "features": ...}}, where the features of a plain {feature: cost} are None."""
+    form = "{'mri': 500, 'blood test': {'cost': 40, 'features': ['hdl', 'ldl']}}"
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise TypeError(f"{name}: must be a dict such as {form}, got {show(value)}")
+    costs = {}
+    for key, given in value.items():
+        shared = isinstance(given, Mapping)
+        if shared and not {"cost", "features"} <= set(given):
+            raise TypeError(
+                f"{name}: {show(key)} must have 'cost' and 'features', as in {form}, got {show(given)}"
+            )
+        if shared:
+            check_option_names(f"{name}: {show(key)}", given, ["cost", "features"])
+        cost = number(minimum=0)(f"{name}: that of {show(key)}", given["cost"] if shared else given)
+        costs[key] = {"cost": cost, "features": _listed(name, key, given["features"]) if shared else None}
+    return costs
+
+
 @dataclass(frozen=True)
 class ConstraintOptions(Options):
     """Which features may be selected, and how many of them."""
@@ -82,6 +103,39 @@ class ConstraintOptions(Options):
         group=SELECTION,
     )
 
+    costs: Mapping[Any, Any] | None = option(
+        None,
+        _costs,
+        "{feature: cost}, and {name: {'cost': 40, 'features': [...]}} for what several features share, which is paid "
+        "once; other features are free. With budget, cost_rate or both.",
+        group=SELECTION,
+    )
+    budget: float | None = option(
+        None,
+        number(minimum=0, optional=True),
+        "With costs, what the selected features may cost together; k is then the most features, and may be left out.",
+        group=SELECTION,
+    )
+    cost_rate: float | None = option(
+        None,
+        number(above=0, optional=True),
+        "With costs, how much a unit of cost must raise the metric (AUC, accuracy or R²), such as 0.0001; k is then "
+        "the most features, and may be left out.",
+        group=SELECTION,
+    )
+
+    def check_together(self) -> None:
+        for name in ("budget", "cost_rate"):
+            if getattr(self, name) is not None and not self.costs:
+                raise ValueError(f"{name}: needs costs, such as costs={{'mri': 500}}")
+        if self.costs and not self.has_budget:
+            raise ValueError("costs: need a budget, such as budget=100, or a cost_rate")
+
+    @property
+    def has_budget(self) -> bool:
+        """Whether features are selected by what they cost."""
+        return self.budget is not None or self.cost_rate is not None
+
     @property
     def keeps(self) -> bool:
         """Whether features are given that must be selected."""
@@ -95,7 +149,7 @@ class ConstraintOptions(Options):
     @property
     def depends_on_k(self) -> bool:
         """Whether the features for a smaller k need not be the first of those for a larger one."""
-        return self.keeps or bool(self.quotas)
+        return self.keeps or bool(self.quotas) or self.has_budget
 
 
 def _is_given(features: Any) -> bool:

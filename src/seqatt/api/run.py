@@ -7,29 +7,29 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 
-from seqatt.algorithms.answer_options import AnswerOptions
-from seqatt.algorithms.registry import Method, get_method
+from seqatt.algorithms.registry import Method
 from seqatt.algorithms.request import Running, SelectionRequest, select_arranged
 from seqatt.api.confidence.examine import check_importance, examine_traces
 from seqatt.api.constraints.find import Constraints, find_constraints
 from seqatt.api.phase_steps import warn_about_few_steps
 from seqatt.api.read_data import COUNTED, EMBEDDED, ONE_HOT, Reading, StreamEncoding
+from seqatt.api.select_options import CheckedOptions
 from seqatt.api.stability.repeats import check_table, select_repeatedly
 from seqatt.checkpoints.checkpointer import Checkpointer
-from seqatt.checkpoints.options import CheckpointOptions
 from seqatt.checkpoints.run_description import describe_run
 from seqatt.checkpoints.training import CheckpointHook
 from seqatt.data.files.options import FileOptions
 from seqatt.data.files.shards import count_shards
-from seqatt.data.tables.options import Categories, TableOptions
+from seqatt.data.tables.options import Categories
 from seqatt.data.tables.scaling import scale_table
 from seqatt.data.tables.table_data import TableData, resolve_k
 from seqatt.distributed.process_group import SINGLE_PROCESS, ProcessGroup
-from seqatt.options import Options, given_options, names_of
+from seqatt.options import given_options
 from seqatt.progress import Advance, Timings
 from seqatt.selection import (
     Selection,
@@ -40,44 +40,10 @@ from seqatt.selection import (
 )
 from seqatt.trace import Trace
 from seqatt.training.loop import Diverged, TrainingHook, TrainingInterrupted
-from seqatt.validation import check_option_names
 
 if TYPE_CHECKING:  # files need pyarrow, tables do not
     from seqatt.api.knockoffs.discoveries import Discoveries
     from seqatt.data.files.file_data import FileData
-
-
-class CheckedOptions(NamedTuple):
-    """The options of a method, of the data, of checkpoints, and of the answer."""
-
-    method: Any
-    data: TableOptions
-    checkpoints: CheckpointOptions
-    answer: AnswerOptions
-
-
-def make_options(method: str, options: dict[str, Any], *, files: bool = False) -> CheckedOptions:
-    """All options of a selection, checked; an unknown option is an error."""
-    options_class: type[Options] = get_method(method).options
-    data_class = FileOptions if files else TableOptions
-    classes: list[type[Options]] = [options_class, data_class, CheckpointOptions, AnswerOptions]
-    names = [names_of(each) for each in classes]
-    for name in options:
-        if not files and name in names_of(FileOptions) and name not in names[1]:
-            raise TypeError(f"{name}: is for files; pass their path as X, or leave it out")
-    if "recipe" in options and "recipe" not in names[0]:
-        raise TypeError(f"recipe: is for sequential_attention; {method} has none, leave it out")
-    check_option_names(method, options, names[0], [*names[1], *names[2], *names[3]])
-    made = [
-        each(**{name: value for name, value in options.items() if name in own})
-        for each, own in zip(classes, names, strict=True)
-    ]
-    checked = CheckedOptions(*made)  # type: ignore[arg-type]
-    if checked.answer.repeats and (checked.checkpoints.checkpoint is not None or checked.checkpoints.resume):
-        raise ValueError(
-            "checkpoint: a selection with repeats writes none; leave it out, or leave repeats out"
-        )
-    return checked
 
 
 def categories_for(method: Method, own_model: bool) -> Categories:
@@ -111,6 +77,7 @@ class Run:
         self._layout: TableData | FileData
         self._hook = TrainingHook()
         self._curve: dict[str, Any] | None = None
+        self._frontier: dict[str, Any] | None = None
 
     @property
     def file_options(self) -> FileOptions:
@@ -124,9 +91,10 @@ class Run:
         """The function of the method, its request and its plan, with progress and checkpoints while it runs."""
         data, source, method = reading.data, None, self.method
         constraints = find_constraints(data, self.options.answer, method, self.options.method)
-        self._whole, data = data, constraints.data
-        scaling = getattr(self.options.method, "scaling", "standard")
-        data = scale_table(data, scaling) if isinstance(data, TableData) else data.scaled(scaling)
+        if constraints.costs is not None:
+            constraints = self._fit_budget(constraints, k, advance)
+            k = constraints.data.features
+        self._whole, data = data, self._scale(constraints.data)
         repeats, fdr = self.options.answer.repeats, self.options.answer.fdr
         if repeats:
             check_table(data)
@@ -197,6 +165,24 @@ class Run:
             if isinstance(self._hook, CheckpointHook):
                 self._hook.close()
 
+    def _scale(self, data: TableData | FileData) -> TableData | FileData:
+        scaling = getattr(self.options.method, "scaling", "standard")
+        return scale_table(data, scaling) if isinstance(data, TableData) else data.scaled(scaling)
+
+    def _fit_budget(self, constraints: Constraints, k: Any, advance: Advance) -> Constraints:
+        """Those that leave the features that a budget pays for best; one if none is worth its cost."""
+        from seqatt.api.constraints.frontier import fit_budget  # here, because it needs pyarrow
+
+        self.timings.end("prepare")
+        running = Running(self.file_options, self.options.checkpoints, self.ranks)
+        data = self._scale(constraints.data)
+        request = SelectionRequest(data, 1, self.seeds, self.options.method, self.device, running=running)
+        categories = categories_for(self.method, getattr(self.options.method, "model", None) is not None)
+        found = fit_budget(self.method, request, constraints, self.options.answer, k, categories, advance)
+        self._frontier = json.loads(self.ranks.broadcast_text(json.dumps(found)))
+        self.timings.end("choose")
+        return constraints.only(self._frontier["chosen"] or np.flatnonzero(~data.constant)[:1].tolist())
+
     def _start_race(self, data: TableData | FileData, fdr: float, k: Any, advance: Advance) -> Discoveries:
         """The features and the knockoffs that they compete with."""
         from seqatt.api.knockoffs.discoveries import Discoveries  # here, because only it needs scipy.linalg
@@ -207,7 +193,7 @@ class Run:
     def _choose_k(self, request: SelectionRequest, constraints: Constraints, advance: Advance) -> int:
         """The number of features for k="auto"; 1 where there is nothing to find, for the ranking of the features."""
         from seqatt.api.auto_k.choose_k import choose_k, resolve_max_k  # here, because it needs pyarrow
-        from seqatt.api.auto_k.sample import sample_request
+        from seqatt.api.confidence.sample import sample_request
 
         self.timings.end("prepare")
         own_model = getattr(self.options.method, "model", None) is not None
@@ -282,6 +268,14 @@ class Run:
             }
             traces = [
                 replace(t, order=t.order[:size], rest=t.order[size:] + t.rest, curve=self._curve)
+                for t in traces
+            ]
+        if self._frontier is not None:
+            size = len(self._frontier["chosen"])
+            self._settings["k"] = size
+            frontier = {name: value for name, value in self._frontier.items() if name != "chosen"}
+            traces = [
+                replace(t, order=t.order[:size], rest=t.order[size:] + t.rest, frontier=frontier)
                 for t in traces
             ]
         environment = describe_environment(str(self.device))

@@ -9,8 +9,8 @@ from typing import Any, Unpack
 from seqatt.algorithms.answer_options import check_method
 from seqatt.algorithms.registry import get_method
 from seqatt.api.read_data import Reading, are_batches, are_files, choose_target, read_table
-from seqatt.api.run import Run, categories_for, make_options, stream_encoding_for
-from seqatt.api.select_options import SelectOptions, describe_options
+from seqatt.api.run import Run, categories_for, stream_encoding_for
+from seqatt.api.select_options import SelectOptions, describe_options, make_options
 from seqatt.distributed.process_group import ProcessGroup, device_of_rank
 from seqatt.options import fill_in_options
 from seqatt.progress import Timings, progress_bar
@@ -51,7 +51,7 @@ def select(
         Target: classes of any type, numbers, or several columns of either 0/1 or numbers; or the name of a column.
     k : int, float or "auto"
         Number of features; a float up to 1 is a fraction of them; "auto" finds out how many are needed. With ``fdr``
-        it is the most that may be chosen, and None is no bound.
+        or ``costs`` it is the most that may be chosen, and None is no bound.
     target : str, optional
         The name of the column of a data frame or of files to predict, in place of ``y``.
     method : str, default "sequential_attention"
@@ -108,7 +108,7 @@ def select_trials(
     **options: Unpack[SelectOptions],
 ) -> list[Selection]:
     """``select`` with several seeds, trained together: result i is the same as that of ``select(seed=seeds[i])``."""
-    if k is None and options.get("fdr") is None:
+    if k is None and all(options.get(name) is None for name in ("fdr", "budget", "cost_rate")):
         raise TypeError("k: the number of features to select is needed, such as k=10")
     timings = Timings()
     seeds = check_seeds(seeds)
@@ -130,8 +130,9 @@ def select_trials(
         check_arguments(checked.answer, k, getattr(checked.method, "model", None))
     if auto:
         check_method(registered)
-    # Each seed has its own k, its own halves of the rows or its own knockoffs.
-    if len(seeds) > 1 and (auto or checked.answer.repeats or checked.answer.fdr):
+    # Each seed has its own k, its own halves of the rows, its own knockoffs or its own search.
+    answer = checked.answer
+    if len(seeds) > 1 and (auto or answer.repeats or answer.fdr or answer.has_budget):
         alone: dict[str, Any] = {
             "target": target,
             "method": method,

@@ -1,4 +1,4 @@
-"""The options of ``select`` for editors and type checkers.
+"""The options of ``select``: for editors and type checkers, and checked.
 
 Every option is declared once, where it belongs (``AttentionOptions``, ``ForestOptions``, ``FileOptions``, ...). Editors
 need the names and types written out; tests/test_options.py compares this list with the declarations.
@@ -9,16 +9,19 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import Field, fields
-from typing import Any, TypedDict
+from typing import Any, NamedTuple, TypedDict
 
 import torch
 from torch import nn
 
 from seqatt.algorithms.answer_options import AnswerOptions
-from seqatt.algorithms.registry import DEFAULT, all_methods
+from seqatt.algorithms.registry import DEFAULT, all_methods, get_method
+from seqatt.checkpoints.options import CheckpointOptions
+from seqatt.data.files.options import FileOptions
 from seqatt.data.tables.groups import Groups
 from seqatt.data.tables.options import TableOptions
-from seqatt.options import RARE, TRAINING, Options, describe, describe_field
+from seqatt.options import RARE, TRAINING, Options, describe, describe_field, names_of
+from seqatt.validation import check_option_names
 
 
 class DataOptions(TypedDict, total=False):
@@ -49,6 +52,9 @@ class SelectOptions(DataOptions, total=False):
     forbid: Any
     candidates: Any
     quotas: Mapping[Any, Mapping[str, Any]] | None
+    costs: Mapping[Any, Any] | None
+    budget: float | None
+    cost_rate: float | None
     importance: bool | None
     sample_weight: Any
     class_weight: Mapping[Any, float] | str | None
@@ -147,3 +153,36 @@ def _fields_of_other_methods(default: type[Options]) -> list[tuple[Field[Any], l
 
 def _key(field: Field[Any]) -> tuple[str, Any, str]:
     return field.name, field.default, field.metadata["help"]
+
+
+class CheckedOptions(NamedTuple):
+    """The options of a method, of the data, of checkpoints, and of the answer."""
+
+    method: Any
+    data: TableOptions
+    checkpoints: CheckpointOptions
+    answer: AnswerOptions
+
+
+def make_options(method: str, options: dict[str, Any], *, files: bool = False) -> CheckedOptions:
+    """All options of a selection, checked; an unknown option is an error."""
+    options_class: type[Options] = get_method(method).options
+    data_class = FileOptions if files else TableOptions
+    classes: list[type[Options]] = [options_class, data_class, CheckpointOptions, AnswerOptions]
+    names = [names_of(each) for each in classes]
+    for name in options:
+        if not files and name in names_of(FileOptions) and name not in names[1]:
+            raise TypeError(f"{name}: is for files; pass their path as X, or leave it out")
+    if "recipe" in options and "recipe" not in names[0]:
+        raise TypeError(f"recipe: is for sequential_attention; {method} has none, leave it out")
+    check_option_names(method, options, names[0], [*names[1], *names[2], *names[3]])
+    made = [
+        each(**{name: value for name, value in options.items() if name in own})
+        for each, own in zip(classes, names, strict=True)
+    ]
+    checked = CheckedOptions(*made)  # type: ignore[arg-type]
+    if checked.answer.repeats and (checked.checkpoints.checkpoint is not None or checked.checkpoints.resume):
+        raise ValueError(
+            "checkpoint: a selection with repeats writes none; leave it out, or leave repeats out"
+        )
+    return checked

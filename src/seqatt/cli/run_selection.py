@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from seqatt.algorithms.registry import get_method
 from seqatt.api.read_data import TABLE_OPTIONS
-from seqatt.api.run import make_options
 from seqatt.api.select import select
+from seqatt.api.select_options import make_options
 from seqatt.checkpoints.checkpoint import list_checkpoints, read_checkpoint
 from seqatt.cli.arguments import make_folder
 from seqatt.cli.display import show, show_scores, show_timings

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from seqatt.algorithms.registry import methods as method_names
-from seqatt.api.run import make_options
+from seqatt.api.select_options import make_options
 from seqatt.comparison.runs import ALL
 from seqatt.data.files.file_data import FileData
 from seqatt.data.files.options import FileOptions

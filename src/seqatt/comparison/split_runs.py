@@ -14,8 +14,9 @@ from seqatt.algorithms.registry import get_method
 from seqatt.api.evaluation import Evaluation
 from seqatt.api.evaluator import Evaluator, FeatureSet
 from seqatt.api.read_data import Reading, are_files, read_table
-from seqatt.api.run import Run, categories_for, make_options
+from seqatt.api.run import Run, categories_for
 from seqatt.api.select import select
+from seqatt.api.select_options import make_options
 from seqatt.comparison.runs import ALL, ComparisonRun
 from seqatt.comparison.setup import ComparisonSetup
 from seqatt.data.tables.options import Categories

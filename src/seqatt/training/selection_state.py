@@ -34,7 +34,7 @@ class Quotas:
         """Which features (d,) may be selected next; the selected ones, which never may, are not looked at."""
         counts = self._counts(selected)
         after = len(selected) + 1
-        lacking, excess = self._shortfall(counts), self._excess(counts)
+        lacking, excess = self.lacking(selected), self._excess(counts)
         helps = counts < self.least
         exceeds = counts >= self.most
         possible = (lacking - helps <= max(0, self.k - after)) & (excess + exceeds <= max(0, after - self.k))
@@ -44,7 +44,7 @@ class Quotas:
         """Which of the selected features may be dropped next, in their order."""
         counts = self._counts(selected)
         after = len(selected) - 1
-        lacking, excess = self._shortfall(counts), self._excess(counts)
+        lacking, excess = self.lacking(selected), self._excess(counts)
         needed = counts <= self.least
         exceeds = counts > self.most
         possible = (lacking + needed <= max(0, self.k - after)) & (excess - exceeds <= max(0, after - self.k))
@@ -61,12 +61,12 @@ class Quotas:
                 allowed = self.takeable(selected)
         return selected
 
+    def lacking(self, selected: Sequence[int]) -> int:
+        """How many features the quotas lack beside those that are selected."""
+        return int(np.maximum(0, self.least - self._counts(selected)).sum())
+
     def _counts(self, selected: Sequence[int]) -> NDArray[np.int64]:
         return np.bincount(self.quota_of[list(selected)], minlength=len(self.least))
-
-    def _shortfall(self, counts: NDArray[np.int64]) -> int:
-        """How many features the quotas lack."""
-        return int(np.maximum(0, self.least - counts).sum())
 
     def _excess(self, counts: NDArray[np.int64]) -> int:
         """How many features the quotas have too many."""

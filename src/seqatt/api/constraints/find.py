@@ -12,6 +12,7 @@ from torch import nn
 
 from seqatt.algorithms.answer_options import AnswerOptions, check_method
 from seqatt.algorithms.registry import Method
+from seqatt.api.constraints.costs import Costs, find_costs
 from seqatt.api.lookup import find_features
 from seqatt.data.tables.table_data import TableData, take_features
 from seqatt.options import to_json
@@ -34,6 +35,7 @@ class Constraints:
     quotas: dict[Any, tuple[list[int], int, int | None]]
     excluded: int
     settings: dict[str, Any]
+    costs: Costs | None = None
 
     def bound(self, k: int) -> Quotas | None:
         """The quotas of a selection of k features; None without any. Raises if k cannot be met."""
@@ -50,6 +52,28 @@ class Constraints:
         ]
         least, most_of = np.array([*bounds, (0, self.data.features)]).T
         return Quotas(quota_of, least, most_of, k)
+
+    def only(self, features: Sequence[int]) -> Constraints:
+        """All of these features, to which those that are kept belong, are to be selected."""
+        numbers = np.array(sorted(features))
+        kept = tuple(int(np.searchsorted(numbers, f)) for f in self.kept)
+        excluded = self.excluded + self.data.features - len(numbers)
+        return Constraints(_take(self.data, numbers), kept[: len(numbers) - 1], {}, excluded, self.settings)
+
+    def check_budget(self, budget: float | None) -> None:
+        """Refuse a budget that does not pay for what must be selected, or for anything."""
+        if self.costs is None or budget is None:
+            return
+        needed = self.costs.total(self.kept)
+        if needed > budget:
+            raise ValueError(
+                f"budget: {budget:g} does not pay for the features of keep, which cost {needed:g} "
+                f"({self.costs.explain(self.kept)})"
+            )
+        varying = np.flatnonzero(~self.data.constant).tolist()
+        least = min(self.costs.total([*self.kept, f]) for f in varying)
+        if least > budget:
+            raise ValueError(f"budget: {budget:g} pays for no feature; the cheapest costs {least - needed:g}")
 
     def sizes(self) -> tuple[int, int]:
         """The fewest and the most features that can be selected."""
@@ -98,6 +122,7 @@ def find_constraints(
     if answer.keeps:
         check_method(method, "keep:")
     constraints = _find(data, answer)
+    constraints.check_budget(answer.budget)
     if constraints.excluded and isinstance(getattr(options, "model", None), nn.Module):
         raise ValueError(
             f"model: the module was made for all columns, and {constraints.excluded} features may not be selected; "
@@ -135,16 +160,23 @@ def _find(data: TableData | FileData, answer: AnswerOptions) -> Constraints:
             str(name): {"features": _names(data, features), "least": least, "most": most}
             for name, (features, least, most) in found.items()
         }
+    costs = None
+    if answer.costs:
+        costs, named["costs"] = find_costs(data, answer.costs)
+        limits = {"budget": answer.budget, "cost_rate": answer.cost_rate}
+        named |= {name: value for name, value in limits.items() if value is not None}
     if allowed.all():
-        return Constraints(data, tuple(kept), found, 0, named)
+        return Constraints(data, tuple(kept), found, 0, named, costs)
     numbers = np.flatnonzero(allowed)
-    own = take_features(data, numbers) if isinstance(data, TableData) else data.take_features(numbers)
-    number_of = _numbers(allowed)
+    costs = None if costs is None else costs.take(numbers)
+    own = _take(data, numbers)
+    number_of = np.cumsum(allowed) - 1
     quotas = {
         name: ([int(number_of[f]) for f in features if allowed[f]], least, most)
         for name, (features, least, most) in found.items()
     }
-    return Constraints(own, tuple(int(number_of[f]) for f in kept), quotas, int((~allowed).sum()), named)
+    kept = [int(number_of[f]) for f in kept]
+    return Constraints(own, tuple(kept), quotas, int((~allowed).sum()), named, costs)
 
 
 def _find_quotas(
@@ -190,6 +222,5 @@ def _names(data: TableData | FileData, features: Sequence[int]) -> Any:
     return to_json([data.given_names[f] for f in features])
 
 
-def _numbers(allowed: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """The number of each allowed feature among those that are allowed."""
-    return np.cumsum(allowed) - 1
+def _take(data: TableData | FileData, features: NDArray[np.int64]) -> TableData | FileData:
+    return take_features(data, features) if isinstance(data, TableData) else data.take_features(features)

@@ -272,8 +272,10 @@ class Run:
             ]
         if self._frontier is not None:
             size = len(self._frontier["chosen"])
-            self._settings["k"] = size
-            frontier = {name: value for name, value in self._frontier.items() if name != "chosen"}
+            self._settings |= {"k": size, "max_k": self._frontier["max_k"]}
+            frontier = {
+                name: value for name, value in self._frontier.items() if name not in ("chosen", "max_k")
+            }
             traces = [
                 replace(t, order=t.order[:size], rest=t.order[size:] + t.rest, frontier=frontier)
                 for t in traces

@@ -116,6 +116,31 @@ def _read_quota(text: str) -> dict[str, Any]:
     return {parts[0]: {"features": read_names(features), "least": least or 0, "most": most}}
 
 
+def read_costs(given: list[str] | None) -> dict[str, Any]:
+    """Costs FEATURE=COST, NAME=COST:FEATURE,... of what several features share, or files of JSON that hold some."""
+    costs: dict[str, Any] = {}
+    for text in given or []:
+        found = _read_objects(text, "--cost") if text.endswith(".json") else _read_cost(text)
+        for name in found:
+            if name in costs:
+                raise typer.BadParameter(f"{name!r} is given twice", param_hint="--cost")
+        costs |= found
+    return costs
+
+
+def _read_cost(text: str) -> dict[str, Any]:
+    name, _, value = text.rpartition("=") if ":" not in text else text.partition("=")
+    price, shared, features = value.partition(":")
+    try:
+        cost = float(price)
+    except ValueError:
+        raise typer.BadParameter(
+            f"{text!r} is not of the form FEATURE=COST, such as mri=500, or NAME=COST:FEATURE,FEATURE",
+            param_hint="--cost",
+        ) from None
+    return {name: {"cost": cost, "features": read_names(features)} if shared else cost}
+
+
 def _read_objects(path: str, flag: str) -> dict[str, Any]:
     """A JSON object."""
     try:

@@ -14,6 +14,7 @@ from seqatt.cli.arguments import (
     FILES_HELP,
     TaskName,
     read_amount,
+    read_costs,
     read_features,
     read_names,
     read_quotas,
@@ -35,6 +36,7 @@ EXAMPLES = (
     "  seqatt select data.csv --target label --fdr 0.1\n\n"
     "  seqatt select data.csv --target label -k 20 --keep run/selection.json\n\n"
     "  seqatt select data.csv --target label -k 8 --forbid zip,name --quota lab:1:3=hdl,ldl,ferritin,tsh\n\n"
+    "  seqatt select data.csv --target label --budget 600 --cost mri=500 --cost 'blood test=40:hdl,ldl'\n\n"
     "  seqatt select data.csv --target label -k auto --out run/ --report run/report.html\n\n"
     "  seqatt select data.tsv.gz --target label -k 5 --json | jq .features\n\n"
     "  seqatt select 'clicks/*.parquet' --target click -k 20 --out run/\n\n"
@@ -58,7 +60,7 @@ def select(
         typer.Option(
             "-k",
             help="Number of features: 20, a fraction of them: 0.25, or auto to find out how many are needed. "
-            "With --fdr the most that may be chosen.",
+            "With --fdr, --budget or --cost-rate the most that may be chosen.",
             show_default=False,
             rich_help_panel=SELECTION,
         ),
@@ -109,6 +111,15 @@ def select(
             metavar="NAME:LEAST:MOST=FEATURE,FEATURE",
             help="How many of some features are selected, at least and at most; or a JSON file such as "
             "{'lab': {'features': ['hdl', 'ldl'], 'least': 0, 'most': 1}}; repeatable.",
+            rich_help_panel=SELECTION,
+        ),
+    ] = None,
+    cost: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FEATURE=COST",
+            help="What a feature costs, for --budget or --cost-rate; NAME=COST:FEATURE,FEATURE for what several "
+            "features share, which is paid once; or a JSON file such as {'mri': 500}; repeatable. Others are free.",
             rich_help_panel=SELECTION,
         ),
     ] = None,
@@ -186,8 +197,10 @@ def select(
     for name in own:
         if name in given:
             raise typer.BadParameter(f"{name!r} is also given by an option of its own", param_hint="--set")
-    if k is None and (own | given).get("fdr") is None:
-        raise typer.BadParameter("is missing: use a number such as 20, auto, or --fdr 0.1", param_hint="-k")
+    if k is None and all((own | given).get(name) is None for name in ("fdr", "budget", "cost_rate")):
+        raise typer.BadParameter(
+            "is missing: use a number such as 20, auto, --fdr 0.1 or --budget 100", param_hint="-k"
+        )
     features = k if k in (AUTO, None) else read_amount(k, "a number such as 20 or 0.25, nor auto")
     if not 0 <= holdout < 1:
         raise typer.BadParameter("must be at least 0 and below 1", param_hint="--holdout")
@@ -212,6 +225,7 @@ def select(
         "forbid": read_features(forbid, "--forbid"),
         "candidates": read_features(candidates, "--candidates"),
         "quotas": read_quotas(quota),
+        "costs": read_costs(cost),
     }
     given |= {name: value for name, value in constraints.items() if value not in ((), {})}
     request = Request(

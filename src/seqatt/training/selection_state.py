@@ -65,6 +65,10 @@ class Quotas:
         """How many features the quotas lack beside those that are selected."""
         return int(np.maximum(0, self.least - self._counts(selected)).sum())
 
+    def are_met(self, selected: Sequence[int]) -> bool:
+        """Whether these features, however many they are, are within all bounds."""
+        return self.lacking(selected) == 0 and self._excess(self._counts(selected)) == 0
+
     def _counts(self, selected: Sequence[int]) -> NDArray[np.int64]:
         return np.bincount(self.quota_of[list(selected)], minlength=len(self.least))
 

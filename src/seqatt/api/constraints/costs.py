@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,9 +26,15 @@ class Costs:
     prices: NDArray[np.float64]
     members: NDArray[np.bool_]
 
+    @cached_property
+    def _needs(self) -> list[frozenset[int]]:
+        """The things that each feature needs."""
+        return [frozenset(np.flatnonzero(needs).tolist()) for needs in self.members.T]
+
     def total(self, features: Iterable[int]) -> float:
         """What these features cost together."""
-        return float(self.prices[self.members[:, list(features)].any(1)].sum())
+        paid = frozenset().union(*(self._needs[f] for f in features))
+        return float(sum(self.prices[i] for i in sorted(paid)))
 
     def bundles(self) -> list[list[int]]:
         """The features of everything that several of them share."""

@@ -192,6 +192,5 @@ def fit_budget(
     request = sample_request(request, categories)
     request = replace(request, k=largest, kept=constraints.kept, quotas=constraints.bound(largest))
     budget = np.inf if answer.budget is None else answer.budget
-    return AffordableFeatures(method, request, constraints.costs, budget, answer.cost_rate or 0.0).find(
-        advance
-    )
+    search = AffordableFeatures(method, request, constraints.costs, budget, answer.cost_rate or 0.0)
+    return search.find(advance) | {"max_k": None if k is None else largest}

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from seqatt.report.values import count, show_name
+from seqatt.report.values import count, metric_name, score, show_name
+
+if TYPE_CHECKING:
+    from seqatt.selection import Selection
 
 MAX_NAMED = 5  # features that are named; of more, their number is said
 
@@ -27,3 +30,33 @@ def constraint_sentence(settings: dict[str, Any], features: Sequence[Any]) -> st
         chosen = f"{len(selected.intersection(own))} of {count(len(own), 'feature')}"
         parts.append(f"Quota {show_name(name)}: {', '.join([chosen, *bounds])}.")
     return " ".join(parts)
+
+
+def frontier_facts(selection: Selection) -> dict[str, Any] | None:
+    """Metric against cost, and what is paid for: of each price the features that need it, selected ones first."""
+    frontier = selection.frontier
+    if frontier is None:
+        return None
+    settings, selected = selection.settings, {str(name) for name in selection.features}
+    paid = [
+        {
+            "name": show_name(name),
+            "cost": price["cost"],
+            "features": [show_name(f) for f in price["features"] if str(f) in selected],
+        }
+        for name, price in settings.get("costs", {}).items()
+        if selected.intersection(map(str, price["features"]))
+    ]
+    limits = {name: settings.get(name) for name in ("budget", "cost_rate")}
+    return frontier | limits | {"paid": sorted(paid, key=lambda each: -each["cost"])}
+
+
+def frontier_sentence(frontier: dict[str, Any]) -> str:
+    """What the selected features cost and reach, beside all features."""
+    metric, at = metric_name(frontier["metric"]), frontier["costs"].index(frontier["cost"])
+    budget = "" if frontier.get("budget") is None else f" of {frontier['budget']:,g}"
+    return (
+        f"Cost: {frontier['cost']:,g}{budget}; for that, {metric} {score(frontier['means'][at])} is reached on "
+        f"rows that were not used to select. All features cost {frontier['all_cost']:,g} and reach "
+        f"{score(frontier['all_features'])}."
+    )

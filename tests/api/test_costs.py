@@ -155,7 +155,7 @@ def test_the_frontier_rises_to_the_cost_of_the_selection_and_survives_a_file(sel
     for name, value in (("costs", [3.0, 1.0]), ("means", [0.1]), ("cost", "40"), ("metric", None)):
         damaged = raw | {"frontier": raw["frontier"] | {name: value}}
         (tmp_path / "d.json").write_text(json.dumps(damaged))
-        with pytest.raises(ValueError, match="not a saved selection .'frontier' must"):
+        with pytest.raises(ValueError, match=r"not a saved selection \('frontier' must"):
             seqatt.Selection.load(tmp_path / "d.json")
 
 
@@ -171,7 +171,7 @@ def test_k_bounds_the_number_and_kept_features_are_paid_for(problem):
 
 
 def test_nothing_is_selected_if_nothing_is_worth_its_cost(problem):
-    X, y, costs = problem
+    X, y, _ = problem
     dear = dict.fromkeys(X.columns, 1.0)
     nothing = seqatt.select(X, y, costs=dear, cost_rate=5.0, method="f_test")
     assert nothing.features == []
@@ -231,7 +231,7 @@ def test_the_command_line_the_report_and_the_plot_show_the_frontier(problem, tmp
     assert json.loads(from_file.stdout)["features"] == selection.features
     wrong = run(*command, "--cost", "mri", "--budget", 1)
     assert wrong.returncode == 2
-    with pytest.raises(ValueError, match="plot.frontier: this selection has no frontier"):
+    with pytest.raises(ValueError, match=r"plot\.frontier: this selection has no frontier"):
         seqatt.select(X, y, 1, method="f_test").plot.frontier()
 
 

@@ -97,7 +97,8 @@ class BudgetSearch:
                     values[unit] = -sum(change[f] for f in unit) / max(saved, 1e-9)
             if not values:
                 break
-            selected = selected.difference(min(values, key=values.__getitem__))
+            dropped: Features = min(values, key=lambda unit: values[unit])
+            selected = selected - dropped
         return selected
 
     def walk(self, ranking: Sequence[int]) -> None:

@@ -22,8 +22,8 @@ costs = {
 }
 
 # %%
-# With 40 to spend, either the panel and ``s6`` can be had, or ``s5`` and ``s6``. Nothing else has to be decided: ``k`` is
-# found, too.
+# With 40 to spend, either the panel and ``s6`` can be had, or ``s5`` and ``s6``. How many features to select is found
+# as well.
 selection = seqatt.select(X, y, costs=costs, budget=40, seed=0)
 print(selection)
 print("cost:", selection.cost)

@@ -108,7 +108,7 @@ def select_trials(
     **options: Unpack[SelectOptions],
 ) -> list[Selection]:
     """``select`` with several seeds, trained together: result i is the same as that of ``select(seed=seeds[i])``."""
-    if k is None and all(options.get(name) is None for name in ("fdr", "budget", "cost_rate")):
+    if k is None and all(options.get(name) is None for name in ("fdr", "costs", "budget", "cost_rate")):
         raise TypeError("k: the number of features to select is needed, such as k=10")
     timings = Timings()
     seeds = check_seeds(seeds)

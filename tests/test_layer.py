@@ -264,3 +264,50 @@ def test_gradients_may_be_accumulated_over_several_batches():
         optimizer.step()
         attention.advance()
     assert set(attention.selected) == {1, 4}
+
+
+def train_layer(layer: SequentialAttention, steps: int, relevant: list[int]) -> None:
+    """Regression on some of the features, which a linear model learns behind the layer."""
+    torch.manual_seed(0)
+    features = len(layer.logits)
+    model = torch.nn.Linear(features, 1)
+    groups = [{"params": model.parameters()}, {"params": layer.parameters(), "lr": 0.05}]
+    optimizer = torch.optim.Adam(groups, lr=0.01)
+    for _ in range(steps):
+        x = torch.randn(64, features)
+        loss = (model(layer(x))[:, 0] - x[:, relevant].sum(1)).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        layer.advance()
+
+
+def test_kept_features_are_selected_from_the_start_and_forbidden_ones_never():
+    layer = SequentialAttention(8, 3, 300, keep=[7], forbid=[1, 2], blend_rows=False)
+    assert layer.selected == [7]
+    assert layer.weights[[1, 2]].tolist() == [0, 0]
+    assert layer.eval().weights.tolist() == [1, 0, 0, 1, 1, 1, 1, 1]
+    train_layer(layer.train(), 100, [1, 4, 5])
+    assert layer.weights[[1, 2, 7]].tolist() == [0, 0, 1]
+    again = SequentialAttention(8, 3, 300, keep=[7], forbid=[1, 2], blend_rows=False)
+    again.load_state_dict(layer.state_dict())
+    for each in (layer, again):
+        train_layer(each, 200, [1, 4, 5])
+        assert each.selected[0] == 7
+        assert set(each.selected[1:]) == {4, 5}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"keep": [8]}, "keep: must be a whole number of at most 7, got 8"),
+        ({"keep": [1, 1]}, "keep: must not name a feature twice"),
+        ({"keep": [1], "forbid": [1]}, "forbid: feature 1 is in keep too"),
+        ({"keep": [1, 2, 3]}, "keep: has 3 features, so that none is left to select for k=3"),
+        ({"forbid": range(6)}, r"k: must be from 1 to 2 \(8 features without 6 forbidden\), got 3"),
+        ({"keep": [1], "features_per_phase": 3}, "features_per_phase: must be from 1 to 2, as many as are"),
+    ],
+)
+def test_contradictory_constraints_of_a_layer_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        SequentialAttention(8, 3, 300, **options)

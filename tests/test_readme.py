@@ -46,6 +46,7 @@ DATASETS = README.parent / "docs" / "datasets.md"
 THEORY = README.parent / "docs" / "theory.md"
 STREAMING = README.parent / "docs" / "streaming.md"
 REPORT = README.parent / "docs" / "report.md"
+HOW_TO = sorted((README.parent / "docs" / "how_to").glob("*.md"))
 
 
 def code_blocks(path: Path, language: str) -> list[str]:
@@ -53,7 +54,6 @@ def code_blocks(path: Path, language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", path.read_text(encoding="utf-8"), re.DOTALL)
 
 
-HOW_TO = sorted((README.parent / "docs" / "how_to").glob("*.md"))
 PAGES = (README, GUIDE, COMPARE, DATASETS, THEORY, STREAMING, REPORT, *HOW_TO)
 PYTHON_BLOCKS = [(path.name, code) for path in PAGES for code in code_blocks(path, "python")]
 

@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from seqatt.callbacks.callback import Callback
     from seqatt.comparison.compare import compare
     from seqatt.comparison.comparison import Comparison
-    from seqatt.estimators import (
+    from seqatt.estimators import SequentialAttentionSelector
+    from seqatt.feature_selector import (
+        FeatureSelector,
         LinearAttentionSelector,
         OMPSelector,
-        SequentialAttentionSelector,
         SequentialLassoSelector,
     )
-    from seqatt.feature_selector import FeatureSelector
     from seqatt.layer import SequentialAttention
     from seqatt.selection import Selection, SelectionInterrupted
 
@@ -31,13 +31,13 @@ _MODULES = {
     "Comparison": "comparison.comparison",
     "Evaluation": "api.evaluate",
     "FeatureSelector": "feature_selector",
-    "LinearAttentionSelector": "estimators",
-    "OMPSelector": "estimators",
+    "LinearAttentionSelector": "feature_selector",
+    "OMPSelector": "feature_selector",
     "Selection": "selection",
     "SelectionInterrupted": "selection",
     "SequentialAttention": "layer",
     "SequentialAttentionSelector": "estimators",
-    "SequentialLassoSelector": "estimators",
+    "SequentialLassoSelector": "feature_selector",
     "TrainingDiverged": "api.select",
     "compare": "comparison.compare",
     "evaluate": "api.evaluate",

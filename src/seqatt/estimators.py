@@ -25,6 +25,8 @@ from seqatt.options import describe, fill_in_options
 from seqatt.selection import Selection, why_empty
 from seqatt.validation import integer
 
+FINDS_K = ("fdr", "budget", "cost_rate")  # options with which k need not be given
+
 
 class BaseSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
     """A scikit-learn selector whose parameters are options of the method ``method``."""
@@ -52,8 +54,8 @@ class BaseSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         try:
             self.selection_: Selection = select(
                 table,
-                target_array(y, "y"),
-                0.5 if k is None and options.get("fdr") is None else k,
+                labels,
+                0.5 if k is None and all(options.get(name) is None for name in FINDS_K) else k,
                 method=self.method,
                 seed=0 if seed is None else seed,
                 sample_weight=sample_weight,
@@ -220,6 +222,12 @@ class SequentialAttentionSelector(BaseSelector):
         fdr: float | None = None,
         repeats: int | None = None,
         keep: Any = (),
+        forbid: Any = (),
+        candidates: Any = (),
+        quotas: Mapping[Any, Mapping[str, Any]] | None = None,
+        costs: Mapping[Any, Any] | None = None,
+        budget: float | None = None,
+        cost_rate: float | None = None,
         importance: bool | None = None,
         task: str | None = None,
         quantile: float = 0.5,
@@ -241,64 +249,3 @@ SequentialAttentionSelector.__doc__ = fill_in_options(
     + describe(TableOptions, skip={"sample_weight", "groups_of_rows", "time", "ignore", "column_types"})
     + describe(AnswerOptions),
 )
-
-
-class _LinearSelector(BaseSelector):
-    """A linear method: nothing is trained on a device and nothing is random, so only options of the table remain."""
-
-    def __init__(
-        self,
-        n_features_to_select: int | float | None = None,
-        *,
-        class_weight: Mapping[Any, float] | str | None = None,
-        groups: Groups | None = None,
-        task: str | None = None,
-        missing_indicator: bool = False,
-        max_categories: int = 64,
-    ) -> None:
-        self._store_parameters(locals())
-
-
-class OMPSelector(_LinearSelector):
-    """Select features by Orthogonal Matching Pursuit on least squares; classes are one-hot targets.
-
-    Parameters and attributes are those of ``SequentialAttentionSelector``, without those about networks.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_wine
-    >>> from seqatt import OMPSelector
-    >>> X, y = load_wine(return_X_y=True, as_frame=True)
-    >>> OMPSelector(n_features_to_select=2).fit(X, y).selection_.features
-    ['proline', 'color_intensity']
-    """
-
-    method = "linear_omp"
-
-
-class SequentialLassoSelector(_LinearSelector):
-    """Select features by Sequential LASSO on least squares; parameters and attributes as in ``OMPSelector``."""
-
-    method = "linear_sequential_lasso"
-
-
-class LinearAttentionSelector(_LinearSelector):
-    """Select features by regularised linear Sequential Attention; parameters and attributes as in ``OMPSelector``.
-
-    ``parameterisation`` is "linear" (Definition 3.1) or "softmax" (Lemma 3.2).
-    """
-
-    method = "linear_attention"
-
-    def __init__(
-        self,
-        n_features_to_select: int | float | None = None,
-        *,
-        parameterisation: str = "linear",
-        class_weight: Mapping[Any, float] | str | None = None,
-        groups: Groups | None = None,
-        task: str | None = None,
-        missing_indicator: bool = False,
-        max_categories: int = 64,
-    ) -> None:
-        self._store_parameters(locals())

@@ -1,8 +1,9 @@
-"""JSON files: written completely or not at all, and read with errors that name the file."""
+"""JSON files: written completely or not at all, read with errors that name the file, and values checked."""
 
 from __future__ import annotations
 
 import json
+import math
 import os
 import tempfile
 from pathlib import Path
@@ -61,3 +62,55 @@ def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
+
+
+def check(condition: bool, name: str, problem: str) -> None:
+    """Raise an error about the field ``name`` unless the condition holds."""
+    if not condition:
+        raise ValueError(f"{name!r} {problem}")
+
+
+def read_names(raw: dict[str, Any], name: str) -> list[Any]:
+    """A list of names: texts, or whatever else names columns of a frame and is plain in JSON."""
+    values = raw[name]
+    parts = (
+        [part for v in values for part in (v if isinstance(v, list) else [v])]
+        if isinstance(values, list)
+        else [[]]
+    )
+    plain = all(isinstance(part, str | int | float | bool | None) for part in parts)  # a tuple is a list
+    check(plain, name, "must be a list of names")
+    return list(values)
+
+
+def read_integers(raw: dict[str, Any], name: str, start: int, stop: int) -> list[int]:
+    check_integers(name, raw[name], start, stop)
+    return list(raw[name])
+
+
+def check_integers(name: str, values: Any, start: int, stop: int) -> None:
+    check(isinstance(values, list) and are_integers(values), name, "must be a list of integers")
+    inside = all(start <= value < stop for value in values)
+    check(inside, name, f"must be between {start} and {stop - 1}")
+
+
+def read_numbers(raw: dict[str, Any], name: str) -> list[float]:
+    values = raw[name]
+    check(isinstance(values, list) and are_numbers(values), name, "must be a list of numbers")
+    return list(values)
+
+
+def are_integers(values: list[Any]) -> bool:
+    return all(isinstance(value, int) and not isinstance(value, bool) for value in values)
+
+
+def are_numbers(values: list[Any]) -> bool:
+    """Whether all are numbers that fit in a float, as 10**400 does not; NaN and infinity do."""
+    for value in values:
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            return False
+        try:
+            math.isnan(value)
+        except OverflowError:
+            return False
+    return True

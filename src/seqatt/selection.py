@@ -16,6 +16,7 @@ from seqatt.json_files import write_atomically
 from seqatt.report.selection_display import SelectionDisplay
 from seqatt.selection_file import (
     FORMAT,
+    NOT_WORTH_IT,
     NOTHING_DISCOVERED,
     NOTHING_FOUND,
     named_fields,
@@ -65,6 +66,8 @@ class Selection(SelectionDisplay):
     "stand_ins", rejected features with their correlation; the "loss" is that with all of them, on "rows" rows, and
     the mean over "networks" networks. ``chance`` has the "score" of as many features selected on other rows than those
     of the score, its "standard_error", the scores of "random_features" and "no_features", and whether it is "better".
+    ``frontier``, with ``costs``, has rising "costs" and the "means" and "standard_errors" of the "metric" of what is
+    found for each on rows that chose none of it; the "cost" of the answer; "no_features", "all_features", "all_cost".
     """
 
     method: str
@@ -88,6 +91,17 @@ class Selection(SelectionDisplay):
     stability: dict[str, Any] | None = None
     false_discoveries: dict[str, Any] | None = None
     chance: dict[str, Any] | None = None
+    frontier: dict[str, Any] | None = None
+
+    @property
+    def cost(self) -> float | None:
+        """What the selected features cost together, what they share once; None without ``costs``."""
+        costs = self.settings.get("costs")
+        if costs is None:
+            return None
+        selected = {str(name) for name in self.features}
+        paid = [c["cost"] for c in costs.values() if selected.intersection(map(_given_text, c["features"]))]
+        return float(sum(paid))
 
     @property
     def frequency(self) -> NDArray[np.float64] | None:
@@ -170,12 +184,19 @@ def why_empty(selection: Selection) -> str | None:
         return None
     if selection.false_discoveries is not None:
         return NOTHING_DISCOVERED
+    if selection.frontier is not None:
+        return NOT_WORTH_IT
     return NOTHING_FOUND if selection.curve is not None else None
 
 
 def lacks_evidence(settings: dict[str, Any]) -> bool:
     """Whether the univariate test before training found no feature that is related to the target by itself."""
     return bool(settings.get("min_q_value", 0.0) > STANDS_OUT)
+
+
+def _given_text(name: Any) -> str:
+    """The text of a name in settings, where a tuple is a list."""
+    return str(tuple(name) if isinstance(name, list) else name)
 
 
 class SelectionInterrupted(KeyboardInterrupt):
@@ -203,6 +224,7 @@ class TrainingDiverged(RuntimeError):
 def make_selection(
     layout: FeatureLayout,
     trace: Trace,
+    whole: FeatureLayout | None = None,
     *,
     method: str,
     seed: int,
@@ -210,36 +232,44 @@ def make_selection(
     environment: dict[str, str],
     timings: dict[str, float],
 ) -> Selection:
-    """The selection of a trace, with features mapped back to the user's order."""
-    user_position = layout.user_position
-    ranking = np.empty(layout.features, dtype=np.int64)
-    ranking[user_position[trace.order + trace.rest]] = np.arange(1, layout.features + 1)
-    user_order = np.argsort(user_position)
-    names = [layout.given_names[f] for f in user_order]
-    support = np.zeros(layout.features, dtype=bool)
-    support[user_position[trace.order]] = True
+    """The selection of a trace, with features mapped back to the user's order.
+
+    ``whole`` also has the features that may not be selected, which come last.
+    """
+    whole = layout if whole is None else whole
+    user_order = np.argsort(whole.user_position)
+    names = [whole.given_names[f] for f in user_order]
+    position_of = {str(name): position for position, name in enumerate(names)}
+    own = np.array([position_of[str(name)] for name in layout.given_names], dtype=np.int64)
+    excluded = np.setdiff1d(np.arange(whole.features), own)
+    ranking = np.empty(whole.features, dtype=np.int64)
+    ranking[np.concatenate([own[trace.order + trace.rest], excluded])] = np.arange(1, whole.features + 1)
+    support = np.zeros(whole.features, dtype=bool)
+    support[own[trace.order]] = True
+    stability, discoveries = trace.findings_among(np.sort(own), whole.features)
     return Selection(
         method=method,
         seed=seed,
-        indices=user_position[trace.order].astype(np.int64),
+        indices=own[trace.order],
         features=[layout.given_names[f] for f in trace.order],
         scores=np.array([_score_when_taken(trace, f) for f in trace.order], dtype=np.float64),
         ranking=ranking,
         support=support,
         columns=np.array([c for f in trace.order for c in layout.input_columns[f]], dtype=np.int64),
         names=names,
-        input_columns=[list(layout.input_columns[f]) for f in user_order],
-        input_names=list(layout.given_input_names),
+        input_columns=[list(whole.input_columns[f]) for f in user_order],
+        input_names=list(whole.given_input_names),
         history=trace.history(layout.given_names),
         settings=settings,
         environment=environment,
         seconds=sum(timings.values()),
         timings=timings,
         curve=trace.curve,
-        stability=trace.stability,
+        stability=stability,
         importance=trace.named_importance(layout.given_names),
-        false_discoveries=trace.false_discoveries,
+        false_discoveries=discoveries,
         chance=trace.chance,
+        frontier=trace.frontier,
     )
 
 

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from seqatt.json_files import read_json
+from seqatt.json_files import (
+    are_integers,
+    are_numbers,
+    check,
+    check_integers,
+    read_integers,
+    read_json,
+    read_names,
+    read_numbers,
+)
 
 NAMED = ("features", "names", "input_names")  # fields that hold names
 NOTHING_FOUND = "no number of features does better than none"  # of an empty selection of k="auto"
 NOTHING_DISCOVERED = "no feature stands out from its knockoffs at this rate"  # the same of fdr
 CURVE_NUMBERS = ("no_features", "all_features", "random_features")  # in the curve of k="auto"
-FINDINGS = ("curve", "importance", "stability", "false_discoveries", "chance")  # None where not measured
+NOT_WORTH_IT = "no feature is worth its cost at this rate"  # the same of cost_rate
+# None where they were not measured.
+FINDINGS = ("curve", "importance", "stability", "false_discoveries", "chance", "frontier")
 FORMAT = 2  # version of the JSON format
 RENAMED_IN_FORMAT_2 = {"members": "input_columns", "inputs": "input_names"}  # format 1 is read too
 
@@ -39,46 +49,46 @@ def read_selection_file(path: str | os.PathLike[str], names: Sequence[str]) -> d
 
 def check_selection(raw: dict[str, Any]) -> None:
     """Raise unless the fields have the types, lengths and ranges of a selection, and agree with each other."""
-    _check(isinstance(raw["method"], str), "method", "must be a name")
-    _check(_are_integers([raw["seed"]]), "seed", "must be an integer")
-    names, inputs = _names(raw, "names"), _names(raw, "input_names")
-    indices = _integers(raw, "indices", 0, len(names))
-    _check(len(set(indices)) == len(indices), "indices", "must not contain duplicates")
-    features = _names(raw, "features")
-    _check(features == [names[i] for i in indices], "features", "must be the names at the indices")
-    _check(len(_numbers(raw, "scores")) == len(indices), "scores", "must be one per selected feature")
-    ranking = _integers(raw, "ranking", 1, len(names) + 1)
-    _check(
+    check(isinstance(raw["method"], str), "method", "must be a name")
+    check(are_integers([raw["seed"]]), "seed", "must be an integer")
+    names, inputs = read_names(raw, "names"), read_names(raw, "input_names")
+    indices = read_integers(raw, "indices", 0, len(names))
+    check(len(set(indices)) == len(indices), "indices", "must not contain duplicates")
+    features = read_names(raw, "features")
+    check(features == [names[i] for i in indices], "features", "must be the names at the indices")
+    check(len(read_numbers(raw, "scores")) == len(indices), "scores", "must be one per selected feature")
+    ranking = read_integers(raw, "ranking", 1, len(names) + 1)
+    check(
         sorted(ranking) == list(range(1, len(names) + 1)), "ranking", "must have every rank once, from 1 on"
     )
-    _check(
+    check(
         [ranking[i] for i in indices] == list(range(1, len(indices) + 1)),
         "ranking",
         "must agree with indices",
     )
     support, chosen = raw["support"], set(indices)
-    _check(support == [i in chosen for i in range(len(names))], "support", "must mark the selected features")
-    _check(all(isinstance(s, bool) for s in support), "support", "must be true or false for every feature")
+    check(support == [i in chosen for i in range(len(names))], "support", "must mark the selected features")
+    check(all(isinstance(s, bool) for s in support), "support", "must be true or false for every feature")
     grouped = raw["input_columns"]
-    _check(
+    check(
         isinstance(grouped, list) and len(grouped) == len(names), "input_columns", "must be one per feature"
     )
     for columns in grouped:
-        _check_integers("input_columns", columns, 0, len(inputs))
+        check_integers("input_columns", columns, 0, len(inputs))
     columns = [column for i in indices for column in grouped[i]]
-    _check(_integers(raw, "columns", 0, len(inputs)) == columns, "columns", "must be those of the indices")
+    check(read_integers(raw, "columns", 0, len(inputs)) == columns, "columns", "must be those of the indices")
     history = raw["history"]
-    _check(
+    check(
         isinstance(history, list) and all(isinstance(h, dict) for h in history), "history", "must be objects"
     )
-    _check(isinstance(raw["settings"], dict), "settings", "must be an object")
+    check(isinstance(raw["settings"], dict), "settings", "must be an object")
     environment = raw["environment"]
     texts = isinstance(environment, dict) and all(isinstance(v, str) for v in environment.values())
-    _check(texts, "environment", "must be an object of texts")
-    _check(_are_numbers([raw["seconds"]]), "seconds", "must be a number")
+    check(texts, "environment", "must be an object of texts")
+    check(are_numbers([raw["seconds"]]), "seconds", "must be a number")
     timings = raw["timings"]
-    _check(
-        isinstance(timings, dict) and _are_numbers(list(timings.values())),
+    check(
+        isinstance(timings, dict) and are_numbers(list(timings.values())),
         "timings",
         "must be an object of numbers",
     )
@@ -90,166 +100,128 @@ def check_selection(raw: dict[str, Any]) -> None:
         _check_stability(raw["stability"], raw, len(names))
     if raw["chance"] is not None:
         _check_chance(raw["chance"])
+    if raw["frontier"] is not None:
+        _check_frontier(raw["frontier"])
     if raw["false_discoveries"] is not None:
         _check_discoveries(raw["false_discoveries"], indices, len(names))
 
 
 def _check_curve(curve: Any, selected: int, features: int, *, partial: bool) -> None:
     """Raise unless this is what k="auto" chose from: rising sizes, and a mean and a standard error of each."""
-    _check(isinstance(curve, dict), "curve", "must be an object")
+    check(isinstance(curve, dict), "curve", "must be an object")
     sizes = curve.get("sizes")
-    _check_integers("curve", sizes, 1, features + 1)
-    _check(bool(sizes) and sizes == sorted(set(sizes)), "curve", "must have rising sizes")
+    check_integers("curve", sizes, 1, features + 1)
+    check(bool(sizes) and sizes == sorted(set(sizes)), "curve", "must have rising sizes")
     for name in ("means", "standard_errors"):
         values = curve.get(name)
-        fits = isinstance(values, list) and len(values) == len(sizes) and _are_numbers(values)
-        _check(fits, "curve", f"must have one number per size in {name!r}")
-    _check(
-        _are_numbers([curve.get(name) for name in CURVE_NUMBERS]), "curve", "must have numbers in its lines"
-    )
-    _check(isinstance(curve.get("metric"), str), "curve", "must have the name of a metric")
-    _check(_are_integers([curve.get("random_size"), curve.get("folds")]), "curve", "must have whole numbers")
+        fits = isinstance(values, list) and len(values) == len(sizes) and are_numbers(values)
+        check(fits, "curve", f"must have one number per size in {name!r}")
+    check(are_numbers([curve.get(name) for name in CURVE_NUMBERS]), "curve", "must have numbers in its lines")
+    check(isinstance(curve.get("metric"), str), "curve", "must have the name of a metric")
+    check(are_integers([curve.get("random_size"), curve.get("folds")]), "curve", "must have whole numbers")
     chosen = curve.get("chosen")
-    fits = chosen == selected or (partial and _are_integers([chosen]) and selected < chosen)
-    _check(fits, "curve", "must have chosen as many features as are selected")
+    fits = chosen == selected or (partial and are_integers([chosen]) and selected < chosen)
+    check(fits, "curve", "must have chosen as many features as are selected")
+
+
+def _check_frontier(frontier: Any) -> None:
+    """Raise unless this is what a budget chose from: rising costs, and a mean and a standard error of each."""
+    check(isinstance(frontier, dict), "frontier", "must be an object")
+    costs = frontier.get("costs")
+    check(isinstance(costs, list) and bool(costs) and are_numbers(costs), "frontier", "must have costs")
+    check(costs == sorted(set(costs)), "frontier", "must have rising costs")
+    for name in ("means", "standard_errors"):
+        values = frontier.get(name)
+        fits = isinstance(values, list) and len(values) == len(costs) and are_numbers(values)
+        check(fits, "frontier", f"must have one number per cost in {name!r}")
+    numbers = [frontier.get(name) for name in ("no_features", "all_features", "all_cost", "cost")]
+    check(are_numbers(numbers), "frontier", "must have numbers in its lines")
+    check(isinstance(frontier.get("metric"), str), "frontier", "must have the name of a metric")
 
 
 def _check_importance(importance: Any, indices: list[int], names: list[Any]) -> None:
     """Raise unless this says of every selected feature how much it adds, and which rejected ones are like it."""
     name = "importance"
-    _check(isinstance(importance, dict), name, "must be an object")
+    check(isinstance(importance, dict), name, "must be an object")
     for key in ("increases", "standard_errors"):
         values = importance.get(key)
-        fits = isinstance(values, list) and len(values) == len(indices) and _are_numbers(values)
-        _check(fits, name, f"must have one number per selected feature in {key!r}")
-    _check(_are_numbers([importance.get("loss")]), name, "must have a number as loss")
-    _check(
-        _are_integers([importance.get(key) for key in ("rows", "networks")]), name, "must have whole numbers"
+        fits = isinstance(values, list) and len(values) == len(indices) and are_numbers(values)
+        check(fits, name, f"must have one number per selected feature in {key!r}")
+    check(are_numbers([importance.get("loss")]), name, "must have a number as loss")
+    check(
+        are_integers([importance.get(key) for key in ("rows", "networks")]), name, "must have whole numbers"
     )
     if "stand_ins" not in importance:
         return
     lists, rejected = importance["stand_ins"], [n for i, n in enumerate(names) if i not in set(indices)]
     fits = isinstance(lists, list) and len(lists) == len(indices) and all(isinstance(x, list) for x in lists)
-    _check(fits, name, "must have one list per selected feature in 'stand_ins'")
+    check(fits, name, "must have one list per selected feature in 'stand_ins'")
     for pair in (pair for pairs in lists for pair in pairs):
-        fits = isinstance(pair, list) and len(pair) == 2 and pair[0] in rejected and _are_numbers(pair[1:])
-        _check(fits, name, "must have a rejected feature and a number in every stand-in")
+        fits = isinstance(pair, list) and len(pair) == 2 and pair[0] in rejected and are_numbers(pair[1:])
+        check(fits, name, "must have a rejected feature and a number in every stand-in")
 
 
 def _check_stability(stability: Any, raw: dict[str, Any], features: int) -> None:
     """Raise unless this is what repeats say: a share per feature, clusters that share no feature, and bounds."""
     name = "stability"
-    _check(isinstance(stability, dict), name, "must be an object")
+    check(isinstance(stability, dict), name, "must be an object")
     counts = [stability.get(key) for key in ("repeats", "rows", "bounded")]
-    _check(_are_integers(counts) and min(counts) >= 0, name, "must have whole numbers")
-    _check(
+    check(are_integers(counts) and min(counts) >= 0, name, "must have whole numbers")
+    check(
         counts[0] >= 2 and counts[2] <= len(raw["indices"]),
         name,
         "must have repeats, and bound selected features",
     )
     frequency, clusters = stability.get("frequency"), stability.get("clusters")
     fits = isinstance(frequency, list) and len(frequency) == features
-    _check(fits and _are_shares(frequency), name, "must have a share per feature in 'frequency'")
+    check(fits and _are_shares(frequency), name, "must have a share per feature in 'frequency'")
     fits = isinstance(clusters, list) and all(isinstance(each, dict) for each in clusters)
-    _check(fits, name, "must have objects in 'clusters'")
+    check(fits, name, "must have objects in 'clusters'")
     for each in clusters:
-        _check_integers(name, each.get("features"), 0, features)
+        check_integers(name, each.get("features"), 0, features)
     members = [feature for each in clusters for feature in each["features"]]
-    _check(len(set(members)) == len(members), name, "must have a feature in one cluster at most")
-    _check(_are_shares([each.get("frequency") for each in clusters]), name, "must have a share per cluster")
+    check(len(set(members)) == len(members), name, "must have a feature in one cluster at most")
+    check(_are_shares([each.get("frequency") for each in clusters]), name, "must have a share per cluster")
     bound = [stability.get(key) for key in ("threshold", "false_choices", "false_choices_any")]
-    _check(_are_numbers(bound), name, "must have a threshold and two bounds")
+    check(are_numbers(bound), name, "must have a threshold and two bounds")
 
 
 def _are_shares(values: list[Any]) -> bool:
-    return _are_numbers(values) and all(0 <= value <= 1 for value in values)
+    return are_numbers(values) and all(0 <= value <= 1 for value in values)
 
 
 def _check_chance(chance: Any) -> None:
     """Raise unless these are the scores of selected, of random and of no features."""
-    _check(isinstance(chance, dict), "chance", "must be an object")
+    check(isinstance(chance, dict), "chance", "must be an object")
     scores = [chance.get(key) for key in ("score", "standard_error", "no_features")]
     random = chance.get("random_features")
-    _check(
-        _are_numbers(scores + ([] if random is None else [random])), "chance", "must have numbers as scores"
-    )
-    _check(isinstance(chance.get("better"), bool), "chance", "must say whether the features are better")
-    _check(isinstance(chance.get("metric"), str), "chance", "must have the name of a metric")
+    check(are_numbers(scores + ([] if random is None else [random])), "chance", "must have numbers as scores")
+    check(isinstance(chance.get("better"), bool), "chance", "must say whether the features are better")
+    check(isinstance(chance.get("metric"), str), "chance", "must have the name of a metric")
 
 
 def _check_discoveries(found: Any, indices: list[int], features: int) -> None:
     """Raise unless this is what fdr chose from: a statistic per feature, and the features from the threshold on."""
     name = "false_discoveries"
-    _check(isinstance(found, dict), name, "must be an object")
+    check(isinstance(found, dict), name, "must be an object")
     statistics, threshold = found.get("statistics"), found.get("threshold")
-    fits = isinstance(statistics, list) and len(statistics) == features and _are_numbers(statistics)
-    _check(fits, name, "must have one number per feature in 'statistics'")
+    fits = isinstance(statistics, list) and len(statistics) == features and are_numbers(statistics)
+    check(fits, name, "must have one number per feature in 'statistics'")
     numbers = [found.get("rate")] + [v for v in (threshold, found.get("estimated_rate")) if v is not None]
-    _check(_are_numbers(numbers), name, "must have a rate, and numbers or null in its results")
-    _check(
-        _are_integers([found.get(key) for key in ("raced", "knockoffs", "fewest")]),
+    check(are_numbers(numbers), name, "must have a rate, and numbers or null in its results")
+    check(
+        are_integers([found.get(key) for key in ("raced", "knockoffs", "fewest")]),
         name,
         "must have whole numbers",
     )
     chosen = [] if threshold is None else [i for i in range(features) if statistics[i] >= threshold]
-    _check(sorted(indices) == chosen, name, "must agree with indices")
+    check(sorted(indices) == chosen, name, "must agree with indices")
     texts = found.get("warnings")
-    _check(
+    check(
         isinstance(texts, list) and all(isinstance(t, str) for t in texts),
         name,
         "must have texts as warnings",
     )
-
-
-def _check(condition: bool, name: str, problem: str) -> None:
-    if not condition:
-        raise ValueError(f"{name!r} {problem}")
-
-
-def _names(raw: dict[str, Any], name: str) -> list[Any]:
-    """A list of names: texts, or whatever else names columns of a frame and is plain in JSON."""
-    values = raw[name]
-    parts = (
-        [part for v in values for part in (v if isinstance(v, list) else [v])]
-        if isinstance(values, list)
-        else [[]]
-    )
-    plain = all(isinstance(part, str | int | float | bool | None) for part in parts)  # a tuple is a list
-    _check(plain, name, "must be a list of names")
-    return list(values)
-
-
-def _integers(raw: dict[str, Any], name: str, start: int, stop: int) -> list[int]:
-    _check_integers(name, raw[name], start, stop)
-    return list(raw[name])
-
-
-def _check_integers(name: str, values: Any, start: int, stop: int) -> None:
-    _check(isinstance(values, list) and _are_integers(values), name, "must be a list of integers")
-    inside = all(start <= value < stop for value in values)
-    _check(inside, name, f"must be between {start} and {stop - 1}")
-
-
-def _numbers(raw: dict[str, Any], name: str) -> list[float]:
-    values = raw[name]
-    _check(isinstance(values, list) and _are_numbers(values), name, "must be a list of numbers")
-    return list(values)
-
-
-def _are_integers(values: list[Any]) -> bool:
-    return all(isinstance(value, int) and not isinstance(value, bool) for value in values)
-
-
-def _are_numbers(values: list[Any]) -> bool:
-    """Whether all are numbers that fit in a float, as 10**400 does not; NaN and infinity do."""
-    for value in values:
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            return False
-        try:
-            math.isnan(value)
-        except OverflowError:
-            return False
-    return True
 
 
 def plain_names(fields: dict[str, Any]) -> dict[str, Any]:

@@ -41,7 +41,8 @@ class Trace:
     ``settings`` are settings that this trial chose itself, ``curve`` what it chose the number of features from, and
     ``stability`` what its repeats say, with features as positions in the user's order.
     ``importance`` is how much each of its "features" adds, ``false_discoveries`` what its knockoffs say, and
-    ``chance`` how it compares with random features, as in ``Selection``.
+    ``chance`` how it compares with random features, and ``frontier`` how good sets of lower cost are, as in
+    ``Selection``.
     """
 
     order: list[int]
@@ -53,17 +54,27 @@ class Trace:
     importance: dict[str, Any] | None = None
     false_discoveries: dict[str, Any] | None = None
     chance: dict[str, Any] | None = None
+    frontier: dict[str, Any] | None = None
 
-    def keep_first(self, kept: Sequence[int]) -> Trace:
-        """The same number of features, of which these come first; the others follow in the order they have."""
-        if self.order[: len(kept)] == list(kept):
-            return self
-        ranked = [*kept, *(f for f in self.order + self.rest if f not in kept)]
-        order, rest = ranked[: len(self.order)], ranked[len(self.order) :]
-        phases = self.phases
-        if len(phases) == 1:  # a ranking: all are selected at once
-            phases = [replace(phases[0], taken=order[len(kept) :])]
-        return replace(self, order=order, rest=rest, phases=phases)
+    def first(self, size: int) -> Trace:
+        """The same with only the first ``size`` features selected."""
+        return replace(self, order=self.order[:size], rest=self.order[size:] + self.rest)
+
+    def findings_among(self, positions: NDArray[np.int64], features: int) -> tuple[Any, Any]:
+        """The stability and the false discoveries where these features have rising ``positions`` among more."""
+        stability, discoveries = self.stability, self.false_discoveries
+
+        def spread(values: list[float]) -> list[float]:
+            everywhere = np.zeros(features)
+            everywhere[positions] = values
+            return [float(value) for value in everywhere]
+
+        if stability is not None:
+            clusters = [c | {"features": positions[c["features"]].tolist()} for c in stability["clusters"]]
+            stability = stability | {"frequency": spread(stability["frequency"]), "clusters": clusters}
+        if discoveries is not None:
+            discoveries = discoveries | {"statistics": spread(discoveries["statistics"])}
+        return stability, discoveries
 
     def named_importance(self, names: Sequence[Any]) -> dict[str, Any] | None:
         """How much each selected feature adds, in their order, with these names of features.

@@ -8,11 +8,13 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse
+import torch
 from tests.support.command import run
 from tests.support.problems import linear_problem
 
 import seqatt
 from seqatt.algorithms.registry import all_methods
+from seqatt.algorithms.request import SelectionRequest
 from seqatt.api.stability import repeats
 from seqatt.api.stability.bound import false_choices
 from seqatt.api.stability.clusters import correlations, find_clusters
@@ -54,6 +56,10 @@ def with_twins():
 
 def table(X, y=None):
     return read_table_data(X, np.arange(len(X)) % 2 if y is None else y)
+
+
+def request(data, k):
+    return SelectionRequest(data, k, [0], None, torch.device("cpu"))
 
 
 @pytest.mark.filterwarnings("ignore:.*steps.*:UserWarning")
@@ -122,7 +128,7 @@ def test_twenty_repeats_take_less_than_ten_times_the_steps_of_one_selection():
 def test_the_answer_has_the_features_that_were_chosen_most_often_ties_by_mean_rank():
     data = table(np.random.default_rng(0).normal(size=(50, 4)))
     orders = [([0, 1], [2, 3]), ([2, 0], [1, 3]), ([0, 2], [1, 3]), ([1, 2], [0, 3])]
-    trace = pool_repeats(data, [Trace(*order) for order in orders], 2, 25)
+    trace = pool_repeats(request(data, 2), [Trace(*order) for order in orders], 25)
     assert trace.order == [0, 2]  # both 0.75; mean ranks 1.75 and 2.0
     assert trace.rest == [1, 3]
     assert trace.stability["frequency"] == [0.75, 0.5, 0.75, 0.0]
@@ -134,7 +140,7 @@ def test_a_cluster_counts_once_with_the_share_of_the_repeats_that_chose_any_of_i
     X = rng.normal(size=(50, 4))
     X[:, 1] = -X[:, 0]
     orders = [([0, 2], [1, 3]), ([1, 3], [0, 2]), ([0, 2], [1, 3]), ([1, 2], [0, 3])]
-    trace = pool_repeats(table(X), [Trace(*order) for order in orders], 2, 25)
+    trace = pool_repeats(request(table(X), 2), [Trace(*order) for order in orders], 25)
     assert trace.order == [0, 2]  # 1 has 0.5 as well, but 0 stands for it
     assert trace.stability["clusters"] == [{"features": [0, 1], "frequency": 1.0}]
     np.testing.assert_array_equal(trace.phases[0].scores, [1.0, 0.5, 0.75, 0.25])
@@ -144,7 +150,7 @@ def test_where_too_few_features_were_ever_chosen_another_member_of_a_cluster_fil
     X = np.random.default_rng(0).normal(size=(50, 3))
     X[:, 1] = X[:, 0]
     traces = [Trace([0], [1, 2]), Trace([1], [0, 2])]
-    assert pool_repeats(table(X), traces, 2, 25).order == [0, 1]
+    assert pool_repeats(request(table(X), 2), traces, 25).order == [0, 1]
 
 
 def test_near_copies_split_the_frequency_and_their_cluster_has_it_together(with_twins):
@@ -229,7 +235,7 @@ def test_the_bound_is_about_the_features_in_nine_of_ten_repeats(with_twins):
     assert 0 < stability["false_choices"] < stability["false_choices_any"]
     data = table(np.random.default_rng(0).normal(size=(50, 4)))
     traces = [Trace([i], [j for j in range(4) if j != i]) for i in range(4)]
-    nothing = pool_repeats(data, traces, 1, 25).stability
+    nothing = pool_repeats(request(data, 1), traces, 25).stability
     assert nothing["bounded"] == 0
     assert nothing["threshold"] == 1.0  # 9 of 10 of 4 repeats are all of them
 

@@ -136,6 +136,22 @@ def test_constant_features_come_last(method, reading, tmp_path):
     assert set(selection.indices[:6]) == {1, 2, 3, 4, 6, 7}
 
 
+@pytest.mark.parametrize(("method", "reading"), CASES)
+def test_forbidden_features_are_not_selected_and_quotas_are_met(method, reading, tmp_path):
+    X, y = linear_problem("binary", rows=60)
+    X[:, 5] = 3.25
+    quotas = {"a": {"features": ["x1", "x2", "x4"], "most": 1}, "b": {"features": ["x3", "x5"], "least": 1}}
+    data = as_read(reading, X, y, tmp_path)
+    selection = seqatt.select(**data, k=3, method=method, forbid=["x0"], quotas=quotas, **quick(method))
+    assert_valid(selection, 3, 8)
+    chosen = set(selection.indices.tolist())
+    assert len(chosen & {1, 2, 4}) <= 1 <= len(chosen & {3, 5})
+    assert selection.ranking[0] == 8
+    filled = seqatt.select(**data, k=5, method=method, forbid=["x0"], quotas=quotas, **quick(method))
+    assert_valid(filled, 5, 8)
+    assert set(filled.indices.tolist()) > {3, 5, 6, 7}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("method", "reading", "task"), with_tasks(CASES))
 def test_the_same_seed_gives_the_same_selection(method, task, reading, tmp_path):

@@ -6,8 +6,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from seqatt.algorithms.constraint_options import ConstraintOptions
 from seqatt.algorithms.registry import DEFAULT, Method, all_methods
-from seqatt.options import SELECTION, Options, option
+from seqatt.options import SELECTION, option
 from seqatt.validation import boolean, integer, number, show
 
 AUTO = "auto"
@@ -35,15 +36,8 @@ def _even(name: str, value: Any) -> int | None:
     return checked
 
 
-def _kept(name: str, value: Any) -> Any:
-    """Names, positions or a mask of features, or a ``Selection``; they are checked against the data."""
-    if isinstance(value, set | frozenset):
-        raise TypeError(f"{name}: a set has no order, in which the features come first; use a list")
-    return () if value is None else tuple(value) if isinstance(value, list) else value
-
-
 @dataclass(frozen=True)
-class AnswerOptions(Options):
+class AnswerOptions(ConstraintOptions):
     """How many features, and how sure."""
 
     max_k: int | None = option(
@@ -75,15 +69,6 @@ class AnswerOptions(Options):
         "'stability' of the result says how often each feature was.",
         group=SELECTION,
     )
-
-    keep: Any = option(
-        (),
-        _kept,
-        "Features that are selected from the start, by name or as an earlier Selection; they are among the k, first "
-        "and in this order. Methods that rank features add the best of their ranking, Sequential Attention those that "
-        "are best beside them.",
-        group=SELECTION,
-    )
     importance: bool | None = option(
         None,
         boolean(optional=True),
@@ -92,21 +77,24 @@ class AnswerOptions(Options):
     )
 
     def check_together(self) -> None:
-        if self.keeps and (self.repeats or self.fdr is not None):
+        super().check_together()
+        for name in ("keep", "quotas"):
+            if self.fdr is not None and getattr(self, name) not in ((), {}):
+                raise ValueError(
+                    f"{name}: cannot be combined with fdr, which tests every feature; leave one of them out"
+                )
+        if self.costs and (self.repeats or self.fdr is not None):
             other = "repeats" if self.repeats else "fdr"
-            raise ValueError(f"keep: cannot be combined with {other}; leave one of them out")
-
-    @property
-    def keeps(self) -> bool:
-        """Whether features are given that must be selected."""
-        return not isinstance(self.keep, tuple) or bool(self.keep)
+            raise ValueError(f"costs: cannot be combined with {other}; leave one of them out")
 
     def check_k(self, k: Any) -> bool:
         """Whether ``k`` is "auto"; refuses another text, and these options with a number."""
         if isinstance(k, str) and k != AUTO:
             raise TypeError(f"k: must be a whole number, a fraction or 'auto', got {show(k)}")
-        if isinstance(k, str) and self.keeps:
-            raise ValueError("keep: needs a number as k; use k=20, or leave keep out")
+        if isinstance(k, str) and self.has_budget:
+            raise ValueError(
+                "k: costs decide how many features are selected; leave k out, or give a number as the most"
+            )
         if not isinstance(k, str):
             for name, default in (("max_k", None), ("k_rule", ONE_STANDARD_ERROR)):
                 if getattr(self, name) != default:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,8 +12,11 @@ from seqatt.checkpoints.options import CheckpointOptions
 from seqatt.data.files.options import FileOptions
 from seqatt.data.tables.table_data import TableData
 from seqatt.distributed.process_group import SINGLE_PROCESS, ProcessGroup
+from seqatt.progress import Advance
+from seqatt.trace import Trace
 from seqatt.training.build import StreamSource
 from seqatt.training.loop import TrainingHook
+from seqatt.training.selection_state import Quotas
 
 if TYPE_CHECKING:  # files need pyarrow, tables do not
     from seqatt.data.files.file_data import FileData
@@ -32,7 +36,8 @@ class SelectionRequest:
     """The input of a method: select ``k`` features of ``data``, once per seed.
 
     ``data`` is a table or, for a method with a ``select_files``, files; then ``source`` reads them. ``hook`` shows
-    progress and saves checkpoints. The features ``kept`` are among the k, first and in this order.
+    progress and saves checkpoints. The features ``kept`` are among the k, first and in this order, and ``quotas`` bound
+    how many of some sets are.
     """
 
     data: TableData | FileData
@@ -44,6 +49,7 @@ class SelectionRequest:
     source: StreamSource | None = None
     running: Running = field(default_factory=Running)
     kept: tuple[int, ...] = ()
+    quotas: Quotas | None = None
 
     def as_part(self, name: str, steps: int) -> SelectionRequest:
         """The same request as one of several selections that the work of the run consists of."""
@@ -56,3 +62,30 @@ class SelectionRequest:
         """The data of a method that needs a table."""
         assert isinstance(self.data, TableData)
         return self.data
+
+    def first(self, ranking: list[int], k: int) -> list[int]:
+        """The first k features of a ranking of all that may be selected together, after those that are kept."""
+        if self.quotas is None:
+            return [*self.kept, *(f for f in ranking if f not in self.kept)][:k]
+        return replace(self.quotas, k=k).first(ranking, self.kept)
+
+    def arrange(self, trace: Trace) -> Trace:
+        """The trace with the features that are kept first, and then the best of its ranking that the quotas allow.
+
+        A method that keeps to them while it selects has its own trace back.
+        """
+        ranking = trace.order + trace.rest
+        first = self.first(ranking, len(trace.order))
+        if first == trace.order:
+            return trace
+        chosen, phases = set(first), trace.phases
+        if len(phases) == 1:  # a ranking: all are selected at once
+            phases = [replace(phases[0], taken=first[len(self.kept) :])]
+        return replace(trace, order=first, rest=[f for f in ranking if f not in chosen], phases=phases)
+
+
+def select_arranged(
+    select_features: Callable[..., list[Trace]], request: SelectionRequest, plan: Any, advance: Advance
+) -> list[Trace]:
+    """What a method selects, with the features that are kept first, and within the quotas."""
+    return [request.arrange(trace) for trace in select_features(request, plan, advance)]

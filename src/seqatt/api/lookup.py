@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from seqatt.selection import FeatureLayout, Selection
-from seqatt.validation import show
+from seqatt.validation import show, suggest
 
 
 def find_positions(
@@ -53,7 +53,10 @@ def find_positions(
         else:
             position = _as_position(item, kind, argument)
         if not 0 <= position < len(names):
-            raise ValueError(f"{argument}: {show(item)} is not a {kind} of {table}, which has {len(names)}")
+            hint = f"; {near}" if isinstance(item, str) and (near := suggest(item, names)) else ""
+            raise ValueError(
+                f"{argument}: {show(item)} is not a {kind} of {table}, which has {len(names)}{hint}"
+            )
         if position in positions:
             raise ValueError(f"{argument}: {show(item)} appears twice")
         positions[position] = None

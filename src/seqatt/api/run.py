@@ -9,13 +9,13 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 
-from seqatt.algorithms.answer_options import check_method
 from seqatt.algorithms.registry import Method
-from seqatt.algorithms.request import Running, SelectionRequest
+from seqatt.algorithms.request import Running, SelectionRequest, select_arranged
 from seqatt.api.confidence.examine import check_importance, examine_traces
-from seqatt.api.lookup import find_features
+from seqatt.api.constraints.find import Constraints, find_constraints
 from seqatt.api.phase_steps import warn_about_few_steps
 from seqatt.api.read_data import Reading, categories_for
 from seqatt.api.select_options import CheckedOptions
@@ -30,7 +30,7 @@ from seqatt.data.files.shards import count_shards
 from seqatt.data.tables.scaling import scale_table
 from seqatt.data.tables.table_data import TableData, resolve_k
 from seqatt.distributed.process_group import SINGLE_PROCESS, ProcessGroup
-from seqatt.options import given_options, to_json
+from seqatt.options import given_options
 from seqatt.progress import Advance, Timings
 from seqatt.selection import (
     Selection,
@@ -65,12 +65,13 @@ class Run:
         self.device, self.timings = device, timings
         self.ranks: ProcessGroup = SINGLE_PROCESS
         self._settings: dict[str, Any] = {}
+        self._whole: TableData | FileData  # with features that may not be selected
         self._layout: TableData | FileData
         self.monitor = Monitor()
         self.selections: list[Selection] = []  # when the run has ended
         self._hook = TrainingHook()
-        self._kept: tuple[int, ...] = ()
         self._curve: dict[str, Any] | None = None
+        self._frontier: dict[str, Any] | None = None
 
     @property
     def file_options(self) -> FileOptions:
@@ -98,8 +99,11 @@ class Run:
         """The function that selects and the request of the method, with progress and checkpoints while it runs."""
         data, source, method = reading.data, None, self.method
         self.monitor.bar, advance = bar, self.monitor.advance
-        scaling = getattr(self.options.method, "scaling", "standard")
-        data = scale_table(data, scaling) if isinstance(data, TableData) else data.scaled(scaling)
+        constraints = find_constraints(data, self.options.answer, method, self.options.method)
+        if constraints.costs is not None:
+            constraints = self._fit_budget(constraints, k, advance)
+            k = constraints.data.features
+        self._whole, data = data, self._scale(constraints.data)
         repeats, fdr = self.options.answer.repeats, self.options.answer.fdr
         if repeats:
             check_table(data)
@@ -111,43 +115,26 @@ class Run:
             data, source = make_source(data, self.file_options, self.ranks, checkpointer.flags)
             reading.facts["shards"] = count_shards(self.file_options.shards, self.ranks.size)
         self._layout = data
-        running = Running(self.file_options, self.options.checkpoints, self.ranks)
-        kept = self._kept = self._find_kept(data)
-        request = SelectionRequest(
-            data,
-            1,
-            self.seeds,
-            self.options.method,
-            self.device,
-            TrainingHook(Part(self.monitor)),
-            source=source,
-            running=running,
-            kept=kept,
-        )
-        self._settings = {
-            "k": 0,
-            "task": data.target.task,
-            "rows": data.rows,
-        }  # if it ends before k is chosen
+        kept = constraints.kept
+        request = self._make_request(data, source=source, kept=kept)
+        facts: dict[str, Any] = {"k": 0, "task": data.target.task, "rows": data.rows}
+        self._settings = facts  # if it ends before k is chosen
         if race is not None:
             request, count = replace(request, data=race.table), race.size
         elif self.options.answer.check_k(k):
-            count = self._choose_k(request, advance)
+            count = self._choose_k(request, constraints, advance)
         else:
-            count = resolve_k(k, data.features)
+            count = resolve_k(k, data.features + constraints.excluded * isinstance(k, int))
         if kept and count <= len(kept):
             raise ValueError(
                 f"keep: has {len(kept)} features, so that none is left to select for k={count}; use a larger k"
             )
-        request = replace(request, k=count)
+        request = replace(request, k=count, quotas=None if race else constraints.bound(count))
         plan = method.plan(request)
         warn_about_few_steps(method, request, plan)
         if self.options.answer.importance:
             check_importance(data, plan)
-        facts: dict[str, Any] = {"k": count, "task": data.target.task, "rows": data.rows}
-        if kept:
-            facts["keep"] = to_json([data.given_names[f] for f in kept])
-        facts |= data.target.facts(uses_loss=self.method.uses_loss)
+        facts |= {"k": count, **constraints.settings, **data.target.facts(uses_loss=method.uses_loss)}
         self._settings = facts | self.options.data.to_settings() | reading.facts | plan.settings
         name, layout = (SELECTION, data) if race is None else (RACE, race)
         steps = plan.steps if method.trains or isinstance(data, TableData) else data.rows  # sums count rows
@@ -161,18 +148,20 @@ class Run:
             select_features, counted = partial(select_repeatedly, method, repeats), advance
         if race is not None:
             select_features = partial(race.select, method)
+        elif kept or request.quotas is not None:
+            select_features = partial(select_arranged, select_features)
         self.timings.end("prepare")
         self.monitor.bar(0, method.title, steps, self.monitor.describe)
         try:
             yield partial(select_features, request, plan, counted), request
         except Diverged as error:
             self._settings["partial"] = "diverged"
-            raise TrainingDiverged(str(error), self._make_partial(error.traces, count)) from None
+            raise TrainingDiverged(str(error), self._make_partial(error.traces, request)) from None
         except TrainingInterrupted as error:
             self._settings["partial"] = STOPPED if self.monitor.stop_requested else INTERRUPTED
             # With several strengths of a penalty there are more traces than seeds: none of them is chosen yet.
             traces = error.traces if len(error.traces) <= len(self.seeds) else []
-            selections = self._make_partial(traces, count)
+            selections = self._make_partial(traces, request)
             selected = min((len(selection.features) for selection in selections), default=0)
             message = f"interrupted after {selected} of {count} features were selected"
             if repeats and selections and selections[0].stability is not None:
@@ -184,12 +173,28 @@ class Run:
             if isinstance(self._hook, CheckpointHook):
                 self._hook.close()
 
-    def _find_kept(self, data: TableData | FileData) -> tuple[int, ...]:
-        """The features that must be selected, as features of the data."""
-        if not self.options.answer.keeps:
-            return ()
-        check_method(self.method, "keep:")
-        return tuple(find_features(data, self.options.answer.keep, "keep", named=True))
+    def _make_request(self, data: TableData | FileData, **others: Any) -> SelectionRequest:
+        """A request for one feature of the data, for each seed."""
+        others |= {"running": Running(self.file_options, self.options.checkpoints, self.ranks)}
+        hook = TrainingHook(Part(self.monitor))
+        return SelectionRequest(data, 1, self.seeds, self.options.method, self.device, hook, **others)
+
+    def _scale(self, data: TableData | FileData) -> TableData | FileData:
+        scaling = getattr(self.options.method, "scaling", "standard")
+        return scale_table(data, scaling) if isinstance(data, TableData) else data.scaled(scaling)
+
+    def _fit_budget(self, constraints: Constraints, k: Any, advance: Advance) -> Constraints:
+        """Those that leave the features that a budget pays for best; one if none is worth its cost."""
+        from seqatt.api.constraints.frontier import fit_budget  # here, because it needs pyarrow
+
+        self.timings.end("prepare")
+        data = self._scale(constraints.data)
+        request = self._make_request(data)
+        categories = categories_for(self.method, getattr(self.options.method, "model", None) is not None)
+        found = fit_budget(self.method, request, constraints, self.options.answer, k, categories, advance)
+        self._frontier = json.loads(self.ranks.broadcast_text(json.dumps(found)))
+        self.timings.end("choose")
+        return constraints.only(self._frontier["chosen"] or np.flatnonzero(~data.constant)[:1].tolist())
 
     def _start_race(self, data: TableData | FileData, fdr: float, k: Any, advance: Advance) -> Discoveries:
         """The features and the knockoffs that they compete with."""
@@ -198,16 +203,19 @@ class Run:
         advance(0, "Making knockoffs")
         return Discoveries(data, fdr, k, self.seeds[0])
 
-    def _choose_k(self, request: SelectionRequest, advance: Advance) -> int:
+    def _choose_k(self, request: SelectionRequest, constraints: Constraints, advance: Advance) -> int:
         """The number of features for k="auto"; 1 where there is nothing to find, for the ranking of the features."""
         from seqatt.api.auto_k.choose_k import choose_k, resolve_max_k  # here, because it needs pyarrow
-        from seqatt.api.auto_k.sample import sample_request
+        from seqatt.api.confidence.sample import sample_request
 
         self.timings.end("prepare")
         own_model = getattr(self.options.method, "model", None) is not None
         request = sample_request(request, categories_for(self.method, own_model))
-        max_k = resolve_max_k(request.table, self.options.answer.max_k)
-        curve = choose_k(self.method, replace(request, k=max_k), self.options.answer.k_rule, advance)
+        max_k = resolve_max_k(
+            request.table, self.options.answer.max_k, constraints.sizes(), len(request.kept)
+        )
+        request = replace(request, k=max_k, quotas=constraints.bound(max_k))
+        curve = choose_k(self.method, request, self.options.answer.k_rule, advance, constraints.sizes()[0])
         # On other machines the last digits may differ, and all ranks must select as many.
         self._curve = json.loads(self.ranks.broadcast_text(json.dumps(curve)))
         self.timings.end("choose")
@@ -215,7 +223,7 @@ class Run:
 
     def examine(self, request: SelectionRequest, traces: list[Trace]) -> list[Trace]:
         """The traces with how sure they are: what each feature adds, and whether they are better than random ones."""
-        traces, answer = [trace.keep_first(self._kept) for trace in traces], self.options.answer
+        answer = self.options.answer
         if answer.importance is False:
             traces = [replace(trace, importance=None) for trace in traces]
         if not isinstance(self._layout, TableData):
@@ -223,15 +231,8 @@ class Run:
         fixed = self._curve is None and not answer.repeats and answer.fdr is None
         own = replace(request, data=self._layout)  # without knockoffs
         try:
-            return examine_traces(
-                self.method,
-                own,
-                traces,
-                self.monitor.advance,
-                self.timings,
-                importance=bool(answer.importance),
-                chance=fixed,
-            )
+            sure = {"importance": bool(answer.importance), "chance": fixed}
+            return examine_traces(self.method, own, traces, self.monitor.advance, self.timings, **sure)
         except KeyboardInterrupt:
             if self.monitor.stop_requested:  # when all features were selected: nothing is missing of them
                 return traces
@@ -264,30 +265,28 @@ class Run:
         hook.open()
         return hook
 
-    def _make_partial(self, traces: list[Trace], k: int) -> list[Selection]:
+    def _make_partial(self, traces: list[Trace], request: SelectionRequest) -> list[Selection]:
         """Of a surplus that was not removed yet, only the first k features are part of the result."""
-        return self._make_selections(
-            [replace(t, order=t.order[:k], rest=t.order[k:] + t.rest) for t in traces]
-        )
+        first = [trace.first(request.k) for trace in traces]
+        return self._make_selections([request.arrange(t) if len(t.order) == request.k else t for t in first])
 
     def _make_selections(self, traces: list[Trace]) -> list[Selection]:
         self.timings.end("select")
         if self._curve is not None:
-            size = self._curve["chosen"]
-            self._settings |= {
-                "k": size,
-                "max_k": self._curve["sizes"][-1],
-                "k_rule": self.options.answer.k_rule,
-            }
-            traces = [
-                replace(t, order=t.order[:size], rest=t.order[size:] + t.rest, curve=self._curve)
-                for t in traces
-            ]
+            size, largest = self._curve["chosen"], self._curve["sizes"][-1]
+            self._settings |= {"k": size, "max_k": largest, "k_rule": self.options.answer.k_rule}
+            traces = [replace(trace.first(size), curve=self._curve) for trace in traces]
+        if self._frontier is not None:
+            frontier = dict(self._frontier)
+            size, largest = len(frontier.pop("chosen")), frontier.pop("max_k")
+            self._settings |= {"k": size, "max_k": largest}
+            traces = [replace(trace.first(size), frontier=frontier) for trace in traces]
         environment = describe_environment(str(self.device))
         return [
             make_selection(
                 self._layout,
                 trace,
+                self._whole,
                 method=self.method.name,
                 seed=seed,
                 settings=self._settings | trace.settings | {"options": given_options(*self.options)},

@@ -62,7 +62,7 @@ def select(
         Target: classes of any type, numbers, or several columns of either 0/1 or numbers; or the name of a column.
     k : int, float or "auto"
         Number of features; a float up to 1 is a fraction of them; "auto" finds out how many are needed. With ``fdr``
-        it is the most that may be chosen, and None is no bound.
+        or ``costs`` it is the most that may be chosen, and None is no bound.
     target : str, optional
         The name of the column of a data frame or of files to predict, in place of ``y``.
     method : str, default "sequential_attention"
@@ -136,7 +136,7 @@ def select_trials(
     With callbacks, seeds are selected one after another.
     """
     watching = check_callbacks(callbacks)
-    if k is None and options.get("fdr") is None:
+    if k is None and all(options.get(name) is None for name in ("fdr", "costs", "budget", "cost_rate")):
         raise TypeError("k: the number of features to select is needed, such as k=10")
     timings = Timings()
     seeds = check_seeds(seeds)
@@ -158,12 +158,13 @@ def select_trials(
         check_arguments(checked.answer, k, getattr(checked.method, "model", None))
     if auto:
         check_method(registered)
+    answer = checked.answer
     if len(seeds) > 1 and watching and checked.checkpoints.checkpoint is not None:
         raise ValueError(
             "callbacks: with a checkpoint they need a single seed; call select once per seed, each with a folder"
         )
-    # Each seed has its own k, its own halves of the rows, its own knockoffs or its own calls of callbacks.
-    if len(seeds) > 1 and (auto or checked.answer.repeats or checked.answer.fdr or watching):
+    # Each seed has its own k, halves of the rows, knockoffs, search within a budget, or calls of callbacks.
+    if len(seeds) > 1 and (auto or answer.repeats or answer.fdr or answer.has_budget or watching):
         alone: dict[str, Any] = {
             "target": target,
             "method": method,

@@ -52,6 +52,12 @@ class SelectOptions(DataOptions, total=False):
     fdr: float | None
     repeats: int | None
     keep: Any
+    forbid: Any
+    candidates: Any
+    quotas: Mapping[Any, Mapping[str, Any]] | None
+    costs: Mapping[Any, Any] | None
+    budget: float | None
+    cost_rate: float | None
     importance: bool | None
     sample_weight: Any
     class_weight: Mapping[Any, float] | str | None

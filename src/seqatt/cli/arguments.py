@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import csv
 import json
 import logging
 import os
@@ -62,8 +63,88 @@ def read_settings(given: list[str], form: str) -> dict[str, Any]:
 
 
 def read_names(text: str) -> list[str]:
-    """The names in a text, separated by commas."""
-    return [name for name in text.split(",") if name]
+    """The names in a text, separated by commas; a name that holds a comma is in double quotes, as in a CSV file."""
+    return [name for line in csv.reader([text], skipinitialspace=True) for name in line if name]
+
+
+def read_features(given: list[str] | None, flag: str) -> Any:
+    """Features of a flag that can be repeated: names, @FILE with one name per line, or a selection.json."""
+    names: list[str] = []
+    for text in given or []:
+        if text.endswith(".json") and given == [text]:
+            from seqatt.selection import Selection  # here, because only this needs it
+
+            return Selection.load(text)
+        names += _read_lines(text[1:], flag) if text.startswith("@") else read_names(text)
+    return tuple(names)
+
+
+def _read_lines(path: str, flag: str) -> list[str]:
+    try:
+        lines = Path(path).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise typer.BadParameter(f"cannot read {path} ({error})", param_hint=flag) from None
+    return [line for line in lines if line.strip()]
+
+
+def read_quotas(given: list[str] | None) -> dict[str, Any]:
+    """Quotas NAME:LEAST:MOST=FEATURE,..., where LEAST and MOST may be empty, or files of JSON that hold some."""
+    quotas: dict[str, Any] = {}
+    for text in given or []:
+        found = _read_objects(text, "--quota") if text.endswith(".json") else _read_quota(text)
+        for name in found:
+            if name in quotas:
+                raise typer.BadParameter(f"{name!r} is given twice", param_hint="--quota")
+        quotas |= found
+    return quotas
+
+
+def _read_quota(text: str) -> dict[str, Any]:
+    name, equals, features = text.partition("=")
+    parts = name.rsplit(":", 2)
+    if not (equals and len(parts) == 3 and all(part.isdigit() or not part for part in parts[1:])):
+        raise typer.BadParameter(
+            f"{text!r} is not of the form NAME:LEAST:MOST=FEATURE,FEATURE, such as lab:0:3=hdl,ldl",
+            param_hint="--quota",
+        )
+    least, most = (int(part) if part else None for part in parts[1:])
+    return {parts[0]: {"features": read_names(features), "least": least or 0, "most": most}}
+
+
+def read_costs(given: list[str] | None) -> dict[str, Any]:
+    """Costs FEATURE=COST, NAME=COST:FEATURE,... of what several features share, or files of JSON that hold some."""
+    costs: dict[str, Any] = {}
+    for text in given or []:
+        found = _read_objects(text, "--cost") if text.endswith(".json") else _read_cost(text)
+        for name in found:
+            if name in costs:
+                raise typer.BadParameter(f"{name!r} is given twice", param_hint="--cost")
+        costs |= found
+    return costs
+
+
+def _read_cost(text: str) -> dict[str, Any]:
+    name, _, value = text.rpartition("=") if ":" not in text else text.partition("=")
+    price, shared, features = value.partition(":")
+    try:
+        cost = float(price)
+    except ValueError:
+        raise typer.BadParameter(
+            f"{text!r} is not of the form FEATURE=COST, such as mri=500, or NAME=COST:FEATURE,FEATURE",
+            param_hint="--cost",
+        ) from None
+    return {name: {"cost": cost, "features": read_names(features)} if shared else cost}
+
+
+def _read_objects(path: str, flag: str) -> dict[str, Any]:
+    """A JSON object."""
+    try:
+        found = json.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise typer.BadParameter(f"cannot read {path} ({error})", param_hint=flag) from None
+    if not isinstance(found, dict):
+        raise typer.BadParameter(f"{path} must hold a JSON object", param_hint=flag)
+    return found
 
 
 def make_folder(out: Path) -> None:

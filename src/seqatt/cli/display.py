@@ -12,6 +12,11 @@ from rich.markup import escape
 from rich.table import Table
 
 from seqatt.display_text import escape_controls, metric_name
+from seqatt.report.facts.constraint_facts import (
+    constraint_sentence,
+    frontier_facts,
+    frontier_sentence,
+)
 from seqatt.selection import NO_BETTER, Selection, describe_task, lacks_evidence, why_empty
 
 BAR = 40  # width of the longest bar of a curve, where there is room
@@ -50,7 +55,11 @@ def show(selection: Selection, target: str) -> None:
         console.print(_describe_discoveries(selection.false_discoveries))
     if selection.curve is not None:
         _show_curve(console, selection.curve, len(selection.names))
+    if selection.frontier is not None:
+        _show_frontier(console, selection)
     settings, device = selection.settings, selection.environment["device"]
+    if asked := constraint_sentence(settings, selection.features):
+        console.print(escape(escape_controls(asked)))
     console.print(f"{describe_task(settings)}, {selection.seconds:.1f} s on {device}{_reading(settings)}")
     if selection.chance is not None:
         console.print(escape(_describe_chance(selection, selection.chance)))
@@ -141,6 +150,26 @@ def _describe_chance(selection: Selection, chance: dict[str, Any]) -> str:
         f"{verdict}: {metric_name(chance['metric'])} {chance['score']:.3f} ± {chance['standard_error']:.3f} on rows "
         f"that selected none of them, {random}{chance['no_features']:.3f} with no features."
     )
+
+
+def _show_frontier(console: Console, selection: Selection) -> None:
+    """Print the metric against the cost as bars, from no features on."""
+    facts = frontier_facts(selection)
+    assert facts is not None
+    if selection.features:
+        console.print(escape(escape_controls(frontier_sentence(facts))))
+    lowest, highest = facts["no_features"], max(*facts["means"], facts["all_features"])
+    labels = [f"{cost:,g}" for cost in (*facts["costs"], facts["all_cost"])]
+    width = max(len("cost"), *map(len, labels))
+    console.print(
+        f"{'cost':>{width}}  {metric_name(facts['metric'])} on rows that selected none of the features"
+    )
+    for label, mean in zip(labels, [*facts["means"], facts["all_features"]], strict=True):
+        share = (mean - lowest) / (highest - lowest) if highest > lowest else 0.0
+        chosen = " ← selected" if label == f"{facts['cost']:,g}" else ""
+        console.print(
+            f"{label:>{width}}  {mean:.3f} {'█' * round(BAR * max(0.0, share))}{chosen}", highlight=False
+        )
 
 
 def _show_curve(console: Console, curve: dict[str, Any], features: int) -> None:

@@ -10,7 +10,17 @@ import typer
 from seqatt.algorithms.answer_options import AUTO, AnswerOptions
 from seqatt.algorithms.neural.attention_options import AttentionOptions
 from seqatt.checkpoints.options import CheckpointOptions
-from seqatt.cli.arguments import FILES_HELP, TaskName, read_amount, read_names, read_settings, start_log
+from seqatt.cli.arguments import (
+    FILES_HELP,
+    TaskName,
+    read_amount,
+    read_costs,
+    read_features,
+    read_names,
+    read_quotas,
+    read_settings,
+    start_log,
+)
 from seqatt.cli.option_flags import add_option_flags, read_flags
 from seqatt.cli.report import IMAGE_HELP, REPORT_HELP, check_page, read_shape
 from seqatt.data.files.options import FileOptions
@@ -25,6 +35,8 @@ EXAMPLES = (
     "  seqatt select data.csv --target label -k auto --max-k 30\n\n"
     "  seqatt select data.csv --target label --fdr 0.1\n\n"
     "  seqatt select data.csv --target label -k 20 --keep run/selection.json\n\n"
+    "  seqatt select data.csv --target label -k 8 --forbid zip,name --quota lab:1:3=hdl,ldl,ferritin,tsh\n\n"
+    "  seqatt select data.csv --target label --budget 600 --cost mri=500 --cost 'blood test=40:hdl,ldl'\n\n"
     "  seqatt select data.csv --target label -k auto --out run/ --report run/report.html\n\n"
     "  seqatt select data.tsv.gz --target label -k 5 --json | jq .features\n\n"
     "  seqatt select 'clicks/*.parquet' --target click -k 20 --out run/\n\n"
@@ -52,7 +64,7 @@ def select(
         typer.Option(
             "-k",
             help="Number of features: 20, a fraction of them: 0.25, or auto to find out how many are needed. "
-            "With --fdr the most that may be chosen.",
+            "With --fdr, --budget or --cost-rate the most that may be chosen.",
             show_default=False,
             rich_help_panel=SELECTION,
         ),
@@ -76,13 +88,45 @@ def select(
         str, typer.Option(help="Columns that are not features (ids), with commas.", rich_help_panel=SELECTION)
     ] = "",
     keep: Annotated[
-        str,
+        list[str] | None,
         typer.Option(
-            help="Features that are selected from the start and count towards -k: names with commas, or the "
-            "selection.json of an earlier run.",
+            help="Features that are selected from the start and count towards -k: names with commas (in double quotes "
+            "where a name holds one), @FILE with a name per line, or the selection.json of an earlier run; repeatable.",
             rich_help_panel=SELECTION,
         ),
-    ] = "",
+    ] = None,
+    forbid: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Features that may not be selected, given as for --keep; repeatable.",
+            rich_help_panel=SELECTION,
+        ),
+    ] = None,
+    candidates: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Features that may be selected, beside those of --keep, given as for it; by default all; repeatable.",
+            rich_help_panel=SELECTION,
+        ),
+    ] = None,
+    quota: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME:LEAST:MOST=FEATURE,FEATURE",
+            help="How many of some features are selected, at least and at most; or a JSON file such as "
+            "{'lab': {'features': ['hdl', 'ldl'], 'least': 0, 'most': 1}}; repeatable.",
+            rich_help_panel=SELECTION,
+        ),
+    ] = None,
+    cost: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FEATURE=COST",
+            help="What a feature costs, for --budget or --cost-rate; NAME=COST:FEATURE,FEATURE for what several "
+            "features share, which is paid once; or a JSON file such as {'mri': 500}; repeatable. Others are free.",
+            rich_help_panel=SELECTION,
+        ),
+    ] = None,
     groups_of_rows: Annotated[
         str | None,
         typer.Option(
@@ -173,8 +217,10 @@ def select(
     for name in own:
         if name in given:
             raise typer.BadParameter(f"{name!r} is also given by an option of its own", param_hint="--set")
-    if k is None and (own | given).get("fdr") is None:
-        raise typer.BadParameter("is missing: use a number such as 20, auto, or --fdr 0.1", param_hint="-k")
+    if k is None and all((own | given).get(name) is None for name in ("fdr", "budget", "cost_rate")):
+        raise typer.BadParameter(
+            "is missing: use a number such as 20, auto, --fdr 0.1 or --budget 100", param_hint="-k"
+        )
     features = k if k in (AUTO, None) else read_amount(k, "a number such as 20 or 0.25, nor auto")
     if not 0 <= holdout < 1:
         raise typer.BadParameter("must be at least 0 and below 1", param_hint="--holdout")
@@ -192,11 +238,16 @@ def select(
     timings: Timings = context.obj or Timings()  # none where a test calls the command itself
     with progress_bar("Loading PyTorch", None, shown=not as_json):
         from seqatt.cli.run_selection import Request, check_settings, run_selection
-        from seqatt.selection import Selection
     timings.end("import")
     check_settings(method, own)
-    if keep:
-        given["keep"] = Selection.load(keep) if keep.endswith(".json") else tuple(read_names(keep))
+    constraints = {
+        "keep": read_features(keep, "--keep"),
+        "forbid": read_features(forbid, "--forbid"),
+        "candidates": read_features(candidates, "--candidates"),
+        "quotas": read_quotas(quota),
+        "costs": read_costs(cost),
+    }
+    given |= {name: value for name, value in constraints.items() if value not in ((), {})}
     request = Request(
         files, target, features, method, own | given, out, holdout, as_json, seed, device, report, image_shape
     )

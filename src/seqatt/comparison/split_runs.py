@@ -54,7 +54,9 @@ class SplitRuns:
         if method == ALL:
             yield from (Selected(method, k) for k in ks)
             return
-        if len(ks) > 1 and get_method(method).nested and not are_files(self._train.X):
+        files, given = are_files(self._train.X), self._options | self._setup.options.get(method, {})
+        depends_on_k = make_options(method, given, files=files).answer.depends_on_k
+        if len(ks) > 1 and get_method(method).nested and not files and not depends_on_k:
             try:
                 selections = self._select_table(method, ks, advance)
             except Exception:  # may be that of the largest k: each is tried by itself

@@ -13,19 +13,21 @@ from seqatt.layer.checks import (
     NOT_EXAMINED,
     SCALE_INVARIANT,
     all_tied,
+    check_constraints,
     check_dim,
     check_finite,
     check_input,
+    check_numbers,
     check_scores,
     check_total_steps,
     features_of_columns,
     incompatible_schedule,
     scale_dependence,
 )
-from seqatt.layer.optimizers import optimizers_of, watch_steps
+from seqatt.layer.optimizers import optimizers_of, reset_state, watch_steps
 from seqatt.training.gates.masks import MASKS, additive_mask, make_mask
 from seqatt.training.schedule import one_pass
-from seqatt.validation import boolean, choice, integer, number
+from seqatt.validation import boolean, choice
 
 
 class SequentialAttention(nn.Module):
@@ -78,6 +80,8 @@ class SequentialAttention(nn.Module):
         batch (``w * x + (1 - w) * x_other``), which a normalisation behind the layer cannot undo. By default the
         gradient of the first step decides: True, with a warning, if scaling the inputs does not change the loss, as
         before a batch norm. Compiled code cannot be examined; name it there.
+    keep, forbid : sequences of int, optional
+        Features that are selected from the start, which count towards k, and features that have weight 0 throughout.
     """
 
     logits: nn.Parameter
@@ -88,6 +92,7 @@ class SequentialAttention(nn.Module):
     blending: Tensor
     last_scores: Tensor
     feature_of: Tensor | None
+    allowed: Tensor
 
     def __init__(
         self,
@@ -102,22 +107,17 @@ class SequentialAttention(nn.Module):
         groups: Any = None,
         dim: int | None = None,
         blend_rows: bool | None = None,
+        keep: Any = (),
+        forbid: Any = (),
     ) -> None:
         super().__init__()
-        integer(1)("num_features", num_features)
-        integer(1)("k", k)
-        if k > num_features:
-            raise ValueError(f"k: must be from 1 to num_features={num_features}, got {k}")
-        integer(1)("total_steps", total_steps)
+        check_numbers(num_features, k, total_steps, warmup, temperature)
         choice(MASKS)("mask", mask)
-        number(above=0)("temperature", temperature)
-        number(minimum=0, below=1)("warmup", warmup)
-        integer(1)("features_per_phase", features_per_phase)
-        if features_per_phase > k:
-            raise ValueError(f"features_per_phase: must be from 1 to k={k}, got {features_per_phase}")
         boolean(optional=True)("blend_rows", blend_rows)
+        kept, forbidden = check_constraints(keep, forbid, k, num_features, features_per_phase)
+        added = k - len(kept)
         check_dim(dim)
-        schedule = one_pass(k, total_steps, features_per_phase=features_per_phase, warmup=warmup)
+        schedule = one_pass(added, total_steps, features_per_phase=features_per_phase, warmup=warmup)
         check_total_steps(schedule, total_steps, warmup)
         self.k = k
         self.dim = dim
@@ -131,7 +131,11 @@ class SequentialAttention(nn.Module):
         self._warmup_steps = schedule[0].steps if schedule[0].take == 0 else 0
         self.logits = nn.Parameter(torch.full((num_features,), self._mask.initial))
         self.register_buffer("selected_mask", torch.zeros(num_features, dtype=torch.bool))
-        self.register_buffer("order", torch.full((k,), -1, dtype=torch.long))
+        self.register_buffer("order", torch.tensor(kept + added * [-1]))
+        self.register_buffer(
+            "allowed", torch.ones(num_features), persistent=False
+        )  # 0 for forbidden features
+        self.selected_mask[kept], self.allowed[forbidden], self._kept = True, 0.0, len(kept)
         self.register_buffer("steps_done", torch.zeros((), dtype=torch.long))
         self.register_buffer("schedule", torch.tensor(list(self._selected_after.items())))
         self.register_buffer("blending", torch.tensor(-1))  # blend_rows, as saved: -1 for None
@@ -164,14 +168,14 @@ class SequentialAttention(nn.Module):
         """The current weight of each feature, shape (num_features,)."""
         selected_mask = self.selected_mask.to(self.logits.dtype)
         if not self.training:
-            return selected_mask if self._some_selected else torch.ones_like(selected_mask)
+            return selected_mask if self._some_selected else self.allowed.to(selected_mask)
         # Where the weights do not depend on the logits, these stay in the graph with a gradient of zero, because
         # DistributedDataParallel needs a gradient for every parameter.
         if self._in_warmup:
-            return torch.ones_like(selected_mask) + 0 * self.logits
+            return self.allowed.to(selected_mask) + 0 * self.logits
         if self._finished:
             return selected_mask + 0 * self.logits
-        soft: Tensor = self._mask.weights(self.logits, additive_mask(self.selected_mask, self.logits.dtype))
+        soft: Tensor = self._mask.weights(self.logits, additive_mask(self._blocked, self.logits.dtype))
         return selected_mask + soft
 
     @property
@@ -203,7 +207,7 @@ class SequentialAttention(nn.Module):
             if self.blend_rows is None and not self._some_selected:
                 warnings.warn(NOT_EXAMINED, UserWarning, stacklevel=3)
             self._select(count, scores)
-        self._reset_optimizer_state()
+        reset_state(self.logits)
         self._update_flags()
 
     @torch.no_grad()
@@ -223,10 +227,10 @@ class SequentialAttention(nn.Module):
         count = self.k - len(self.selected)
         scores = self._scores()
         if self._some_selected and all_tied(scores, count):
-            scores = self.last_scores.masked_fill(self.selected_mask, -torch.inf)
+            scores = self.last_scores.masked_fill(self._blocked, -torch.inf)
         check_scores(scores, count, self._step, optimizers_of(self.logits))
         self._select(count, scores)
-        self._reset_optimizer_state()
+        reset_state(self.logits)
         self._update_flags()
 
     def _select(self, count: int, scores: Tensor) -> None:
@@ -238,8 +242,12 @@ class SequentialAttention(nn.Module):
         self.logits.fill_(self._mask.initial)
 
     def _scores(self) -> Tensor:
-        """Scores of the features, minus infinity for selected ones."""
-        return self._mask.score(self.logits.float()).masked_fill(self.selected_mask, -torch.inf)
+        """Scores of the features, minus infinity for those that cannot be selected."""
+        return self._mask.score(self.logits.float()).masked_fill(self._blocked, -torch.inf)
+
+    @property
+    def _blocked(self) -> Tensor:
+        return self.selected_mask | (self.allowed == 0)
 
     def _examine(self, x: Tensor, out: Tensor, dim: int) -> None:
         """In the first training step of a phase, refuse inputs that are not finite; in the very first, watch the
@@ -265,11 +273,6 @@ class SequentialAttention(nn.Module):
         if self.blend_rows:
             warnings.warn(NORMALISED, UserWarning, stacklevel=4)
 
-    def _reset_optimizer_state(self) -> None:
-        """Remove what optimizers hold about the logits."""
-        for optimizer in optimizers_of(self.logits):
-            optimizer.state.pop(self.logits, None)
-
     def _save_to_state_dict(self, *args: Any) -> None:
         self.blending.fill_(-1 if self.blend_rows is None else int(self.blend_rows))
         super()._save_to_state_dict(*args)
@@ -288,7 +291,7 @@ class SequentialAttention(nn.Module):
         """Set the Python flags that ``forward`` branches on; each changes once, so torch.compile rarely recompiles."""
         self._step = int(self.steps_done)  # on the host, so that no step waits for the device
         self._in_warmup = self._step < self._warmup_steps
-        self._some_selected = bool(self.selected)
+        self._some_selected = len(self.selected) > self._kept
         self._finished = len(self.selected) == self.k
         self._inputs_unchecked = True
 

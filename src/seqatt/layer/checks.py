@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from seqatt.training.schedule import Schedule
-from seqatt.validation import show
+from seqatt.validation import integer, number, show
 
 SCALE_INVARIANT = 1e-3  # the scale dependence of a model that normalises its input is below this
 NORMALISED = (
@@ -24,6 +24,17 @@ NOT_EXAMINED = (
     "this layer could not examine whether the model behind it normalises its input, because the code is compiled; say "
     "SequentialAttention(..., blend_rows=True) if it starts with a normalisation, else blend_rows=False"
 )
+
+
+def check_numbers(num_features: int, k: int, total_steps: int, warmup: float, temperature: float) -> None:
+    """Refuse numbers that are out of range."""
+    integer(1)("num_features", num_features)
+    integer(1)("k", k)
+    if k > num_features:
+        raise ValueError(f"k: must be from 1 to num_features={num_features}, got {k}")
+    integer(1)("total_steps", total_steps)
+    number(above=0)("temperature", temperature)
+    number(minimum=0, below=1)("warmup", warmup)
 
 
 def check_total_steps(schedule: Schedule, total_steps: int, warmup: float) -> None:
@@ -74,6 +85,39 @@ def check_input(x: Tensor, columns: int, dim: int | None) -> int:
             f"{columns}; {hint}"
         )
     return gated % x.ndim
+
+
+def check_constraints(
+    keep: Any, forbid: Any, k: int, features: int, features_per_phase: int
+) -> tuple[list[int], list[int]]:
+    """The numbers of the features that are selected from the start, and of those that never are."""
+    lists = []
+    for name, given in (("keep", keep), ("forbid", forbid)):
+        plain = given.tolist() if hasattr(given, "tolist") else list(given)
+        numbers = [integer(0, maximum=features - 1)(name, number) for number in plain]
+        if len(set(numbers)) < len(numbers):
+            raise ValueError(f"{name}: must not name a feature twice, got {plain}")
+        lists.append(numbers)
+    kept, forbidden = lists
+    both = [number for number in kept if number in forbidden]
+    if both:
+        raise ValueError(f"forbid: feature {both[0]} is in keep too; leave it out of one of them")
+    if len(kept) >= k:
+        raise ValueError(
+            f"keep: has {len(kept)} features, so that none is left to select for k={k}; use a larger k"
+        )
+    if k > features - len(forbidden):
+        raise ValueError(
+            f"k: must be from 1 to {features - len(forbidden)} ({features} features without {len(forbidden)} "
+            f"forbidden), got {k}"
+        )
+    integer(1)("features_per_phase", features_per_phase)
+    if features_per_phase > k - len(kept):
+        raise ValueError(
+            f"features_per_phase: must be from 1 to {'k=' if not kept else ''}{k - len(kept)}"
+            f"{', as many as are selected beside those of keep' if kept else ''}, got {features_per_phase}"
+        )
+    return kept, forbidden
 
 
 def check_finite(x: Tensor, dim: int) -> None:

@@ -55,3 +55,9 @@ def _holds(optimizer: Optimizer, parameter: nn.Parameter) -> bool:
 
 
 register_optimizer_step_post_hook(_after_step)
+
+
+def reset_state(parameter: nn.Parameter) -> None:
+    """Remove what optimizers hold about a parameter."""
+    for optimizer in optimizers_of(parameter):
+        optimizer.state.pop(parameter, None)

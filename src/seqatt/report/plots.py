@@ -63,6 +63,26 @@ class SelectionPlots:
         ax.legend(frameon=False)
         return tidy(ax)
 
+    def frontier(self, ax: Any = None) -> Any:
+        """The metric against the cost, with one standard error; for ``costs``."""
+        frontier = self._selection.frontier
+        if frontier is None:
+            raise ValueError("plot.frontier: this selection has no frontier; select with costs and a budget")
+        ax = new_axes((6.4, 4.0)) if ax is None else ax
+        costs, means = frontier["costs"], frontier["means"]
+        ax.step(costs, means, where="post", color=ACCENT)
+        ax.errorbar(costs, means, frontier["standard_errors"], color=ACCENT, fmt="o", capsize=3)
+        at = costs.index(frontier["cost"])
+        ax.plot(costs[at], means[at], "o", markersize=13, markerfacecolor="none", color=ACCENT)
+        label = f"all features, {frontier['all_cost']:,g}"
+        ax.axhline(frontier["all_features"], color=GREY, linewidth=1, linestyle="--", label=label, zorder=1)
+        if (budget := self._selection.settings.get("budget")) is not None:
+            ax.axvline(budget, color=GREY, linewidth=1, linestyle=":", label=f"budget {budget:,g}", zorder=1)
+        ax.set_xlabel("cost")
+        ax.set_ylabel(metric_name(frontier["metric"]))
+        ax.legend(frameon=False)
+        return tidy(ax)
+
     def scores(self, ax: Any = None) -> Any:
         """A bar per selected feature: its importance where it was measured, else its score."""
         selection = self._selection

@@ -60,7 +60,7 @@ class SelectionDisplay:
 
     @property
     def plot(self) -> SelectionPlots:
-        """Plots with matplotlib: ``plot.curve()``, ``scores``, ``history``, ``image(shape)`` and ``stability``."""
+        """Plots with matplotlib: ``plot.curve()``, ``frontier``, ``scores``, ``history``, ``image(shape)``, ..."""
         from seqatt.report.plots import SelectionPlots
 
         return SelectionPlots(self._selection)

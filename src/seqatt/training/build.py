@@ -25,7 +25,7 @@ from seqatt.training.options import TrainingOptions
 from seqatt.training.reducer import Reducer
 from seqatt.training.screening.score_penalty import ScorePenalty
 from seqatt.training.screening.working_set import WorkingSet
-from seqatt.training.selection_state import SelectionState
+from seqatt.training.selection_state import Quotas, SelectionState
 from seqatt.training.trainer import Trainer
 from seqatt.training.trial_group import TrialGroup
 
@@ -60,7 +60,7 @@ class TrainingSetup:
     members : models per trial.
     variants : models per member that differ in the strength of a penalty. Each is a trial of its own; all of them
         hold out the same rows.
-    kept : features that are selected from the start.
+    kept, quotas : features that are selected from the start, and bounds on how many of some sets are.
     working_set : the smallest number of features that train together, as on wide tables; 0 if all always do.
     input_dropout, rescale : probability of dropping an input; whether the other inputs are scaled up in return.
     """
@@ -72,6 +72,7 @@ class TrainingSetup:
     members: int = 1
     variants: int = 1
     kept: tuple[int, ...] = ()
+    quotas: Quotas | None = None
     working_set: int = 0
     input_dropout: float = 0.0
     rescale: bool = True
@@ -183,7 +184,7 @@ class _GroupBuilder:
         """``some_rows`` are rows on which a user's own model is tried before training."""
         setup, data = self._setup, self._data
         trials = len(members) // setup.members
-        state = SelectionState(trials, data.constant, self._device, setup.members, setup.kept)
+        state = SelectionState(trials, data.constant, self._device, setup.members, setup.kept, setup.quotas)
         trainers = []
         for first, some in self._per_trainer(members):
             model = make_model(data, some, self._options, self._device, self._reducer)

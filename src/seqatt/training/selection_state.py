@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,6 +11,70 @@ import torch
 from numpy.typing import NDArray
 
 CONSTANT_SCORE = -1e300  # score of a constant feature, below that of any other feature
+
+
+@dataclass(frozen=True)
+class Quotas:
+    """At the end, ``least[q]`` to ``most[q]`` of the ``k`` features f with ``quota_of[f] == q`` are selected.
+
+    The last number q stands for the features in no quota, whose bounds are 0 and their number.
+
+    While features are selected one by one, the bounds must still be reachable: with n of k features selected, the
+    quotas may lack at most k - n features, and none may have more than it allows. A schedule that selects more than k
+    and drops the surplus may exceed the bounds by as many features as it has to drop. As no feature is in two quotas,
+    that is all there is to check: there is always a next feature (the sets that can be reached form a matroid).
+    """
+
+    quota_of: NDArray[np.int64]
+    least: NDArray[np.int64]
+    most: NDArray[np.int64]
+    k: int
+
+    def takeable(self, selected: Sequence[int]) -> NDArray[np.bool_]:
+        """Which features (d,) may be selected next; the selected ones, which never may, are not looked at."""
+        counts = self._counts(selected)
+        after = len(selected) + 1
+        lacking, excess = self.lacking(selected), self._excess(counts)
+        helps = counts < self.least
+        exceeds = counts >= self.most
+        possible = (lacking - helps <= max(0, self.k - after)) & (excess + exceeds <= max(0, after - self.k))
+        return np.asarray(possible[self.quota_of])
+
+    def droppable(self, selected: Sequence[int]) -> NDArray[np.bool_]:
+        """Which of the selected features may be dropped next, in their order."""
+        counts = self._counts(selected)
+        after = len(selected) - 1
+        lacking, excess = self.lacking(selected), self._excess(counts)
+        needed = counts <= self.least
+        exceeds = counts > self.most
+        possible = (lacking + needed <= max(0, self.k - after)) & (excess - exceeds <= max(0, after - self.k))
+        return np.asarray(possible[self.quota_of[list(selected)]])
+
+    def first(self, ranking: Iterable[int], kept: Sequence[int] = ()) -> list[int]:
+        """The first k features of a ranking of all features that the quotas allow, after those that are ``kept``."""
+        selected, allowed = list(kept), self.takeable(kept)
+        for feature in ranking:
+            if len(selected) == self.k:
+                break
+            if allowed[feature] and feature not in kept:
+                selected.append(feature)
+                allowed = self.takeable(selected)
+        return selected
+
+    def lacking(self, selected: Sequence[int]) -> int:
+        """How many features the quotas lack beside those that are selected."""
+        return int(np.maximum(0, self.least - self._counts(selected)).sum())
+
+    def are_met(self, selected: Sequence[int]) -> bool:
+        """Whether these features, however many they are, are within all bounds."""
+        return self.lacking(selected) == 0 and self._excess(self._counts(selected)) == 0
+
+    def _counts(self, selected: Sequence[int]) -> NDArray[np.int64]:
+        return np.bincount(self.quota_of[list(selected)], minlength=len(self.least))
+
+    def _excess(self, counts: NDArray[np.int64]) -> int:
+        """How many features the quotas have too many."""
+        return int(np.maximum(0, counts - self.most).sum())
 
 
 class FeatureState(NamedTuple):
@@ -24,7 +89,8 @@ class SelectionState:
 
     The models read them from ``selected`` (1 or 0) and ``blocked`` (0 or -inf), both (trials * repeats, d):
     one row per model, ``repeats`` models per trial. After ``use_features`` they have the columns of these alone.
-    The features ``kept`` are selected from the start, stay first, and are never dropped.
+    The features ``kept`` are selected from the start, stay first, and are never dropped. What ``quotas`` do not allow
+    next is blocked.
     """
 
     def __init__(
@@ -34,8 +100,10 @@ class SelectionState:
         device: torch.device,
         repeats: int = 1,
         kept: Sequence[int] = (),
+        quotas: Quotas | None = None,
     ) -> None:
         self._constant = constant
+        self._quotas = quotas
         self.kept = list(kept)
         self._repeats = repeats
         self._active: NDArray[np.int64] | None = None  # the features of the tensors, None if all
@@ -61,9 +129,16 @@ class SelectionState:
 
         Ties go to the lowest index. Returns the features that each trial took.
         """
+        if (
+            self._quotas is not None and count > 1
+        ):  # each feature that is selected changes what is allowed next
+            one_by_one = [self.take(scores, 1) for _ in range(count)]
+            return [[feature for (feature,) in own] for own in zip(*one_by_one, strict=True)]
         key = np.where(self._constant, CONSTANT_SCORE, scores)
         for row, order in zip(key, self.order, strict=True):
             row[order] = -np.inf
+            if self._quotas is not None:
+                row[~self._quotas.takeable(order)] = -np.inf
         ranked = key.argmax(1)[:, None] if count == 1 else np.argsort(-key, axis=1, kind="stable")
         taken: list[list[int]] = ranked[:, :count].tolist()
         for order, features in zip(self.order, taken, strict=True):
@@ -79,9 +154,12 @@ class SelectionState:
         ``usefulness[t, i]`` is that of ``order[t][i]``. Constant features are removed first, those that are kept
         never. Returns the features that each trial dropped.
         """
+        assert self._quotas is None or count == 1
         dropped = []
         for order, row in zip(self.order, usefulness, strict=True):
             key = np.where(self._constant[order], -np.inf, row)
+            if self._quotas is not None:
+                key[~self._quotas.droppable(order)] = np.inf
             key[: len(self.kept)] = np.inf
             positions = np.argsort(key, kind="stable")[:count]
             features = [order[p] for p in positions]
@@ -107,10 +185,12 @@ class SelectionState:
         return dropped + list(others[ranked].tolist())
 
     def candidates(self) -> NDArray[np.bool_]:
-        """Which features (trials, d) can still be selected: neither selected nor constant."""
+        """Which features (trials, d) can be selected next: neither selected nor constant, and allowed by the quotas."""
         candidates = np.tile(~self._constant, (len(self.order), 1))
         for row, order in zip(candidates, self.order, strict=True):
             row[order] = False
+            if self._quotas is not None:
+                row &= self._quotas.takeable(order)
         return candidates
 
     def to_dict(self) -> dict[str, Any]:
@@ -130,7 +210,7 @@ class SelectionState:
         selected = np.zeros((len(self.order), len(self._constant)), dtype=bool)
         for row, order in zip(selected, self.order, strict=True):
             row[order] = True
-        blocked = selected | self._constant
+        blocked = ~self.candidates()
         none_left = blocked.all(1)
         blocked[none_left] = selected[none_left]  # only constant features are left: unblock them
         self._copy_per_model(self.selected, selected)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import heapq
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -25,6 +25,7 @@ from seqatt.algorithms.request import SelectionRequest
 from seqatt.data.tables.table_data import TableData
 from seqatt.progress import Advance
 from seqatt.trace import PhaseRecord, Trace
+from seqatt.training.selection_state import Quotas
 
 MAX_BINS = 10  # by default
 ROWS_PER_CELL = 5  # of the joint table of two variables and the target, on average at least, by default
@@ -48,21 +49,33 @@ def cmim(request: SelectionRequest, plan: Plan, advance: Advance) -> list[Trace]
     weights = None if data.weights is None else data.weights.astype(np.float64)
     counts = JointCounts(codes, outputs, weights)
     search = CMIMSearch(counts, features_of_variables(data), data.constant, options.lazy)
-    trace = replace(run_search(search, data.constant, request.k, advance), settings={"bins": bins})
+    trace = run_search(search, data.constant, request.k, advance, request.kept, request.quotas)
+    trace = replace(trace, settings={"bins": bins})
     return [trace] * len(request.seeds)
 
 
 def run_search(
-    search: CMIMSearch, constant: NDArray[np.bool_], k: int, advance: Callable[[int], None]
+    search: CMIMSearch,
+    constant: NDArray[np.bool_],
+    k: int,
+    advance: Callable[[int], None],
+    kept: Sequence[int] = (),
+    quotas: Quotas | None = None,
 ) -> Trace:
-    """Select ``k`` features; constant features come last, after all others are selected."""
-    records = []
-    for _ in range(min(k, int((~constant).sum()))):
+    """Select ``k`` features beside those ``kept``, which are among them; constant features come last."""
+    records, order = [], list(kept)
+    for feature in kept:
+        search.select(feature)
+    while len(order) < k:
         started = time.perf_counter()
+        if quotas is not None:  # what is not allowed now will not be later: features are only added
+            search.leave_out(~quotas.takeable(order))
+        if not search.has_candidates:
+            break
         scores, feature = search.select_next()
+        order.append(feature)
         records.append(PhaseRecord(1, "all", None, time.perf_counter() - started, [feature], scores=scores))
         advance(1)
-    order = [record.taken[0] for record in records]
     by_score = np.lexsort((np.arange(len(constant)), -search.scores(), constant)).tolist()
     ranked = order + [f for f in by_score if f not in set(order)]
     return Trace(ranked[:k], ranked[k:], records)
@@ -115,10 +128,22 @@ class CMIMSearch:
                 self._tighten(v)
                 heapq.heapreplace(self._queue, self._entry(v))
         scores = self.scores()
+        self.select(feature)
+        return scores, feature
+
+    @property
+    def has_candidates(self) -> bool:
+        return bool(self._is_candidate.any())
+
+    def select(self, feature: int) -> None:
+        """Count a feature as selected."""
         variables = np.flatnonzero(self._feature_of == feature)
         self._selected += variables.tolist()
         self._is_candidate[variables] = False
-        return scores, feature
+
+    def leave_out(self, features: NDArray[np.bool_]) -> None:
+        """Never select these features (d,)."""
+        self._is_candidate &= ~features[self._feature_of]
 
     def _fill_queue(self) -> None:
         self._queue = [self._entry(v) for v in np.flatnonzero(self._is_candidate).tolist()]

@@ -161,6 +161,7 @@ def make_plan(
             passes=passes,
             weight_decay=default_weight_decay(rows) if weight_decay else 0.0,
             variants=variants,
+            quotas=request.quotas,
             input_dropout=input_dropout,
         ),
     )

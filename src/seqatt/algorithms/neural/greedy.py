@@ -25,6 +25,7 @@ from seqatt.training.candidates import (
 )
 from seqatt.training.loaders.batch import DeviceTable
 from seqatt.training.loop import Diverged, NonFiniteLoss, TrainingHook, TrainingInterrupted
+from seqatt.training.selection_state import Quotas
 
 
 def make_plan(request: SelectionRequest) -> Plan:
@@ -52,7 +53,7 @@ def greedy(request: SelectionRequest, plan: Plan, advance: Advance) -> list[Trac
     """One trial after the other: the candidates of a single trial fill the device."""
     data, options, device = request.table, request.options, request.device
     table = DeviceTable.of_data(data, device)
-    trials = [_ForwardSelection(data, request.k, request.hook) for _ in request.seeds]
+    trials = [_ForwardSelection(data, request.k, request.quotas, request.hook) for _ in request.seeds]
     traces: list[Trace] = []
     with training_threads(candidates_work(data, options), device), torch.no_grad():
         for seed, trial in zip(request.seeds, trials, strict=True):
@@ -69,8 +70,8 @@ def greedy(request: SelectionRequest, plan: Plan, advance: Advance) -> list[Trac
 class _ForwardSelection:
     """What one trial has selected, and a record of each round."""
 
-    def __init__(self, data: TableData, k: int, hook: TrainingHook) -> None:
-        self._constant = data.constant
+    def __init__(self, data: TableData, k: int, quotas: Quotas | None, hook: TrainingHook) -> None:
+        self._constant, self._quotas = data.constant, quotas
         self._k, self._hook = k, hook
         self._order: list[int] = []
         self._records: list[PhaseRecord] = []
@@ -78,9 +79,8 @@ class _ForwardSelection:
 
     def run(self, models: CandidateModels, advance: Advance) -> Trace:
         rounds = min(self._k, int((~self._constant).sum()))
-        while len(self._order) < rounds:
+        while len(self._order) < self._k and (candidates := self._candidates()):
             started = time.perf_counter()
-            candidates = [int(f) for f in np.flatnonzero(~self._constant) if int(f) not in self._order]
             loss_without, losses = models.losses(self._order, candidates, advance)
             if not np.isfinite(losses).any():
                 raise NonFiniteLoss
@@ -94,6 +94,13 @@ class _ForwardSelection:
             self._order.append(best)
             self._hook.part.end_phase(len(self._order), rounds, self._order, record)
         return self.trace(self._k)
+
+    def _candidates(self) -> list[int]:
+        allowed = ~self._constant
+        allowed[self._order] = False
+        if self._quotas is not None:
+            allowed &= self._quotas.takeable(self._order)
+        return [int(f) for f in np.flatnonzero(allowed)]
 
     def trace(self, k: int = 0) -> Trace:
         """The features selected so far, filled up to ``k`` with constant ones."""

@@ -138,6 +138,7 @@ def make_plan(request: SelectionRequest) -> AttentionPlan:
         weight_decay=weight_decay,
         members=members,
         kept=request.kept,
+        quotas=request.quotas,
         working_set=working_set,
         input_dropout=input_dropout,
     )
@@ -178,7 +179,8 @@ def _resolve_working_set(request: SelectionRequest, selected: int) -> int:
     if not (options.recipe == "default" and options.one_pass and options.reset_logits and options.hidden):
         return 0
     varying = int((~data.constant).sum())
-    if not options.built_in or options.reset_model:
+    # The features that a quota needs may be outside of any working set.
+    if not options.built_in or options.reset_model or request.quotas is not None:
         return 0
     copied_rows = 0 if isinstance(data.columns, SparseColumns) else data.rows
     return default_working_set(copied_rows, varying, selected)

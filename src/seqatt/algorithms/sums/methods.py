@@ -16,7 +16,9 @@ from seqatt.trace import Trace
 
 @register_files("cmim")
 def cmim_on_files(request: SelectionRequest, plan: Plan, advance: Advance) -> list[Trace]:
-    sums = PairCounts(_data(request), request.options, request.running.file_options)
+    sums = PairCounts(
+        _data(request), request.options, request.running.file_options, request.kept, request.quotas
+    )
     return _accumulate(request, "cmim", sums, advance)
 
 

@@ -5,7 +5,7 @@ Bins and categories come from the schema sample; given these, the result is exac
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from seqatt.data.files.file_data import FileData, read_schema_sample
 from seqatt.data.files.options import FileOptions
 from seqatt.distributed.process_group import ProcessGroup
 from seqatt.trace import Trace
+from seqatt.training.selection_state import Quotas
 from seqatt.training.state import Arrays
 
 Floats = NDArray[np.float64]
@@ -31,8 +32,15 @@ MAX_CELLS = 1 << 26  # cells of all joint tables together, 8 bytes each
 class PairCounts:
     """Accumulates the joint counts, of the bins and categories of the schema sample."""
 
-    def __init__(self, data: FileData, options: CMIMOptions, file_options: FileOptions) -> None:
-        self._data, self._lazy = data, options.lazy
+    def __init__(
+        self,
+        data: FileData,
+        options: CMIMOptions,
+        file_options: FileOptions,
+        kept: Sequence[int] = (),
+        quotas: Quotas | None = None,
+    ) -> None:
+        self._data, self._lazy, self._kept, self._quotas = data, options.lazy, kept, quotas
         self._coder = RowCoder(data, options.bins, file_options)
         self._tables = JointTables(self._coder.widths, self._coder.classes)
         self.settings: dict[str, Any] = {"bins": self._coder.bins}
@@ -62,7 +70,7 @@ class PairCounts:
         constant = self._data.constant
         features = np.array([self._data.feature_of_column[name] for name in self._coder.columns])
         search = CMIMSearch(self._tables, features, constant, self._lazy)
-        return run_search(search, constant, k, lambda _: None)
+        return run_search(search, constant, k, lambda _: None, self._kept, self._quotas)
 
 
 class RowCoder:

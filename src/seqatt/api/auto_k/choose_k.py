@@ -40,8 +40,11 @@ SIZE_RATIO = 1.5  # of one size that is tried first to the next
 MAX_BETWEEN = 6  # sizes tried between the chosen one and the next smaller
 
 
-def resolve_max_k(data: TableData, requested: int | None) -> int:
-    """The most features that may be chosen; refuses a table that is too small to be divided into folds."""
+def resolve_max_k(data: TableData, requested: int | None, sizes: tuple[int, int], kept: int) -> int:
+    """The most features that may be chosen; refuses a table that is too small to be divided into folds.
+
+    ``sizes`` are the fewest and the most that may be selected, of which ``kept`` are selected anyway.
+    """
     if data.rows < FOLDS * MIN_ROWS:
         raise ValueError(
             f"k: 'auto' needs at least {FOLDS * MIN_ROWS} rows, got {data.rows}: the scores of fewer are too uncertain "
@@ -52,13 +55,27 @@ def resolve_max_k(data: TableData, requested: int | None) -> int:
         raise ValueError(
             f"max_k: {requested} features requested, but the table has {data.features}; use at most {data.features}"
         )
-    return requested or min(varying, MAX_SIZE, max(1, data.rows // ROWS_PER_FEATURE))
+    fewest, most = max(sizes[0], kept + 1), sizes[1]
+    if fewest > most:
+        raise ValueError(
+            f"keep: has all {kept} features that may be selected; use k={kept} features as they are"
+        )
+    if requested is not None and requested < fewest:
+        raise ValueError(
+            f"max_k: {requested} is less than the {fewest} features that keep and quotas need; raise it"
+        )
+    default = min(varying, MAX_SIZE, max(1, data.rows // ROWS_PER_FEATURE))
+    return min(requested or max(default, fewest), most)
 
 
 def choose_k(
-    method: Method, request: SelectionRequest, rule: str | float, advance: Advance
+    method: Method, request: SelectionRequest, rule: str | float, advance: Advance, fewest: int = 1
 ) -> dict[str, Any]:
-    """The curve from which the number of features up to ``request.k`` is chosen; "chosen" is that number."""
+    """The curve from which the number of features up to ``request.k`` is chosen; "chosen" is that number.
+
+    It is at least ``fewest`` and more than those that are kept, even where nothing is found.
+    """
+    fewest = max(fewest, len(request.kept) + 1)
     data, max_k, seed = request.table, request.k, request.seeds[0]
     advance(0, "Choosing k", FOLDS + 2)
     folds = [make_fold(data, rows) for rows in divide_rows(data, seed)]
@@ -68,10 +85,13 @@ def choose_k(
         varying = np.flatnonzero(~data.constant)
         random.append(np.random.default_rng([seed, int(fold.rows[0])]).permutation(varying).tolist())
         advance(1)
-    sizes = first_sizes(max_k)
+    sizes = sorted({max(fewest, size) for size in first_sizes(max_k)})
     everything = np.flatnonzero(~data.constant).tolist()
     *means, of_all = score_sets(
-        folds, [[order[:size] for size in sizes] + [everything] for order in orders], seed, NETWORK_SHARE
+        folds,
+        [[request.first(order, size) for size in sizes] + [everything] for order in orders],
+        seed,
+        NETWORK_SHARE,
     )
     advance(1)
     curve: dict[str, Any] = {
@@ -84,13 +104,15 @@ def choose_k(
     chosen = choose_size(curve, rule)
     between, some = _between(sizes, chosen), chosen or max_k
     sets = [
-        [order[:size] for size in between] + [own[:some]] for order, own in zip(orders, random, strict=True)
+        [request.first(order, size) for size in between] + [own[:some]]
+        for order, own in zip(orders, random, strict=True)
     ]
     *more, of_random = score_sets(folds, sets, seed, NETWORK_SHARE)
     curve |= {"random_features": of_random.mean, "random_size": min(some, len(everything))}
     curve |= _points(sizes + between, means + more)
     advance(1)
-    return curve | {"chosen": choose_size(curve, rule)}
+    constrained = bool(request.kept) or request.quotas is not None
+    return curve | {"chosen": choose_size(curve, rule) or fewest * constrained}
 
 
 def _points(sizes: list[int], scores: list[Score]) -> dict[str, list[Any]]:
@@ -115,7 +137,7 @@ def first_sizes(max_k: int) -> list[int]:
 
 def _between(sizes: list[int], chosen: int) -> list[int]:
     """Sizes between the chosen one and the next smaller, evenly spaced; none if nothing was chosen."""
-    if chosen <= 1:
+    if chosen <= sizes[0]:
         return []
     below = sizes[sizes.index(chosen) - 1]
     return sorted(
@@ -124,18 +146,26 @@ def _between(sizes: list[int], chosen: int) -> list[int]:
 
 
 def _order_features(method: Method, request: SelectionRequest, fold: Fold, number: int) -> list[int]:
-    """The first max_k features, ordered on all rows but those of the fold."""
-    options = request.options
-    own = replace(request, data=fold.train)
+    """All features, ordered on all rows but those of the fold; copies are the last of the first max_k.
+
+    Quotas are not looked at: they are met by taking the first features of the order that they allow.
+    """
+    options, kept = request.options, len(request.kept)
+    own = replace(request, data=fold.train, quotas=None)
     epochs = method.plan(own).settings.get("epochs")
     if epochs:
         own = replace(own, options=replace(options, epochs=FOLD_BUDGET * epochs))
     if method.name == DEFAULT and options.recipe == "default" and options.one_pass:
         # Select max_k features, then drop all but one: the networks train on those that are left between two drops.
-        per_phase = -(-request.k // TAKE_PHASES)
-        down_to_one = {"surplus": float(request.k), "replacement": 0, "features_per_phase": per_phase}
-        own = replace(own, k=1, options=replace(own.options, **down_to_one))
+        most = request.k - kept
+        down_to_one = {
+            "surplus": float(most),
+            "replacement": 0,
+            "features_per_phase": -(-most // TAKE_PHASES),
+        }
+        own = replace(own, k=kept + 1, options=replace(own.options, **down_to_one))
     plan = method.plan(own)
     own = own.as_part(f"fold {number} of {FOLDS}", plan.steps)
-    trace = method.select(own, plan, own.hook.advance)[0]
-    return copies_last((trace.order + trace.rest)[: request.k], draw_sample(fold.train))
+    trace = own.arrange(method.select(own, plan, own.hook.advance)[0])
+    ranking = trace.order + trace.rest
+    return copies_last(ranking[: request.k], draw_sample(fold.train), kept) + ranking[request.k :]

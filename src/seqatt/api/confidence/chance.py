@@ -72,7 +72,7 @@ def _select(method: Method, request: SelectionRequest, fold: Fold, number: int) 
     plan = method.plan(own)
     own = own.as_part(f"test fold {number} of {FOLDS}", plan.steps)
     traces: list[Trace] = method.select(own, plan, own.hook.advance)
-    return [trace.keep_first(request.kept) for trace in traces]
+    return [own.arrange(trace) for trace in traces]
 
 
 def _random_sets(request: SelectionRequest, fold: Fold) -> list[list[int]]:
@@ -82,7 +82,10 @@ def _random_sets(request: SelectionRequest, fold: Fold) -> list[list[int]]:
     count = request.k - len(request.kept)
     if count >= len(others):
         return []
-    return [[*request.kept, *rng.permutation(others)[:count].tolist()] for _ in range(RANDOM_SETS)]
+    rankings = [rng.permutation(others).tolist() for _ in range(RANDOM_SETS)]
+    if request.quotas is None:
+        return [[*request.kept, *ranking[:count]] for ranking in rankings]
+    return [request.quotas.first(ranking, request.kept) for ranking in rankings]
 
 
 def _compare(nothing: float, selected: list[Score], *random: list[Score]) -> dict[str, Any]:

@@ -50,8 +50,6 @@ def check_arguments(answer: AnswerOptions, k: Any, model: Any) -> None:
         )
     if answer.repeats:
         raise ValueError("repeats: cannot be combined with fdr; use one of them")
-    if answer.keeps:
-        raise ValueError("keep: cannot be combined with fdr, which tests every feature; use one of them")
     if answer.importance:
         raise ValueError("importance: cannot be combined with fdr, which trains with knockoffs; leave it out")
     if isinstance(model, nn.Module):

@@ -9,18 +9,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from seqatt.algorithms.request import SelectionRequest
 from seqatt.api.stability.bound import THRESHOLD, false_choices
 from seqatt.api.stability.clusters import find_clusters
-from seqatt.data.tables.table_data import TableData
 from seqatt.trace import PhaseRecord, Trace
 
 
-def pool_repeats(data: TableData, traces: Sequence[Trace], k: int, rows: int) -> Trace:
+def pool_repeats(request: SelectionRequest, traces: Sequence[Trace], rows: int) -> Trace:
     """The k features chosen most often in an even number of repeats on ``rows`` rows each, as one trace.
 
     A cluster counts once: as its most frequent member, with the share of the repeats that chose any of its members.
     Ties go to the better mean rank. The scores of the trace are these shares.
     """
+    data, k = request.table, request.k
     chosen = np.zeros((len(traces), data.features), dtype=bool)
     ranks = np.empty((len(traces), data.features))
     for repeat, trace in enumerate(traces):
@@ -34,7 +35,9 @@ def pool_repeats(data: TableData, traces: Sequence[Trace], k: int, rows: int) ->
         counted[cluster[0]] = chosen[:, cluster].any(1).mean()
         mean_rank[cluster[0]] = ranks[:, cluster].min(1).mean()
     # Other members of clusters fill up an answer for which too few features were ever chosen.
-    order = np.lexsort((np.arange(data.features), mean_rank, -frequency, -counted)).tolist()
+    ranking = np.lexsort((np.arange(data.features), mean_rank, -frequency, -counted)).tolist()
+    first = request.first(ranking, k)
+    order = first + [feature for feature in ranking if feature not in first]
     seconds = sum(phase.seconds for trace in traces for phase in trace.phases)
     phase = PhaseRecord(len(traces), "all", None, seconds, order[:k], scores=np.maximum(counted, frequency))
     position = data.user_position

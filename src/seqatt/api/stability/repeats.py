@@ -58,13 +58,13 @@ def select_repeatedly(
                 own_plan = method.plan(own)
                 settings = own_plan.settings
                 own = own.as_part(f"repeat {len(traces) + 1} of {repeats}", own_plan.steps)
-                traces += method.select(own, own_plan, own.hook.advance)
+                traces += map(own.arrange, method.select(own, own_plan, own.hook.advance))
                 advance(1)
     except KeyboardInterrupt:
         finished = traces[: len(traces) // 2 * 2]
-        pooled = [pool_repeats(data, finished, request.k, rows)] if finished else []
+        pooled = [pool_repeats(request, finished, rows)] if finished else []
         raise TrainingInterrupted(pooled) from None
-    trace = pool_repeats(data, traces, request.k, rows)
+    trace = pool_repeats(request, traces, rows)
     return [replace(trace, settings=settings | {"repeats": repeats} | _test_results(traces))]
 
 

@@ -125,6 +125,25 @@ class FileData:
         numbers = tuple(number.scaled(scaling) for number in self.numbers)
         return replace(self, numbers=numbers, one_hot=tuple(each.unscaled() for each in self.one_hot))
 
+    def take_features(self, features: NDArray[np.int64]) -> FileData:
+        """Some features, in the order of all; the columns of the others are not read."""
+        number_of = {int(feature): number for number, feature in enumerate(features)}
+        own = {c: number_of[f] for c, f in self.feature_of_column.items() if f in number_of}
+        left_out = self.feature_of_column.keys() - own
+        return replace(
+            self,
+            types={name: kind for name, kind in self.types.items() if name not in left_out},
+            kinds={name: kind for name, kind in self.kinds.items() if name in own},
+            names=tuple(self.names[f] for f in features),
+            user_position=np.argsort(np.argsort(self.user_position[features])),
+            input_columns=tuple(self.input_columns[f] for f in features),
+            feature_of_column=own,
+            constant=self.constant[features],
+            numbers=tuple(each for each in self.numbers if each.name in own),
+            one_hot=tuple(each for each in self.one_hot if each.name in own),
+            categories=tuple(each for each in self.categories if each.name in own),
+        )
+
     def _positions(self, columns: Sequence[Column]) -> NDArray[np.int64]:
         return np.array([self.feature_of_column[column.name] for column in columns], dtype=np.int64)
 

@@ -46,16 +46,19 @@ def hold_out_rows(data: FileData, count: int, *, skip: bool = False) -> tuple[Fi
 def sample_table(data: FileData, options: FileOptions, categories: Categories = "mixed") -> TableData:
     """The schema sample as a table whose features are those of ``data``, in the same order."""
     sample = pa.table(read_sample_columns(data, options))
+    columns = [[data.input_names[c] for c in inputs] for inputs in data.input_columns]
+    groups = {name: own for name, own in zip(data.names, columns, strict=True) if own != [name]}
+    log1p = options.log1p
     return read_table_data(
         sample,
         data.target_column.column,
         sample_weight=options.sample_weight,
         class_weight=options.class_weight,
-        groups=options.groups,
+        groups=groups or None,
         task=data.target.task,
         missing_indicator=options.missing_indicator,
         max_categories=options.max_categories,
         categories=categories,
-        log1p=options.log1p,
+        log1p=log1p if isinstance(log1p, bool) else [name for name in log1p if name in data.kinds],
         negatives_kept=options.negatives_kept,
     )

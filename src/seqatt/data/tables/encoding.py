@@ -7,7 +7,7 @@ one-hot columns of one category in sum.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
@@ -99,6 +99,31 @@ class Encoder:
         """Mask of the encoded columns that hold a standardised number, not a category or an indicator."""
         first = np.diff(self.input_of, prepend=-1) > 0
         return np.asarray(first & np.isin(self.input_of, self.numeric))
+
+    def take_inputs(self, inputs: NDArray[np.int64]) -> Encoder:
+        """The encoding of some input columns, in the order of all; ``inputs`` are their numbers, rising."""
+        numbers, encoded = np.isin(self.numeric, inputs), np.isin(self.input_of, inputs)
+        indicated = np.isin(self.indicated, inputs)
+
+        def renumber(positions: Iterable[int]) -> list[int]:
+            return [int(n) for n in np.searchsorted(inputs, [p for p in positions if p in own])]
+
+        own = set(inputs.tolist())
+        levels, coded = ({p: c for p, c in some.items() if p in own} for some in (self.levels, self.coded))
+        return Encoder(
+            renumber(self.numeric),
+            np.flatnonzero(np.isin(np.flatnonzero(numbers), self.log1p)).tolist(),
+            self.shift[numbers],
+            self.scale[numbers],
+            renumber(self.indicated),
+            self.indicator_shift[indicated],
+            self.indicator_scale[indicated],
+            dict(zip(renumber(levels), levels.values(), strict=True)),
+            dict(zip(renumber(coded), coded.values(), strict=True)),
+            np.searchsorted(inputs, self.input_of[encoded]),
+            self.constant[inputs],
+            self.missing_shares[encoded],
+        )
 
     def encode(self, table: InputTable, argument: str = "X") -> EncodedTable:
         """The encoded rows of a table with the same input columns."""

@@ -241,7 +241,8 @@ def take_features(data: TableData, features: NDArray[np.int64]) -> TableData:
     """Some features of a table, in the order of the table; ``features`` are their numbers, rising."""
     columns = np.flatnonzero(np.isin(data.feature_of, features))
     codes = np.flatnonzero(np.isin(data.coded_features, features))
-    coded = list(data.encoder.coded.items())
+    feature_of_input = np.repeat(np.arange(data.features), [len(inputs) for inputs in data.input_columns])
+    inputs = np.flatnonzero(np.isin(feature_of_input, features))
     table = data.columns
     return replace(
         data,
@@ -253,7 +254,8 @@ def take_features(data: TableData, features: NDArray[np.int64]) -> TableData:
         input_columns=tuple(data.input_columns[f] for f in features),
         user_position=np.argsort(np.argsort(data.user_position[features])),
         constant=data.constant[features],
-        encoder=replace(data.encoder, coded=dict(coded[i] for i in codes)),
+        encoder=data.encoder.take_inputs(inputs),
+        column_order=tuple(data.column_order[i] for i in inputs),
         given_names=tuple(data.given_names[f] for f in features),
     )
 

@@ -17,10 +17,11 @@ from seqatt.report.facts.confidence_facts import (
     stability_facts,
     without_lists,
 )
+from seqatt.report.facts.constraint_facts import constraint_sentence, frontier_facts
 from seqatt.report.facts.history_facts import history_facts
 from seqatt.report.facts.sentences import next_steps, summarize
 from seqatt.report.values import finite, plain_facts, show_name
-from seqatt.selection_file import NOTHING_DISCOVERED, NOTHING_FOUND
+from seqatt.selection_file import NOT_WORTH_IT, NOTHING_DISCOVERED, NOTHING_FOUND
 
 if TYPE_CHECKING:
     from seqatt.selection import Selection
@@ -68,8 +69,10 @@ def selection_facts(
         "available": len(selection.names),
         "empty": None if selection.features else _why_empty(selection),
         "partial": selection.settings.get("partial"),
+        "constraints": constraint_sentence(selection.settings, selection.features),
         "features": feature_rows(selection),
         "curve": selection.curve,
+        "frontier": frontier_facts(selection),
         "evaluation": None if evaluation is None else evaluation_facts(evaluation),
         "history": history_facts(selection),
         "importance": importance_facts(selection),
@@ -97,6 +100,8 @@ def _why_empty(selection: Selection) -> str:
         return "no feature was selected"
     if selection.false_discoveries is not None:
         return NOTHING_DISCOVERED
+    if selection.frontier is not None:
+        return NOT_WORTH_IT
     return NOTHING_FOUND if selection.curve is not None else "no feature was selected"
 
 
@@ -184,8 +189,8 @@ def selection_code(selection: Selection, column: str | None) -> str:
     """Python code that repeats the selection on the same table; ``column`` is its target, if it is a column."""
     settings = selection.settings
     k = "auto" if selection.curve else settings.get("k", len(selection.features))
-    if selection.false_discoveries is not None:  # their number was found; k is the most that may be chosen
-        k = settings.get("max_k")
+    if selection.false_discoveries is not None or selection.frontier is not None:
+        k = settings.get("max_k")  # their number was found; k is the most that may be chosen
     given = {} if k is None else {"k": k}
     given |= {"method": selection.method, "seed": selection.seed}
     given |= {"device": selection.environment.get("device", "auto")} | settings.get("options", {})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from seqatt.report.facts.constraint_facts import frontier_sentence
 from seqatt.report.values import count, metric_name, number, score
 
 
@@ -17,7 +18,9 @@ def summarize(facts: dict[str, Any]) -> list[str]:
         )
     if facts["empty"]:
         sentences.append(f"Nothing selected: {facts['empty']}.")
+    sentences += [facts["constraints"]] if facts["constraints"] else []
     sentences += [_curve(facts)] if facts["curve"] else []
+    sentences += [frontier_sentence(facts["frontier"])] if facts["frontier"] and facts["selected"] else []
     sentences += [_evaluation(facts)] if facts["evaluation"] else []
     sentences += [_chance(facts["chance"])] if facts["chance"] else []
     sentences += [_discoveries(facts)] if facts["false_discoveries"] and facts["selected"] else []

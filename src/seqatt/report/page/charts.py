@@ -65,6 +65,37 @@ def curve_body(curve: dict[str, Any], available: int, width: int) -> tuple[int, 
     return height, "".join(parts)
 
 
+def frontier_body(frontier: dict[str, Any], width: int) -> tuple[int, str]:
+    """The metric against the cost, with one standard error, as steps: more cannot be had until more is paid."""
+    metric, height = metric_name(frontier["metric"]), 300
+    costs, means, errors = frontier["costs"], frontier["means"], frontier["standard_errors"]
+    values = [m + s * e for m, e in zip(means, errors, strict=True) for s in (-1, 1)]
+    low, high = padded([*values, frontier["all_features"]])
+    y, left = Axis(low, high, height - 42, 30), axis_left(nice_ticks(low, high))
+    label = f"all: {frontier['all_cost']:,g}"
+    right = width - CHARACTER * len(label) - 10
+    end = max(costs[-1], frontier.get("budget") or 0.0) or 1.0
+    x, ticks = Axis(0.0, end, left + 14, right - 8), nice_ticks(0.0, end, 6 if width > 500 else 4)
+    parts = [left_axis(y, right, metric), text((x.start + x.stop) / 2, height - 6, "cost", "label", "middle")]
+    parts += [text(x(t), height - 24, tick_text(t, ticks), "tick", "middle") for t in ticks if t <= end]
+    at = y(frontier["all_features"])
+    reference = line(left, at, right, at, "reference") + text(right + 6, at + 4, label, "tick")
+    tip = f"all features, {frontier['all_cost']:,g}: {metric} {score(frontier['all_features'])}"
+    parts.append(mark(tip, reference))
+    steps: list[tuple[float, float]] = []
+    for cost, mean in zip(costs, means, strict=True):
+        steps += [(x(cost), at) for _, at in steps[-1:]] + [(x(cost), y(mean))]
+    parts.append(path([*steps, (x(end), steps[-1][1])], "line c0"))
+    for cost, mean, error in zip(costs, means, errors, strict=True):
+        chosen = cost == frontier["cost"]
+        body = line(x(cost), y(mean - error), x(cost), y(mean + error), "whisker c0")
+        body += marker(x(cost), y(mean), 0, "ring c0", 9) if chosen else ""
+        body += marker(x(cost), y(mean), 0, "point c0")
+        tip = f"cost {cost:,g}: {metric} {score(mean)} ± {score(error)}{', the selection' if chosen else ''}"
+        parts.append(mark(tip, body))
+    return height, "".join(parts)
+
+
 def curve_shows_none(curve: dict[str, Any]) -> bool:
     """Whether the line of no features is near the others; a far one would leave them no space."""
     others = [*curve["means"], curve["all_features"], curve["random_features"]]

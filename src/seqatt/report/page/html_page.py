@@ -68,6 +68,7 @@ def selection_body(facts: dict[str, Any]) -> tuple[str, str]:
             sections.features_section,
             sections.image_section,
             sections.curve_section,
+            sections.frontier_section,
             sections.evaluation_section,
             confidence_sections.confidence_section,
             confidence_sections.stability_section,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from seqatt.report.page.charts import curve_body, curve_shows_none, dots_body, image_svg
+from seqatt.report.page.charts import curve_body, curve_shows_none, dots_body, frontier_body, image_svg
 from seqatt.report.page.distributions import distribution_figure
 from seqatt.report.page.svg import figure
 from seqatt.report.page.tables import Cell, Column, HeatCell, heat_table, meter, section, table, values_table
@@ -103,6 +103,43 @@ def curve_section(facts: dict[str, Any]) -> str:
     if not curve_shows_none(curve):
         note += f" No features, below the chart: {score(curve['no_features'])}."
     return section("curve", "How many features", body, note)
+
+
+def frontier_section(facts: dict[str, Any]) -> str:
+    """The metric against the cost, and what is paid for."""
+    frontier = facts["frontier"]
+    if not frontier:
+        return ""
+    metric = metric_name(frontier["metric"])
+    points = zip(frontier["costs"], frontier["means"], frontier["standard_errors"], strict=True)
+    rows = [
+        [Cell(f"{c:,g}", c), Cell(score(mean), mean), Cell(score(error), error)] for c, mean, error in points
+    ]
+    columns = [Column("cost"), Column(metric), Column("standard error")]
+    described = ", ".join(f"{row[0].text}: {row[1].text}" for row in rows)
+    body = figure(
+        "frontier",
+        f"{metric} by cost",
+        f"{metric} for so much: {described}. All features: {score(frontier['all_features'])}.",
+        lambda width: frontier_body(frontier, width),
+        values_table("Values", f"{metric} by cost", columns, rows),
+    )
+    paid = [
+        [
+            Cell(each["name"], numeric=False),
+            Cell(f"{each['cost']:,g}", each["cost"]),
+            Cell(", ".join(each["features"]), numeric=False),
+        ]
+        for each in frontier["paid"]
+    ]
+    if paid:
+        columns = [Column("paid for", False), Column("cost"), Column("selected features", False)]
+        body += table("What is paid for", columns, paid, sortable=True)
+    note = (
+        f"{metric} of networks on rows that selected none of the features ({frontier['folds']} folds; line: one "
+        "standard error) for what the search finds at each cost; the selection is ringed."
+    )
+    return section("frontier", "What the features cost", body, note)
 
 
 def evaluation_section(facts: dict[str, Any]) -> str:

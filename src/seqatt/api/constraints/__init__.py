@@ -1,0 +1,1 @@
+"""Which features may be selected, and what they cost."""

@@ -1,0 +1,63 @@
+"""What features cost: prices, each paid once if any of its features is selected."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seqatt.api.lookup import find_features
+from seqatt.options import to_json
+
+if TYPE_CHECKING:  # files need pyarrow, tables do not
+    from seqatt.data.files.file_data import FileData
+    from seqatt.data.tables.table_data import TableData
+
+
+@dataclass(frozen=True)
+class Costs:
+    """``members[i, f]`` says whether feature f needs the thing i, which has the name ``names[i]`` and ``prices[i]``."""
+
+    names: tuple[str, ...]
+    prices: NDArray[np.float64]
+    members: NDArray[np.bool_]
+
+    @cached_property
+    def _needs(self) -> list[frozenset[int]]:
+        """The things that each feature needs."""
+        return [frozenset(np.flatnonzero(needs).tolist()) for needs in self.members.T]
+
+    def total(self, features: Iterable[int]) -> float:
+        """What these features cost together."""
+        paid = frozenset().union(*(self._needs[f] for f in features))
+        return float(sum(self.prices[i] for i in sorted(paid)))
+
+    def bundles(self) -> list[list[int]]:
+        """The features of everything that several of them share."""
+        return [np.flatnonzero(own).tolist() for own in self.members if own.sum() > 1]
+
+    def explain(self, features: Iterable[int]) -> str:
+        """The prices that make up a total, in words."""
+        paid = np.flatnonzero(self.members[:, list(features)].any(1))
+        return " and ".join(f"{self.names[i]} {self.prices[i]:g}" for i in paid)
+
+    def take(self, features: NDArray[np.int64]) -> Costs:
+        """The costs of some features."""
+        return replace(self, members=self.members[:, features])
+
+
+def find_costs(data: TableData | FileData, given: Mapping[Any, Any]) -> tuple[Costs, dict[str, Any]]:
+    """The costs of features that a user names, checked by ``ConstraintOptions``; and the same for settings."""
+    members, settings = np.zeros((len(given), data.features), dtype=bool), {}
+    for i, (name, cost) in enumerate(given.items()):
+        shared = cost["features"]
+        features = find_features(data, [name] if shared is None else shared, "costs", named=True)
+        members[i, features] = True
+        named = to_json([data.given_names[f] for f in features])
+        settings[str(name)] = {"cost": cost["cost"], "features": named}
+    prices = np.array([cost["cost"] for cost in given.values()], dtype=np.float64)
+    return Costs(tuple(map(str, given)), prices, members), settings

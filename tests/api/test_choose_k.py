@@ -181,7 +181,7 @@ def test_a_sparse_table_that_is_not_made_dense_has_k_chosen_on_a_sample_of_rows(
     X, y = linear_problem("binary", rows=600)
     sparse = scipy.sparse.csr_array(X * (np.random.default_rng(0).random(X.shape) < 0.7))
     monkeypatch.setattr("seqatt.data.tables.encoding.DENSE_CELLS", 0)
-    monkeypatch.setattr("seqatt.api.auto_k.sample.SAMPLE_CELLS", 400 * X.shape[1])
+    monkeypatch.setattr("seqatt.api.confidence.sample.SAMPLE_CELLS", 400 * X.shape[1])
     selection = seqatt.select(sparse, y, "auto", method=method)
     assert selection.curve["rows"] == 400
     assert sorted(selection.indices.tolist()) == [1, 4]

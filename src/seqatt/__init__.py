@@ -15,27 +15,26 @@ if TYPE_CHECKING:
     from seqatt.api.select import TrainingDiverged, select, select_trials
     from seqatt.comparison.compare import compare
     from seqatt.comparison.comparison import Comparison
-    from seqatt.estimators import (
-        LinearAttentionSelector,
-        OMPSelector,
-        SequentialAttentionSelector,
-        SequentialLassoSelector,
-    )
+    from seqatt.estimators import SequentialAttentionSelector
     from seqatt.feature_selector import FeatureSelector
     from seqatt.layer import SequentialAttention
+    from seqatt.linear_selectors import LinearAttentionSelector, OMPSelector, SequentialLassoSelector
+    from seqatt.prediction.predictors import SequentialAttentionClassifier, SequentialAttentionRegressor
     from seqatt.selection import Selection, SelectionInterrupted
 
 _MODULES = {
     "Comparison": "comparison.comparison",
     "Evaluation": "api.evaluate",
     "FeatureSelector": "feature_selector",
-    "LinearAttentionSelector": "estimators",
-    "OMPSelector": "estimators",
+    "LinearAttentionSelector": "linear_selectors",
+    "OMPSelector": "linear_selectors",
     "Selection": "selection",
     "SelectionInterrupted": "selection",
     "SequentialAttention": "layer",
+    "SequentialAttentionClassifier": "prediction.predictors",
+    "SequentialAttentionRegressor": "prediction.predictors",
     "SequentialAttentionSelector": "estimators",
-    "SequentialLassoSelector": "estimators",
+    "SequentialLassoSelector": "linear_selectors",
     "TrainingDiverged": "api.select",
     "compare": "comparison.compare",
     "evaluate": "api.evaluate",
@@ -54,6 +53,8 @@ __all__ = [
     "Selection",
     "SelectionInterrupted",
     "SequentialAttention",
+    "SequentialAttentionClassifier",
+    "SequentialAttentionRegressor",
     "SequentialAttentionSelector",
     "SequentialLassoSelector",
     "TrainingDiverged",

@@ -1,4 +1,4 @@
-"""scikit-learn selectors: check the input, call ``select``, store the result."""
+"""The scikit-learn selector of Sequential Attention, and what it shares with those of other methods."""
 
 from __future__ import annotations
 
@@ -41,8 +41,10 @@ class BaseSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
             )
         check_same_order(X, y, ("X", "y"))
         check_same_order(X, sample_weight, ("X", "sample_weight"))
-        labels = target_array(y, "y")
-        options = self._options()
+        return self._fit(table, self._read_target(y), sample_weight, self._options())
+
+    def _fit(self, table: Any, labels: NDArray[Any], sample_weight: Any, options: dict[str, Any]) -> Self:
+        """Select features of a table that was checked; a subclass goes on from there."""
         seed = integer(0, optional=True)("random_state", getattr(self, "random_state", None))
         k = self.n_features_to_select
         try:
@@ -65,6 +67,9 @@ class BaseSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         self.support_[self.selection_.columns] = True
         self.ranking_ = _rank_columns(self.selection_, self.n_features_in_)
         return self
+
+    def _read_target(self, y: Any) -> NDArray[Any]:
+        return target_array(y, "y")
 
     def _options(self) -> dict[str, Any]:
         """The parameters that are options of ``select`` of the same name."""
@@ -227,67 +232,6 @@ SequentialAttentionSelector.__doc__ = fill_in_options(
     + describe(TableOptions, skip={"sample_weight", "ignore", "column_types"})
     + describe(AnswerOptions),
 )
-
-
-class _LinearSelector(BaseSelector):
-    """A linear method: nothing is trained on a device and nothing is random, so only options of the table remain."""
-
-    def __init__(
-        self,
-        n_features_to_select: int | float | None = None,
-        *,
-        class_weight: Mapping[Any, float] | str | None = None,
-        groups: Groups | None = None,
-        task: str | None = None,
-        missing_indicator: bool = False,
-        max_categories: int = 64,
-    ) -> None:
-        self._store_parameters(locals())
-
-
-class OMPSelector(_LinearSelector):
-    """Select features by Orthogonal Matching Pursuit on least squares; classes are one-hot targets.
-
-    Parameters and attributes are those of ``SequentialAttentionSelector``, without those about networks.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_wine
-    >>> from seqatt import OMPSelector
-    >>> X, y = load_wine(return_X_y=True, as_frame=True)
-    >>> OMPSelector(n_features_to_select=2).fit(X, y).selection_.features
-    ['proline', 'color_intensity']
-    """
-
-    method = "linear_omp"
-
-
-class SequentialLassoSelector(_LinearSelector):
-    """Select features by Sequential LASSO on least squares; parameters and attributes as in ``OMPSelector``."""
-
-    method = "linear_sequential_lasso"
-
-
-class LinearAttentionSelector(_LinearSelector):
-    """Select features by regularised linear Sequential Attention; parameters and attributes as in ``OMPSelector``.
-
-    ``parameterisation`` is "linear" (Definition 3.1) or "softmax" (Lemma 3.2).
-    """
-
-    method = "linear_attention"
-
-    def __init__(
-        self,
-        n_features_to_select: int | float | None = None,
-        *,
-        parameterisation: str = "linear",
-        class_weight: Mapping[Any, float] | str | None = None,
-        groups: Groups | None = None,
-        task: str | None = None,
-        missing_indicator: bool = False,
-        max_categories: int = 64,
-    ) -> None:
-        self._store_parameters(locals())
 
 
 def _rank_columns(selection: Selection, columns: int) -> NDArray[np.int64]:

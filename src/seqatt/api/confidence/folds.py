@@ -38,13 +38,13 @@ class Fold(NamedTuple):
         return self.reading.data
 
 
-def divide_rows(data: TableData, seed: int) -> list[NDArray[np.int64]]:
+def divide_rows(data: TableData, seed: int, folds: int = FOLDS) -> list[NDArray[np.int64]]:
     """The rows of each fold; every class is divided evenly."""
-    rng = np.random.default_rng([seed, FOLDS])
+    rng = np.random.default_rng([seed, folds])
     shuffled = rng.permutation(data.rows)
     if data.target.task in ("binary", "multiclass"):
         shuffled = shuffled[np.argsort(data.target.values.reshape(data.rows, -1)[shuffled, 0], kind="stable")]
-    return [np.sort(shuffled[start::FOLDS]) for start in range(FOLDS)]
+    return [np.sort(shuffled[start::folds]) for start in range(folds)]
 
 
 def make_fold(data: TableData, rows: NDArray[np.int64]) -> Fold:

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from seqatt.algorithms.answer_options import AnswerOptions
 from seqatt.algorithms.neural.attention_options import AttentionOptions
 from seqatt.api.select import select
+from seqatt.column_names import plain_name
 from seqatt.data.tables.consistency import check_same_order
 from seqatt.data.tables.containers import check_unique_names
 from seqatt.data.tables.options import TableOptions
@@ -103,11 +104,32 @@ class BaseSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         return self.support_
 
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
+        """The names of the selected columns; those of a MultiIndex as text, because scikit-learn has only text."""
+        names = self.selection_.input_names if hasattr(self, "selection_") else []
+        if input_features is None and any(isinstance(name, tuple) for name in names):
+            return np.array([str(name) for name in names], dtype=object)[self.support_]
+        return np.asarray(super().get_feature_names_out(input_features))
+
+    def _check_names(self, X: Any) -> None:
+        """Compare names that are not text (of a MultiIndex, numbers), which scikit-learn does not look at."""
+        expected = self.selection_.input_names
+        if all(isinstance(name, str) for name in expected):
+            return
+        names = getattr(X, "column_names", getattr(X, "columns", ()))
+        for position, (own, name) in enumerate(zip(expected, map(plain_name, names), strict=True)):
+            if str(own) != str(name):
+                raise ValueError(
+                    f"X: column {position} is {name!r}, but was {own!r} in fit; pass the same columns in the same order"
+                )
+
     def _check(self, X: Any, *, reset: bool) -> Any:
         """Check X as scikit-learn does; of a DataFrame only the column names, because ``select`` reads its values."""
         check_unique_names(X, "X")
         if isinstance(nw.from_native(X, eager_only=True, pass_through=True), nw.DataFrame):
             validate_data(self, X=X, reset=reset, skip_check_array=True)
+            if not reset:
+                self._check_names(X)
             return X
         return validate_data(
             self,

@@ -20,7 +20,7 @@ from seqatt.data.tables.options import TableOptions, Task
 from seqatt.json_files import write_atomically
 from seqatt.prediction.inputs import OTHER, ModelInputs
 from seqatt.prediction.module import PredictionModule
-from seqatt.prediction.train import NETWORKS, NO_COLUMNS, constant_module, train_module
+from seqatt.prediction.train import NETWORKS, NO_COLUMNS, SHARES, constant_module, train_module
 from seqatt.progress import progress_bar
 from seqatt.version import __version__
 
@@ -114,7 +114,7 @@ def fit_model(
     if isinstance(data.columns, SparseColumns):
         data = replace(data, columns=data.columns.to_dense(np.arange(data.rows)))
     if chosen:
-        with progress_bar("Training", NETWORKS, shown=progress) as advance:
+        with progress_bar("Training", NETWORKS * len(SHARES), shown=progress) as advance:
             module = train_module(data, network, seed, advance)
         inputs = ModelInputs.of(table, chosen, data.encoder)
     else:

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor, nn
 
 from seqatt.data.tables.encoding import Encoder
-from seqatt.data.tables.options import Task
+from seqatt.data.tables.table_data import TableData
 from seqatt.training.evaluation.networks import NetworkParameters
 from seqatt.training.models.activations import ACTIVATIONS
 
@@ -26,21 +26,25 @@ class PredictionModule(nn.Module):
 
     def __init__(
         self,
-        encoder: Encoder,
+        data: TableData,
         networks: Sequence[NetworkParameters],
-        task: Task,
         activation: str,
         output_scale: ArrayLike,
         output_shift: ArrayLike,
     ) -> None:
         super().__init__()
-        self.task, self.activation = task, activation
+        encoder = data.encoder
+        self.task, self.activation = data.target.task, activation
         self.logarithms = list(encoder.log1p)
         self.indicated = np.searchsorted(encoder.numeric, encoder.indicated).tolist()
         categories = sorted(encoder.levels | encoder.coded)
         self.one_hot = [j for j, position in enumerate(categories) if position in encoder.levels]
         self.coded = [j for j, position in enumerate(categories) if position in encoder.coded]
         self.shift, self.scale = _constant(encoder.shift), _constant(encoder.scale)
+        first = np.searchsorted(encoder.input_of, np.arange(len(encoder.constant)))
+        assert isinstance(data.columns, np.ndarray)
+        numbers = data.columns[:, first[encoder.numeric]]
+        self.lowest, self.highest = _constant(numbers.min(0)), _constant(numbers.max(0))
         self.indicator_shift = _constant(encoder.indicator_shift)
         self.indicator_scale = _constant(encoder.indicator_scale)
         self.output_scale, self.output_shift = _constant(output_scale), _constant(output_shift)
@@ -89,7 +93,9 @@ class PredictionModule(nn.Module):
             logarithms = torch.zeros_like(self.shift, dtype=torch.bool)
             logarithms[self.logarithms] = True
             numbers = torch.where(logarithms, torch.sign(numbers) * torch.log1p(torch.abs(numbers)), numbers)
-        parts = [torch.where(missing, 0.0, (numbers - self.shift) / self.scale)]
+        # A network says little about numbers beyond those of its training rows, but it says it with confidence.
+        standard = torch.clamp((numbers - self.shift) / self.scale, self.lowest, self.highest)
+        parts = [torch.where(missing, 0.0, standard)]
         if self.indicated:
             indicators = missing[:, self.indicated].double()
             parts.append((indicators - self.indicator_shift) / self.indicator_scale)

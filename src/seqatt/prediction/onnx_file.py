@@ -130,6 +130,8 @@ def _add_numbers(graph: _Graph, module: Any, numbers: str) -> list[str]:
     standard = graph.add(
         "Div", graph.add("Sub", numbers, graph.constant(module.shift)), graph.constant(module.scale)
     )
+    standard = graph.add("Max", standard, graph.constant(module.lowest))
+    standard = graph.add("Min", standard, graph.constant(module.highest))
     parts = [graph.add("Where", missing, graph.constant(0.0), standard)]
     if module.indicated:
         flags = graph.add("Cast", missing, to=TensorProto.DOUBLE)

@@ -21,6 +21,8 @@ import seqatt.datasets
 import seqatt.datasets.synthetic
 import seqatt.estimators
 import seqatt.feature_selector
+import seqatt.linear_selectors
+import seqatt.prediction.predictors
 import seqatt.report.selection_display
 
 LINEAR_MODULES = ("gram", "omp", "sequential_lasso", "attention", "penalty", "guarantees")
@@ -29,6 +31,8 @@ MODULES = [
     seqatt.comparison.compare,
     seqatt.estimators,
     seqatt.feature_selector,
+    seqatt.linear_selectors,
+    seqatt.prediction.predictors,
     seqatt.report.selection_display,
     seqatt.api.evaluate,
     seqatt.datasets,
@@ -42,6 +46,7 @@ DATASETS = README.parent / "docs" / "datasets.md"
 THEORY = README.parent / "docs" / "theory.md"
 STREAMING = README.parent / "docs" / "streaming.md"
 REPORT = README.parent / "docs" / "report.md"
+PREDICT = README.parent / "docs" / "how_to" / "predict.md"
 
 
 def code_blocks(path: Path, language: str) -> list[str]:
@@ -49,7 +54,7 @@ def code_blocks(path: Path, language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", path.read_text(encoding="utf-8"), re.DOTALL)
 
 
-PAGES = (README, GUIDE, COMPARE, DATASETS, THEORY, STREAMING, REPORT)
+PAGES = (README, GUIDE, COMPARE, DATASETS, THEORY, STREAMING, REPORT, PREDICT)
 PYTHON_BLOCKS = [(path.name, code) for path in PAGES for code in code_blocks(path, "python")]
 
 

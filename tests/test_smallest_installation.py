@@ -16,7 +16,14 @@ import pytest
 from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parent.parent
-OPTIONAL = ("pandas", "polars", "matplotlib", "lightgbm", "xgboost")  # of the extras: not installed here
+OPTIONAL = (
+    "pandas",
+    "polars",
+    "matplotlib",
+    "lightgbm",
+    "xgboost",
+    "onnx",
+)  # of the extras: not installed here
 WITHOUT_PANDAS = "as_frame=True"  # an example that has it needs pandas
 
 pytestmark = [

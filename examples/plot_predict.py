@@ -21,7 +21,7 @@ X, y = load_digits(return_X_y=True)
 X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0, stratify=y)
 classifier = SequentialAttentionClassifier(n_features_to_select=8, random_state=0).fit(X_train, y_train)
 pixels = classifier.get_support()
-mlp = make_pipeline(StandardScaler(), MLPClassifier(max_iter=500, random_state=0))
+mlp = make_pipeline(StandardScaler(), MLPClassifier(max_iter=2000, random_state=0))
 mlp.fit(X_train[:, pixels], y_train)
 
 # %%

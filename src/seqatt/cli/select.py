@@ -11,6 +11,7 @@ from seqatt.algorithms.answer_options import AUTO, AnswerOptions
 from seqatt.algorithms.neural.attention_options import AttentionOptions
 from seqatt.checkpoints.options import CheckpointOptions
 from seqatt.cli.arguments import FILES_HELP, TaskName, read_amount, read_names, read_settings, start_log
+from seqatt.cli.export import EXPORT_HELP, check_export
 from seqatt.cli.option_flags import add_option_flags, read_flags
 from seqatt.cli.report import IMAGE_HELP, REPORT_HELP, check_page, read_shape
 from seqatt.data.files.options import FileOptions
@@ -26,6 +27,7 @@ EXAMPLES = (
     "  seqatt select data.csv --target label --fdr 0.1\n\n"
     "  seqatt select data.csv --target label -k 20 --keep run/selection.json\n\n"
     "  seqatt select data.csv --target label -k auto --out run/ --report run/report.html\n\n"
+    "  seqatt select data.csv --target label -k 5 --export model.onnx\n\n"
     "  seqatt select data.tsv.gz --target label -k 5 --json | jq .features\n\n"
     "  seqatt select 'clicks/*.parquet' --target click -k 20 --out run/\n\n"
     "  torchrun --nproc-per-node 8 -m seqatt select clicks/ --target click -k 20 --out run/ --resume\n\n"
@@ -104,6 +106,7 @@ def select(
         ),
     ] = 0.0,
     report: Annotated[Path | None, typer.Option(help=REPORT_HELP, rich_help_panel=RUNNING)] = None,
+    export: Annotated[Path | None, typer.Option(help=EXPORT_HELP, rich_help_panel=RUNNING)] = None,
     image_shape: Annotated[str | None, typer.Option(help=IMAGE_HELP, rich_help_panel=RUNNING)] = None,
     log: Annotated[
         bool,
@@ -165,6 +168,8 @@ def select(
         )
     if report is not None:
         check_page(report)
+    if export is not None:
+        check_export(export)
     if read_shape(image_shape) is not None and report is None:
         raise typer.BadParameter("is for the report; add --report FILE", param_hint="--image-shape")
     if log:
@@ -178,7 +183,19 @@ def select(
     if keep:
         given["keep"] = Selection.load(keep) if keep.endswith(".json") else tuple(read_names(keep))
     request = Request(
-        files, target, features, method, own | given, out, holdout, as_json, seed, device, report, image_shape
+        files,
+        target,
+        features,
+        method,
+        own | given,
+        out,
+        holdout,
+        as_json,
+        seed,
+        device,
+        report,
+        image_shape,
+        export,
     )
     run_selection(request, timings)
 

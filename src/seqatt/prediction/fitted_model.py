@@ -96,20 +96,22 @@ def fit_model(
     X: Any,
     y: Any,
     sample_weight: Any,
-    columns: Sequence[int],
+    columns: Sequence[int] | None,
     options: TableOptions,
     network: dict[str, Any],
     seed: int,
     *,
     progress: bool = False,
 ) -> FittedModel:
-    """Train networks on these columns of a table; ``network`` are options of the network, such as ``hidden``."""
-    chosen = tuple(sorted(columns))  # the order of selection must not matter
-    roles = read_columns(X, y, sample_weight, (), {}, ("X", "y"))
+    """Train networks on these columns of a table, by default on all; ``network`` are options such as ``hidden``."""
+    roles = read_columns(X, y, sample_weight, options.ignore, options.column_types, ("X", "y"))
+    # The order of selection must not matter.
+    chosen = tuple(range(len(roles.table.names)) if columns is None else sorted(columns))
     # Without a feature, all columns are read for the sake of the target and the weights.
     table = roles.table.select(chosen) if chosen else roles.table
     log1p = only_columns(options.log1p, set(table.names))
-    options = replace(options, sample_weight=roles.sample_weight, groups=None, log1p=log1p)
+    weights = roles.sample_weight
+    options = replace(options, sample_weight=weights, groups=None, log1p=log1p, ignore=(), column_types={})
     data = read_table(table, roles.y, options, "mixed", by_name=False)
     if isinstance(data.columns, SparseColumns):
         data = replace(data, columns=data.columns.to_dense(np.arange(data.rows)))

@@ -24,6 +24,7 @@ from tests.support.problems import linear_problem, mixed_frame
 from seqatt import SequentialAttentionClassifier, SequentialAttentionRegressor, SequentialAttentionSelector
 from seqatt.data.tables.table_data import read_table_data
 from seqatt.data.tables.target import Target
+from seqatt.prediction import train
 from seqatt.prediction.train import calibrate
 from seqatt.training import defaults
 
@@ -49,6 +50,7 @@ def expected_failures(estimator):
     expected_failed_checks=expected_failures,
 )
 def test_scikit_learns_own_checks(estimator, check, monkeypatch, short):
+    monkeypatch.setattr(train, "SHARES", (0.3,))
     if check.func.__name__ == "check_array_api_input":
         monkeypatch.setenv("SCIPY_ARRAY_API", "1")
     check(estimator)

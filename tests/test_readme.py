@@ -23,6 +23,8 @@ import seqatt.datasets
 import seqatt.datasets.synthetic
 import seqatt.estimators
 import seqatt.feature_selector
+import seqatt.linear_selectors
+import seqatt.prediction.predictors
 import seqatt.report.selection_display
 
 LINEAR_MODULES = ("gram", "omp", "sequential_lasso", "attention", "penalty", "guarantees")
@@ -33,6 +35,8 @@ MODULES = [
     seqatt.callbacks.early_stopping,
     seqatt.estimators,
     seqatt.feature_selector,
+    seqatt.linear_selectors,
+    seqatt.prediction.predictors,
     seqatt.report.selection_display,
     seqatt.api.evaluate,
     seqatt.datasets,

@@ -17,7 +17,7 @@ from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parent.parent
 # Packages of the extras, which are not installed here.
-OPTIONAL = ("pandas", "polars", "matplotlib", "lightgbm", "xgboost", "tensorboard", "mlflow")
+OPTIONAL = ("pandas", "polars", "matplotlib", "lightgbm", "xgboost", "tensorboard", "mlflow", "onnx")
 WITHOUT_PANDAS = "as_frame=True"  # an example that has it needs pandas
 
 pytestmark = [

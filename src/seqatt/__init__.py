@@ -17,13 +17,10 @@ if TYPE_CHECKING:
     from seqatt.comparison.compare import compare
     from seqatt.comparison.comparison import Comparison
     from seqatt.estimators import SequentialAttentionSelector
-    from seqatt.feature_selector import (
-        FeatureSelector,
-        LinearAttentionSelector,
-        OMPSelector,
-        SequentialLassoSelector,
-    )
+    from seqatt.feature_selector import FeatureSelector
     from seqatt.layer import SequentialAttention
+    from seqatt.linear_selectors import LinearAttentionSelector, OMPSelector, SequentialLassoSelector
+    from seqatt.prediction.predictors import SequentialAttentionClassifier, SequentialAttentionRegressor
     from seqatt.selection import Selection, SelectionInterrupted
 
 _MODULES = {
@@ -31,13 +28,15 @@ _MODULES = {
     "Comparison": "comparison.comparison",
     "Evaluation": "api.evaluate",
     "FeatureSelector": "feature_selector",
-    "LinearAttentionSelector": "feature_selector",
-    "OMPSelector": "feature_selector",
+    "LinearAttentionSelector": "linear_selectors",
+    "OMPSelector": "linear_selectors",
     "Selection": "selection",
     "SelectionInterrupted": "selection",
     "SequentialAttention": "layer",
+    "SequentialAttentionClassifier": "prediction.predictors",
+    "SequentialAttentionRegressor": "prediction.predictors",
     "SequentialAttentionSelector": "estimators",
-    "SequentialLassoSelector": "feature_selector",
+    "SequentialLassoSelector": "linear_selectors",
     "TrainingDiverged": "api.select",
     "compare": "comparison.compare",
     "evaluate": "api.evaluate",
@@ -57,6 +56,8 @@ __all__ = [
     "Selection",
     "SelectionInterrupted",
     "SequentialAttention",
+    "SequentialAttentionClassifier",
+    "SequentialAttentionRegressor",
     "SequentialAttentionSelector",
     "SequentialLassoSelector",
     "TrainingDiverged",

@@ -1,4 +1,4 @@
-"""scikit-learn selectors: check the input, call ``select``, store the result."""
+"""The scikit-learn selector of Sequential Attention, and what it shares with those of other methods."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from seqatt.algorithms.answer_options import AnswerOptions
 from seqatt.algorithms.neural.attention_options import AttentionOptions
 from seqatt.api.select import select
 from seqatt.callbacks.callback import Callback
+from seqatt.column_names import plain_name
 from seqatt.data.tables.consistency import check_same_order
 from seqatt.data.tables.containers import check_unique_names
 from seqatt.data.tables.options import TableOptions
@@ -46,9 +47,15 @@ class BaseSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
             )
         check_same_order(X, y, ("X", "y"))
         check_same_order(X, sample_weight, ("X", "sample_weight"))
-        options = self._options()
-        as_given = is_structured(y) or (y is None and options.get("task") == "reconstruction")
-        labels = y if as_given else target_array(y, "y")
+        return self._fit(
+            table,
+            self._read_target(y),
+            sample_weight,
+            self._options() | {"groups_of_rows": groups_of_rows, "time": time},
+        )
+
+    def _fit(self, table: Any, labels: NDArray[Any], sample_weight: Any, options: dict[str, Any]) -> Self:
+        """Select features of a table that was checked; a subclass goes on from there."""
         seed = integer(0, optional=True)("random_state", getattr(self, "random_state", None))
         k = self.n_features_to_select
         try:
@@ -59,8 +66,6 @@ class BaseSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
                 method=self.method,
                 seed=0 if seed is None else seed,
                 sample_weight=sample_weight,
-                groups_of_rows=groups_of_rows,
-                time=time,
                 **options,
             )
         except (TypeError, ValueError) as error:
@@ -73,6 +78,10 @@ class BaseSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         self.support_[self.selection_.columns] = True
         self.ranking_ = self.selection_.rank_columns(self.n_features_in_)
         return self
+
+    def _read_target(self, y: Any) -> Any:
+        as_given = is_structured(y) or (y is None and self._options().get("task") == "reconstruction")
+        return y if as_given else target_array(y, "y")
 
     def _options(self) -> dict[str, Any]:
         """The parameters that are options of ``select`` of the same name."""
@@ -110,11 +119,32 @@ class BaseSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         return self.support_
 
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
+        """The names of the selected columns; those of a MultiIndex as text, because scikit-learn has only text."""
+        names = self.selection_.input_names if hasattr(self, "selection_") else []
+        if input_features is None and any(isinstance(name, tuple) for name in names):
+            return np.array([str(name) for name in names], dtype=object)[self.support_]
+        return np.asarray(super().get_feature_names_out(input_features))
+
+    def _check_names(self, X: Any) -> None:
+        """Compare names that are not text (of a MultiIndex, numbers), which scikit-learn does not look at."""
+        expected = self.selection_.input_names
+        if all(isinstance(name, str) for name in expected):
+            return
+        names = getattr(X, "column_names", getattr(X, "columns", ()))
+        for position, (own, name) in enumerate(zip(expected, map(plain_name, names), strict=True)):
+            if str(own) != str(name):
+                raise ValueError(
+                    f"X: column {position} is {name!r}, but was {own!r} in fit; pass the same columns in the same order"
+                )
+
     def _check(self, X: Any, *, reset: bool) -> Any:
         """Check X as scikit-learn does; of a DataFrame only the column names, because ``select`` reads its values."""
         check_unique_names(X, "X")
         if isinstance(nw.from_native(X, eager_only=True, pass_through=True), nw.DataFrame):
             validate_data(self, X=X, reset=reset, skip_check_array=True)
+            if not reset:
+                self._check_names(X)
             return X
         return validate_data(
             self,

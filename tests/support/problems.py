@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 
 Problem = tuple[np.ndarray, np.ndarray]
 
@@ -21,3 +22,18 @@ def linear_problem(task: str, *, rows: int = 300, features: int = 8, seed: int =
         "multi-output": np.stack([signal, other], 1) + 0.1 * rng.normal(size=(rows, 2)),
     }
     return X, targets[task]
+
+
+def mixed_frame(rows: int = 400) -> tuple[pd.DataFrame, np.ndarray]:
+    """Numbers with missing values, a category of three values, one of thirty, a flag; all of them matter."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"size": 1e6 + rng.normal(size=rows), "age": rng.normal(size=rows)})
+    frame.loc[::9, "age"] = np.nan
+    frame["colour"] = pd.Categorical(rng.choice(["red", "green", "blue"], rows))
+    frame.loc[::11, "colour"] = np.nan
+    frame["city"] = rng.choice([f"city {i}" for i in range(30)], rows)
+    frame["flag"] = rng.random(rows) > 0.5
+    frame["noise"] = rng.normal(size=rows)
+    south = frame["city"].str.slice(5).astype(int) < 15
+    score = frame["size"] - 1e6 + frame["age"].fillna(2) + 2 * (frame["colour"] == "red") + 2 * south
+    return frame, np.where(score + 2 * frame["flag"] > 3, "high", "low")

@@ -23,6 +23,10 @@ from seqatt.training.evaluation.train_networks import NetworkTraining, train_net
 from seqatt.training.options import TrainingOptions
 
 PERCENT = 100  # what progress counts up to
+DIVERGED = (
+    "the training loss is no longer a finite number; try a smaller learning_rate, or look for extreme values "
+    "in X and y"
+)
 Measure = Callable[[NDArray[np.float64], NDArray[Any]], Metrics]
 FeaturesAndSeed = tuple[NDArray[np.int64], int]
 
@@ -54,7 +58,7 @@ def evaluate_networks(
         ValueError("X_train: every feature is constant; there is nothing to choose from")
     ] * len(evaluated)
     varying = [i for i, (features, _) in enumerate(evaluated) if not data.constant[features].all()]
-    networks = [_make_network(data, *evaluated[i]) for i in varying]
+    networks = [make_network(data, *evaluated[i]) for i in varying]
     batch_size = resolve_batch_size(data.rows, options.batch_size)
     training = NetworkTraining(options, batch_size, evaluation_steps(data.rows, batch_size, options.epochs))
     outputs: list[list[NDArray[np.float64]]] = [[] for _ in networks]
@@ -77,18 +81,14 @@ def evaluate_networks(
     if not targets:
         raise UnreadableFile(NO_TEST_ROWS)
     all_targets = np.concatenate(targets)
-    diverged = RuntimeError(
-        "the training loss is no longer a finite number; try a smaller learning_rate, or look for extreme values in X "
-        "and y"
-    )
     for group in trained:
         for position, finite in zip(group.positions, group.finite(), strict=True):
             own = np.concatenate(outputs[position])
-            results[varying[position]] = measure(own, all_targets) if finite else diverged
+            results[varying[position]] = measure(own, all_targets) if finite else RuntimeError(DIVERGED)
     return results
 
 
-def _make_network(data: TableData, features: NDArray[np.int64], seed: int) -> Network:
+def make_network(data: TableData, features: NDArray[np.int64], seed: int) -> Network:
     """The network of a set of features, in the order of the table: the order of selection must not matter."""
     columns, coded = (np.flatnonzero(np.isin(of, features)) for of in (data.feature_of, data.coded_features))
     return Network(tuple(columns.tolist()), tuple(coded.tolist()), seed)

@@ -210,14 +210,14 @@ def write_comparison_page(path: Path, comparison: Any, target: str, *, quiet: bo
     _write(path, make_page(facts), quiet=quiet, option="--report")
 
 
-def check_page(path: Path) -> None:
-    """Make the folder of a page, and refuse one that cannot be written, before any work."""
+def check_page(path: Path, option: str = "--report", example: str = "report.html") -> None:
+    """Make the folder of a page or another file, and refuse one that cannot be written, before any work."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ValueError(f"--report: cannot write to {path.parent} ({error.strerror})") from None
+        raise ValueError(f"{option}: cannot write to {path.parent} ({error.strerror})") from None
     if path.is_dir():
-        raise ValueError(f"--report: {path} is a folder; name a file such as {path / 'report.html'}")
+        raise ValueError(f"{option}: {path} is a folder; name a file such as {path / example}")
 
 
 def this_command() -> str:

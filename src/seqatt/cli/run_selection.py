@@ -50,6 +50,7 @@ class Request(NamedTuple):
     device: str
     report: Path | None = None
     image_shape: str | None = None
+    export: Path | None = None
 
 
 def check_settings(method: str, settings: dict[str, Any]) -> None:
@@ -115,6 +116,12 @@ def run_selection(request: Request, timings: Timings) -> None:
                 quiet=as_json,
             )
             timings.end("report")
+        if request.export is not None:
+            from seqatt.cli.export import export_selected
+
+            data_of = request.paths, request.target, request.options
+            export_selected(request.export, selection, *data_of, quiet=as_json)
+            timings.end("export")
         if not as_json:
             show_timings(timings.seconds)
     finally:  # a result that cannot be evaluated is still printed

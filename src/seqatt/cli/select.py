@@ -21,6 +21,7 @@ from seqatt.cli.arguments import (
     read_settings,
     start_log,
 )
+from seqatt.cli.export import EXPORT_HELP, check_export
 from seqatt.cli.option_flags import add_option_flags, read_flags
 from seqatt.cli.report import IMAGE_HELP, REPORT_HELP, check_page, read_shape
 from seqatt.data.files.options import FileOptions
@@ -38,6 +39,7 @@ EXAMPLES = (
     "  seqatt select data.csv --target label -k 8 --forbid zip,name --quota lab:1:3=hdl,ldl,ferritin,tsh\n\n"
     "  seqatt select data.csv --target label --budget 600 --cost mri=500 --cost 'blood test=40:hdl,ldl'\n\n"
     "  seqatt select data.csv --target label -k auto --out run/ --report run/report.html\n\n"
+    "  seqatt select data.csv --target label -k 5 --export model.onnx\n\n"
     "  seqatt select data.tsv.gz --target label -k 5 --json | jq .features\n\n"
     "  seqatt select 'clicks/*.parquet' --target click -k 20 --out run/\n\n"
     "  torchrun --nproc-per-node 8 -m seqatt select clicks/ --target click -k 20 --out run/ --resume\n\n"
@@ -164,6 +166,7 @@ def select(
         ),
     ] = 0.0,
     report: Annotated[Path | None, typer.Option(help=REPORT_HELP, rich_help_panel=RUNNING)] = None,
+    export: Annotated[Path | None, typer.Option(help=EXPORT_HELP, rich_help_panel=RUNNING)] = None,
     image_shape: Annotated[str | None, typer.Option(help=IMAGE_HELP, rich_help_panel=RUNNING)] = None,
     log: Annotated[
         bool,
@@ -231,6 +234,8 @@ def select(
         )
     if report is not None:
         check_page(report)
+    if export is not None:
+        check_export(export, None if task is None else task.value)
     if read_shape(image_shape) is not None and report is None:
         raise typer.BadParameter("is for the report; add --report FILE", param_hint="--image-shape")
     if log:
@@ -249,7 +254,19 @@ def select(
     }
     given |= {name: value for name, value in constraints.items() if value not in ((), {})}
     request = Request(
-        files, target, features, method, own | given, out, holdout, as_json, seed, device, report, image_shape
+        files,
+        target,
+        features,
+        method,
+        own | given,
+        out,
+        holdout,
+        as_json,
+        seed,
+        device,
+        report,
+        image_shape,
+        export,
     )
     run_selection(request, timings)
 

@@ -38,16 +38,16 @@ class Fold(NamedTuple):
         return self.reading.data
 
 
-def divide_rows(data: TableData, seed: int) -> list[NDArray[np.int64]]:
+def divide_rows(data: TableData, seed: int, folds: int = FOLDS) -> list[NDArray[np.int64]]:
     """The rows of each fold; every class is divided evenly, unless groups of rows or time order decide."""
-    rng = np.random.default_rng([seed, FOLDS])
+    rng = np.random.default_rng([seed, folds])
     if data.units is not None:
-        return data.units.folds(FOLDS, rng)
+        return data.units.folds(folds, rng)
     shuffled = rng.permutation(data.rows)
     codes = data.target.codes
     if codes is not None:
         shuffled = shuffled[np.argsort(codes[shuffled], kind="stable")]
-    return [np.sort(shuffled[start::FOLDS]) for start in range(FOLDS)]
+    return [np.sort(shuffled[start::folds]) for start in range(folds)]
 
 
 def make_fold(data: TableData, rows: NDArray[np.int64]) -> Fold:

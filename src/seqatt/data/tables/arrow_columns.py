@@ -35,12 +35,15 @@ def read_column(series: nw.Series[Any], argument: str) -> Any:
     native_type = getattr(native, "dtype", None)
     if isinstance(native_type, np.dtype) and native_type.kind in "iuf":
         return pa.array(native.to_numpy())  # shares memory; NaN stays NaN
+    if hasattr(native, "sparse"):  # a sparse column of pandas; other columns have no such accessor
+        return pa.array(native.sparse.to_dense().to_numpy())
     dtype = series.dtype
     if dtype == nw.Object or (isinstance(native_type, np.dtype) and native_type.kind == "O"):
         return _read_objects(series.to_numpy(), series.name, argument)
     if isinstance(native_type, np.dtype) and native_type.kind == "c":
         raise ValueError(f"{argument}: column {series.name!r}: {COMPLEX}")
-    if dtype in (nw.Categorical, nw.Enum) and series.implementation.is_pandas_like():
+    # An Arrow dictionary in pandas has no categories; it is read as Arrow below.
+    if hasattr(native_type, "categories") and series.implementation.is_pandas_like():
         codes = native.cat.codes.to_numpy().astype(np.int32)
         texts = pa.array(list(map(str, native.cat.categories.tolist())), pa.string())
         return as_dictionary(pa.DictionaryArray.from_arrays(pa.array(codes, mask=codes < 0), texts))

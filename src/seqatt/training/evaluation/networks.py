@@ -12,6 +12,7 @@ activations of each layer.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -57,6 +58,18 @@ def _views(flat: Tensor, shapes: Sequence[tuple[int, int]]) -> list[Tensor]:
         views.append(flat.as_strided((len(flat), rows, columns), (flat.shape[1], columns, 1), start))
         start += _space(rows * columns)
     return views
+
+
+class NetworkParameters(NamedTuple):
+    """The parameters of one trained network.
+
+    ``weights`` (outs, ins) and ``biases`` (outs,) have one tensor per layer; the inputs of the first layer are the
+    columns, then the embeddings of each category. ``embeddings`` (codes, width) has one table per category.
+    """
+
+    weights: list[Tensor]
+    biases: list[Tensor]
+    embeddings: list[Tensor]
 
 
 class Networks:
@@ -142,6 +155,15 @@ class Networks:
         buffer = self._buffer(rows)
         self._forward(buffer, codes)
         return buffer.sums[-1].mT
+
+    def parameters(self, model: int, columns: int) -> NetworkParameters:
+        """Copies of the parameters of a network with so many columns, without padding."""
+        first, *others = (matrix[model] for matrix in self._weights)
+        own = torch.cat([first[:, :columns], first[:, self.width :]], dim=1)
+        weights = [own, *(matrix[:, :-1].clone() for matrix in others)]
+        biases = [first[:, self.width - 1].clone(), *(matrix[:, -1].clone() for matrix in others)]
+        tables = [] if self._embeddings is None else self._embeddings.tables(model)
+        return NetworkParameters(weights, biases, tables)
 
     def release_buffers(self) -> None:
         self._buffers.clear()

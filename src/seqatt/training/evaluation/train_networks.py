@@ -20,7 +20,7 @@ from seqatt.data.tables.table_data import TableData
 from seqatt.training.backend.threads import run_concurrently
 from seqatt.training.ensemble import WEIGHTS, Member
 from seqatt.training.evaluation.batches import Network, SetBatches, SetInputs
-from seqatt.training.evaluation.networks import Networks, padded_width
+from seqatt.training.evaluation.networks import NetworkParameters, Networks, padded_width
 from seqatt.training.loaders.input_dropout import InputDropout
 from seqatt.training.models.architecture import MLPShape
 from seqatt.training.models.embeddings import Embeddings, default_embedding_width
@@ -112,6 +112,7 @@ class TrainedGroup:
     ) -> None:
         options, target = training.options, data.target
         self.positions = list(positions)
+        self._columns = [len(networks[position].columns) for position in positions]
         own = [networks[position] for position in positions]
         if len(own) == 1 and options.activation == "gelu":
             own *= 2  # torch computes gelu of a single matrix, which has no gaps, by other instructions
@@ -164,6 +165,10 @@ class TrainedGroup:
             outputs.append(predicted.double().numpy())
         self._networks.release_buffers()
         return np.concatenate(outputs, axis=1)[: len(self.positions)]
+
+    def parameters(self) -> list[NetworkParameters]:
+        """The parameters of each network, in the order of ``positions``."""
+        return [self._networks.parameters(model, columns) for model, columns in enumerate(self._columns)]
 
     def finite(self) -> list[bool]:
         """Whether the training of each network did not diverge."""

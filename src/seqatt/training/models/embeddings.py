@@ -90,6 +90,11 @@ class Embeddings:
     def scale_learning_rate(self, factor: float) -> None:
         self.lr.fill_(EMBEDDING_LR * factor)
 
+    def tables(self, model: int) -> list[Tensor]:
+        """Copies of the embeddings (codes, width) of one model, one table per category."""
+        own = self.values[model * self._codes : (model + 1) * self._codes]
+        return [table.clone() for table in torch.split(own, self.sizes)]
+
     def named_state(self) -> Iterator[tuple[str, Tensor]]:
         yield "embeddings.values", self.values
         yield "embeddings.squares", self.squares

@@ -1,0 +1,51 @@
+"""``seqatt select --export``: a model on the selected columns of files."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from tests.support.command import run
+from tests.support.problems import mixed_frame
+
+from seqatt.training import defaults
+
+onnxruntime = pytest.importorskip("onnxruntime", reason="needs onnxruntime to run the files")
+
+
+@pytest.fixture
+def table(tmp_path, monkeypatch):
+    monkeypatch.setattr(defaults, "EVALUATION_MIN_STEPS", 100)
+    frame, y = mixed_frame()
+    frame = frame.assign(target=y, id=np.arange(len(y)), weight=1.0)
+    frame.to_csv(tmp_path / "table.csv", index=False)
+    return tmp_path / "table.csv", frame
+
+
+def test_the_model_takes_the_selected_columns_and_predicts(table, tmp_path):
+    path, frame = table
+    model = tmp_path / "models" / "model.onnx"
+    done = run(
+        "select", path, "--target", "target", "-k", 4, "--epochs", 30, "--ignore", "id", "--weight", "weight",
+        "--json", "--export", model,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    features = json.loads(done.stdout)["features"]
+    session = onnxruntime.InferenceSession(model)
+    assert {each.name for each in session.get_inputs()} == set(features)
+    inputs = {
+        each.name: frame[each.name].astype(object).fillna("").to_numpy()
+        if each.type == "tensor(string)"
+        else frame[each.name].to_numpy(dtype=np.float64)
+        for each in session.get_inputs()
+    }
+    labels, probabilities = session.run(None, inputs)
+    assert (labels == frame["target"]).mean() > 0.8
+    assert probabilities.shape == (len(frame), 2)
+
+
+def test_another_ending_is_refused_before_anything_is_read(tmp_path):
+    done = run("select", "missing.csv", "--target", "y", "-k", 2, "--export", tmp_path / "model.pkl")
+    assert done.returncode == 2
+    assert "must end with .onnx or .pt2" in done.stderr

@@ -43,8 +43,8 @@ class Reading:
 
 
 def are_files(X: Any) -> bool:
-    """Whether ``X`` names files (a path, a pattern, a folder, a URL, or a list of these), or is a ``FileSet``."""
-    if isinstance(X, str | os.PathLike) or type(X).__name__ == "FileSet":
+    """Whether ``X`` names files (a path, a pattern, a folder, a URL, or a list of these), or is read like files."""
+    if isinstance(X, str | os.PathLike) or type(X).__name__ == "FileSet" or are_streams(X):
         return True
     return isinstance(X, list | tuple) and bool(X) and all(isinstance(x, str | os.PathLike) for x in X)
 
@@ -54,6 +54,15 @@ def are_batches(X: Any) -> bool:
     if isinstance(X, str | bytes | dict | list | tuple) or hasattr(X, "shape") or hasattr(X, "columns"):
         return False
     return hasattr(X, "__iter__") and hasattr(X, "__len__") and not are_files(X)
+
+
+def are_streams(X: Any) -> bool:
+    """Whether ``X`` is a query or a stream of rows: a polars LazyFrame, a ``pyarrow.dataset.Dataset``, or an object
+    with Arrow's stream interface that is no table, such as a DuckDB relation or a record-batch reader."""
+    classes = {(each.__module__.partition(".")[0], each.__name__) for each in type(X).__mro__}
+    if classes & {("polars", "LazyFrame"), ("pyarrow", "Dataset")}:
+        return True
+    return hasattr(X, "__arrow_c_stream__") and not hasattr(X, "__array__")
 
 
 def choose_target(y: Any, target: Any, *, files: bool = False) -> Any:

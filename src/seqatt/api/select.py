@@ -11,6 +11,7 @@ from seqatt.algorithms.registry import get_method
 from seqatt.api.read_data import Reading, are_batches, are_files, choose_target, read_table
 from seqatt.api.run import Run, categories_for, make_options, stream_encoding_for
 from seqatt.api.select_options import SelectOptions, describe_options
+from seqatt.data.files.options import FileOptions
 from seqatt.distributed.process_group import ProcessGroup, device_of_rank
 from seqatt.options import fill_in_options
 from seqatt.progress import Timings, progress_bar
@@ -115,7 +116,7 @@ def select_trials(
     registered = get_method(method)
     given: dict[str, Any] = dict(options)
     if y is None and target is None and are_batches(X):
-        from seqatt.data.files.batches import TARGET, WEIGHTS, open_batches
+        from seqatt.data.files.streams import TARGET, WEIGHTS, open_batches
 
         X, target = open_batches(X), TARGET
         given |= {"sample_weight": WEIGHTS} if WEIGHTS in X.types else {}
@@ -130,6 +131,11 @@ def select_trials(
         check_arguments(checked.answer, k, getattr(checked.method, "model", None))
     if auto:
         check_method(registered)
+    if files:
+        from seqatt.api.read_files import open_rows, read_files  # here, because only files need pyarrow
+
+        assert isinstance(checked.data, FileOptions)
+        X = open_rows(X, choose_target(y, target, files=True), checked.data)
     # Each seed has its own k, its own halves of the rows or its own knockoffs.
     if len(seeds) > 1 and (auto or checked.answer.repeats or checked.answer.fdr):
         alone: dict[str, Any] = {
@@ -137,7 +143,7 @@ def select_trials(
             "method": method,
             "device": device,
             "progress": progress,
-            **options,
+            **given,
         }
         return [select_trials(X, y, k, seeds=[seed], **alone)[0] for seed in seeds]
     resolved_device = resolve_device(device)
@@ -157,7 +163,6 @@ def select_trials(
         shown = progress and run.ranks.rank == 0
         advance = stack.enter_context(progress_bar("Reading" if files else "Preparing", None, shown=shown))
         if files:
-            from seqatt.api.read_files import read_files  # here, because only files need pyarrow
 
             def when_read() -> None:
                 timings.end("read")

@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from seqatt.algorithms.registry import Method
 from seqatt.column_names import plain_name
 from seqatt.data.tables.options import Categories, TableOptions
 from seqatt.data.tables.table_data import TableData, read_table_data
@@ -30,8 +31,25 @@ class StreamEncoding(NamedTuple):
 
 
 EMBEDDED = StreamEncoding()  # for the built-in network
-ONE_HOT = StreamEncoding(one_hot=True)  # for a user's own model
+ONE_HOT = StreamEncoding(one_hot=True)  # for a network that trains through autograd
 COUNTED = StreamEncoding(max_codes=MAX_COUNTED, share_rare=False)  # for sums
+
+
+def categories_for(method: Method, own_inputs: str | None = None) -> Categories:
+    """How a method takes categories: the built-in network embeds those of many values.
+
+    ``own_inputs`` is what a network that trains through autograd is called with.
+    """
+    if method.trains and own_inputs != "columns":
+        return "codes" if own_inputs == "raw" else "mixed"
+    return "one_hot"
+
+
+def stream_encoding_for(method: Method, own_inputs: str | None) -> StreamEncoding | None:
+    """The same on files that are read batch by batch; None if the method cannot read them so."""
+    if method.trains:
+        return ONE_HOT if own_inputs == "columns" else EMBEDDED
+    return None if method.select_files is None else COUNTED
 
 
 @dataclass(frozen=True)

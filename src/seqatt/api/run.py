@@ -17,7 +17,7 @@ from seqatt.algorithms.request import Running, SelectionRequest
 from seqatt.api.confidence.examine import check_importance, examine_traces
 from seqatt.api.lookup import find_features
 from seqatt.api.phase_steps import warn_about_few_steps
-from seqatt.api.read_data import COUNTED, EMBEDDED, ONE_HOT, Reading, StreamEncoding
+from seqatt.api.read_data import Reading, categories_for
 from seqatt.api.stability.repeats import check_table, select_repeatedly
 from seqatt.checkpoints.checkpointer import Checkpointer
 from seqatt.checkpoints.options import CheckpointOptions
@@ -25,7 +25,7 @@ from seqatt.checkpoints.run_description import describe_run
 from seqatt.checkpoints.training import CheckpointHook
 from seqatt.data.files.options import FileOptions
 from seqatt.data.files.shards import count_shards
-from seqatt.data.tables.options import Categories, TableOptions
+from seqatt.data.tables.options import TableOptions
 from seqatt.data.tables.scaling import scale_table
 from seqatt.data.tables.table_data import TableData, resolve_k
 from seqatt.distributed.process_group import SINGLE_PROCESS, ProcessGroup
@@ -78,18 +78,6 @@ def make_options(method: str, options: dict[str, Any], *, files: bool = False) -
             "checkpoint: a selection with repeats writes none; leave it out, or leave repeats out"
         )
     return checked
-
-
-def categories_for(method: Method, own_model: bool) -> Categories:
-    """How a method takes categories: the built-in network embeds those of many values."""
-    return "mixed" if method.trains and not own_model else "one_hot"
-
-
-def stream_encoding_for(method: Method, own_model: bool) -> StreamEncoding | None:
-    """The same on files that are read batch by batch; None if the method cannot read them so."""
-    if method.trains:
-        return ONE_HOT if own_model else EMBEDDED
-    return None if method.select_files is None else COUNTED
 
 
 class Run:
@@ -214,8 +202,8 @@ class Run:
         from seqatt.api.auto_k.sample import sample_request
 
         self.timings.end("prepare")
-        own_model = getattr(self.options.method, "model", None) is not None
-        request = sample_request(request, categories_for(self.method, own_model))
+        own_inputs = getattr(self.options.method, "own_inputs", None)
+        request = sample_request(request, categories_for(self.method, own_inputs))
         max_k = resolve_max_k(request.table, self.options.answer.max_k)
         curve = choose_k(self.method, replace(request, k=max_k), self.options.answer.k_rule, advance)
         # On other machines the last digits may differ, and all ranks must select as many.

@@ -8,8 +8,16 @@ from typing import Any, Unpack
 
 from seqatt.algorithms.answer_options import check_method
 from seqatt.algorithms.registry import get_method
-from seqatt.api.read_data import Reading, are_batches, are_files, choose_target, read_table
-from seqatt.api.run import Run, categories_for, make_options, stream_encoding_for
+from seqatt.api.read_data import (
+    Reading,
+    are_batches,
+    are_files,
+    categories_for,
+    choose_target,
+    read_table,
+    stream_encoding_for,
+)
+from seqatt.api.run import Run, make_options
 from seqatt.api.select_options import SelectOptions, describe_options
 from seqatt.data.files.options import FileOptions
 from seqatt.distributed.process_group import ProcessGroup, device_of_rank
@@ -150,8 +158,9 @@ def select_trials(
     if isinstance(checked.method, TrainingOptions):
         start_device(resolved_device)
     y = choose_target(y, target, files=files)
-    own_model = getattr(checked.method, "model", None) is not None
-    categories = categories_for(registered, own_model)
+    own_inputs = getattr(checked.method, "own_inputs", None)
+    by_name = getattr(checked.method, "model", None) is None
+    categories = categories_for(registered, own_inputs)
     run = Run(
         registered, seeds, checked, device_of_rank(resolved_device) if files else resolved_device, timings
     )
@@ -173,15 +182,15 @@ def select_trials(
                 y,
                 run.file_options,
                 categories,
-                encoding=stream_encoding_for(registered, own_model),
+                encoding=stream_encoding_for(registered, own_inputs),
                 ranks=run.ranks,
-                by_name=not own_model,
+                by_name=by_name,
                 seed=seeds[0],
                 when_read=when_read,
             )
         else:
             arguments = ("X", "y" if target is None else "target")
-            table = read_table(X, y, checked.data, categories, by_name=not own_model, arguments=arguments)
+            table = read_table(X, y, checked.data, categories, by_name=by_name, arguments=arguments)
             reading = Reading(table)
         select_features, request, plan = stack.enter_context(run.open(reading, k, advance))
         traces = select_features(request, plan, request.hook.advance)

@@ -13,9 +13,8 @@ from seqatt.algorithms.registry import get_method
 from seqatt.api.evaluation import Evaluation
 from seqatt.api.evaluation_networks import PERCENT
 from seqatt.api.evaluator import Evaluator, FeatureSet
-from seqatt.api.read_data import TABLE_OPTIONS, are_files
+from seqatt.api.read_data import TABLE_OPTIONS, are_files, categories_for
 from seqatt.api.read_files import memory_budget
-from seqatt.api.run import categories_for
 from seqatt.api.select import select_trials
 from seqatt.data.files.file_columns import FileColumns, open_columns
 from seqatt.data.files.options import FileOptions
@@ -39,7 +38,7 @@ class OpenedFiles(NamedTuple):
 def open_for(method: str, paths: list[str], target: str, options: FileOptions) -> OpenedFiles:
     """Open files, and decide as ``select`` does whether the method gets a table."""
     columns = open_columns(paths, target, options)
-    categories = categories_for(get_method(method), own_model=False)
+    categories = categories_for(get_method(method))
     needed = columns.table_bytes(categories, options.max_categories)
     return OpenedFiles(columns, options, needed, needed <= memory_budget(options, world_size()))
 

@@ -13,8 +13,8 @@ from typing import NamedTuple
 from seqatt.algorithms.registry import get_method
 from seqatt.api.evaluation import Evaluation
 from seqatt.api.evaluator import Evaluator, FeatureSet
-from seqatt.api.read_data import Reading, are_files, read_table
-from seqatt.api.run import Run, categories_for, make_options
+from seqatt.api.read_data import Reading, are_files, categories_for, read_table
+from seqatt.api.run import Run, make_options
 from seqatt.api.select import select
 from seqatt.comparison.runs import ALL, ComparisonRun
 from seqatt.comparison.setup import ComparisonSetup
@@ -82,8 +82,8 @@ class SplitRuns:
         device = resolve_device(self._device)
         if isinstance(checked.method, TrainingOptions):
             start_device(device)
-        own_model = getattr(checked.method, "model", None) is not None
-        kind = categories_for(registered, own_model), not own_model
+        own_inputs = getattr(checked.method, "own_inputs", None)
+        kind = categories_for(registered, own_inputs), getattr(checked.method, "model", None) is None
         if kind not in self._tables:
             X, y = self._train[:2]
             self._tables[kind] = read_table(X, y, checked.data, kind[0], by_name=kind[1])

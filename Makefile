@@ -3,7 +3,7 @@ BIN := .venv/bin
 STAMP := .venv/.ready
 PAPER := accuracy methods masks adaptivity remarks efficiency speed suite budget pixels marginal wide spurious criteo sizes size_peers nested
 
-.PHONY: setup demo test test-all test-fast test-gpu test-ray test-browser check format bench paper $(PAPER:%=paper-%) clean
+.PHONY: setup demo test test-all test-fast test-gpu test-ray test-integrations test-browser check format bench paper $(PAPER:%=paper-%) clean
 
 setup: $(STAMP)
 
@@ -38,6 +38,11 @@ test-gpu:
 test-ray: $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[ray]'
 	$(BIN)/python -m pytest tests/test_ray.py
+
+# Apart: the trainers of other libraries are large. Each is tested as it is installed.
+test-integrations: $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[lightning,transformers,skorch]'
+	$(BIN)/python -m pytest tests/integrations
 
 # Apart: reports in a real Chromium, and in a notebook. Playwright and Jupyter are large; Chromium is not installed here.
 test-browser: $(STAMP)

@@ -13,19 +13,17 @@ from seqatt.layer.checks import (
     NOT_EXAMINED,
     SCALE_INVARIANT,
     all_tied,
-    check_dim,
+    check_arguments,
     check_finite,
     check_input,
     check_scores,
-    check_total_steps,
     features_of_columns,
-    incompatible_schedule,
     scale_dependence,
 )
 from seqatt.layer.optimizers import optimizers_of, watch_steps
+from seqatt.layer.phases import NOT_SET, incompatible_schedule, plan_phases
 from seqatt.training.gates.masks import MASKS, additive_mask, make_mask
-from seqatt.training.schedule import one_pass
-from seqatt.validation import boolean, choice, integer, number
+from seqatt.validation import choice
 
 
 class SequentialAttention(nn.Module):
@@ -59,8 +57,9 @@ class SequentialAttention(nn.Module):
         Number of features: the size of the input's dimension ``dim``, unless ``groups`` is given.
     k : int
         Number of features to select.
-    total_steps : int
-        Calls of ``advance`` until all k features are selected.
+    total_steps : int, optional
+        Calls of ``advance`` until all k features are selected. Left out, ``set_total_steps`` sets it before training,
+        as the callbacks of ``seqatt.integrations`` do.
     warmup : float, default 0.1
         Share of the steps before the first phase, with all features at full weight.
     features_per_phase : int, default 1
@@ -93,7 +92,7 @@ class SequentialAttention(nn.Module):
         self,
         num_features: int,
         k: int,
-        total_steps: int,
+        total_steps: int | None = None,
         *,
         warmup: float = 0.1,
         features_per_phase: int = 1,
@@ -104,45 +103,48 @@ class SequentialAttention(nn.Module):
         blend_rows: bool | None = None,
     ) -> None:
         super().__init__()
-        integer(1)("num_features", num_features)
-        integer(1)("k", k)
-        if k > num_features:
-            raise ValueError(f"k: must be from 1 to num_features={num_features}, got {k}")
-        integer(1)("total_steps", total_steps)
+        check_arguments(num_features, k, features_per_phase, warmup, temperature, blend_rows, dim)
         choice(MASKS)("mask", mask)
-        number(above=0)("temperature", temperature)
-        number(minimum=0, below=1)("warmup", warmup)
-        integer(1)("features_per_phase", features_per_phase)
-        if features_per_phase > k:
-            raise ValueError(f"features_per_phase: must be from 1 to k={k}, got {features_per_phase}")
-        boolean(optional=True)("blend_rows", blend_rows)
-        check_dim(dim)
-        schedule = one_pass(k, total_steps, features_per_phase=features_per_phase, warmup=warmup)
-        check_total_steps(schedule, total_steps, warmup)
-        self.k = k
-        self.dim = dim
-        self.blend_rows = blend_rows
+        self.k, self.features_per_phase, self.warmup = k, features_per_phase, warmup
+        self.dim, self.blend_rows = dim, blend_rows
         self._mask = make_mask(mask, temperature)
-        self._selected_after: dict[int, int] = {}  # last step of a phase -> features selected there
-        steps = 0
-        for phase in schedule:
-            steps += phase.steps
-            self._selected_after[steps] = phase.take
-        self._warmup_steps = schedule[0].steps if schedule[0].take == 0 else 0
         self.logits = nn.Parameter(torch.full((num_features,), self._mask.initial))
         self.register_buffer("selected_mask", torch.zeros(num_features, dtype=torch.bool))
         self.register_buffer("order", torch.full((k,), -1, dtype=torch.long))
         self.register_buffer("steps_done", torch.zeros((), dtype=torch.long))
-        self.register_buffer("schedule", torch.tensor(list(self._selected_after.items())))
+        self.register_buffer("schedule", torch.zeros(0, 2, dtype=torch.long))  # rows of ``plan_phases``
         self.register_buffer("blending", torch.tensor(-1))  # blend_rows, as saved: -1 for None
         self.register_buffer("last_scores", torch.zeros(num_features))  # at the end of the last phase
         self.register_buffer("feature_of", features_of_columns(groups, num_features), persistent=False)
         self._scale_dependence: Tensor | None = None  # of the loss, in the first step
         self._inputs_unchecked = True
-        self._update_flags()
+        self._use_schedule(self.schedule)
+        if total_steps is not None:
+            self.set_total_steps(total_steps)
+
+    def set_total_steps(self, total_steps: int) -> None:
+        """Set ``total_steps`` before the first step, for a trainer that knows it only when training starts."""
+        if self._step:
+            raise RuntimeError(f"total_steps: cannot be set after {self._step} steps; set it before training")
+        schedule = plan_phases(self.k, total_steps, self.features_per_phase, self.warmup)
+        self._use_schedule(schedule.to(self.schedule.device))
         watch_steps(self, next(step for step, count in self._selected_after.items() if count))
 
+    @property
+    def total_steps(self) -> int | None:
+        """Calls of ``advance`` until all features are selected; None if it is not set yet."""
+        return max(self._selected_after, default=None)
+
+    def _use_schedule(self, schedule: Tensor) -> None:
+        self.schedule = schedule
+        self._selected_after: dict[int, int] = dict(schedule.tolist())  # last step of a phase -> features
+        first, count = next(iter(self._selected_after.items()), (0, 0))
+        self._warmup_steps = 0 if count else first
+        self._update_flags()
+
     def forward(self, x: Tensor) -> Tensor:
+        if self.training and not self._selected_after:
+            raise RuntimeError(NOT_SET)
         weights = self.weights
         if self.feature_of is not None:
             weights = weights[self.feature_of]
@@ -276,7 +278,10 @@ class SequentialAttention(nn.Module):
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
         saved = {name: state_dict.get(prefix + name) for name in ("steps_done", "order")}
-        if error := incompatible_schedule(self.schedule, state_dict.get(f"{prefix}schedule"), **saved):
+        schedule = state_dict.get(f"{prefix}schedule")
+        if self.total_steps is None and schedule is not None:
+            self._use_schedule(schedule.to(self.schedule.device))
+        if error := incompatible_schedule(self.schedule, schedule, **saved):
             args[-1].append(error)
             return
         super()._load_from_state_dict({**state_dict, f"{prefix}schedule": self.schedule}, prefix, *args)

@@ -11,7 +11,9 @@ from torch import Tensor
 from seqatt.training.loaders.batch import Batch
 from seqatt.training.models.torch_module import TorchModule
 
-NEEDS_COLUMNS = "inputs: this method looks at columns of numbers, not at codes; leave inputs out, or use sequential_attention"
+NEEDS_COLUMNS = (
+    "inputs: this method looks at columns, not at codes; leave inputs out, or use sequential_attention"
+)
 
 
 class RawModule(TorchModule):

@@ -120,6 +120,26 @@ def test_the_error_of_the_worker_that_failed_first_is_raised(cluster, tmp_path):
         seqatt.ray.select(tmp_path / "table.parquet", target="y", storage=tmp_path, **QUICK)
 
 
+def test_a_ray_dataset_gives_what_its_rows_as_files_give(cluster, tmp_path):
+    import ray.data
+
+    ray.data.DataContext.get_current().enable_progress_bars = False
+    log = click_log(tmp_path / "clicks", 4_000, rows_per_file=2_000)
+    rows = ray.data.read_parquet(log.files).map_batches(lambda batch: batch, batch_format="pyarrow")
+    storage = tmp_path / "storage"
+    options = {"target": "click", "k": 3, "method": "cmim", "schema_rows": 4_000, "memory": 0}
+    selection = seqatt.ray.select(rows, storage=storage, **options)
+    assert selection.settings["rows"] == 4_000
+    assert selection.features == seqatt.select(log.files, **options).features
+    assert not list(storage.glob("seqatt-*"))
+    with pytest.raises(ValueError, match="target: no column 'clicks'"):
+        seqatt.ray.select(rows, target="clicks", k=2, storage=storage)
+    with pytest.raises(TypeError, match="resume: a Ray dataset is written anew"):
+        seqatt.ray.select(rows, target="click", k=2, checkpoint=tmp_path / "c", resume=True)
+    with pytest.raises(TypeError, match=r"X: a Dataset of ray .* X.write_parquet\(folder\)"):
+        seqatt.select(rows, target="click", k=2)
+
+
 def test_without_ray_the_error_says_how_to_get_it(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(ImportError, match=r"pip install 'seqatt\[ray\]'"):

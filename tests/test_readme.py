@@ -49,7 +49,10 @@ def code_blocks(path: Path, language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", path.read_text(encoding="utf-8"), re.DOTALL)
 
 
-PAGES = (README, GUIDE, COMPARE, DATASETS, THEORY, STREAMING, REPORT)
+HOW_TO = tuple(
+    README.parent / "docs" / "how_to" / f"{name}.md" for name in ("data_sources", "training_loops")
+)
+PAGES = (README, GUIDE, COMPARE, DATASETS, THEORY, STREAMING, REPORT, *HOW_TO)
 PYTHON_BLOCKS = [(path.name, code) for path in PAGES for code in code_blocks(path, "python")]
 
 

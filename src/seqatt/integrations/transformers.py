@@ -15,8 +15,9 @@ __all__ = ["TransformersCallback"]
 class TransformersCallback(TrainerCallback):  # type: ignore[misc]
     """Advance the ``SequentialAttention`` of a Trainer's model after every optimizer step.
 
-    A layer without ``total_steps`` gets the trainer's ``max_steps``. Its ``log_history`` has the number of features selected
-    so far as ``selected_features``, and the logger "seqatt" each of them, by its name if ``feature_names`` are given.
+    A layer without ``total_steps`` gets the trainer's ``max_steps``. The trainer's ``log_history`` has the number of
+    features selected so far as ``selected_features``, and the logger "seqatt" each of them, by its name if
+    ``feature_names`` are given.
     """
 
     def __init__(self, feature_names: Sequence[str] | None = None) -> None:

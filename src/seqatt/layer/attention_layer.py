@@ -126,8 +126,7 @@ class SequentialAttention(nn.Module):
         """Set ``total_steps`` before the first step, for a trainer that knows it only when training starts."""
         if self._step:
             raise RuntimeError(f"total_steps: cannot be set after {self._step} steps; set it before training")
-        schedule = plan_phases(self.k, total_steps, self.features_per_phase, self.warmup)
-        self._use_schedule(schedule.to(self.schedule.device))
+        self._use_schedule(plan_phases(self.k, total_steps, self.features_per_phase, self.warmup))
         watch_steps(self, next(step for step, count in self._selected_after.items() if count))
 
     @property
@@ -136,7 +135,7 @@ class SequentialAttention(nn.Module):
         return max(self._selected_after, default=None)
 
     def _use_schedule(self, schedule: Tensor) -> None:
-        self.schedule = schedule
+        self.schedule = schedule.to(self.schedule.device)
         self._selected_after: dict[int, int] = dict(schedule.tolist())  # last step of a phase -> features
         first, count = next(iter(self._selected_after.items()), (0, 0))
         self._warmup_steps = 0 if count else first
@@ -280,7 +279,7 @@ class SequentialAttention(nn.Module):
         saved = {name: state_dict.get(prefix + name) for name in ("steps_done", "order")}
         schedule = state_dict.get(f"{prefix}schedule")
         if self.total_steps is None and schedule is not None:
-            self._use_schedule(schedule.to(self.schedule.device))
+            self._use_schedule(schedule)
         if error := incompatible_schedule(self.schedule, schedule, **saved):
             args[-1].append(error)
             return

@@ -154,6 +154,7 @@ def test_a_rank_that_never_comes_is_waited_for_no_longer_than_said(folder, envir
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.*inplace keyword")  # Dask's own
 def test_a_frame_of_dask_goes_on_from_parquet(folder, monkeypatch):
     pytest.importorskip("dask.dataframe", reason="needs Dask: pip install 'dask[dataframe]'")
     code = recipe("python dask").replace("/shared", str(folder)).replace("k=20", "k=2, hidden=(8,), epochs=1")

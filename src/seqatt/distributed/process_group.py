@@ -178,8 +178,8 @@ def join_process_group(timeout: float) -> Iterator[int]:
         )
         reason = " ".join(str(error).split())[:120]
         raise RankLost(
-            f"ranks: rank {rank} of {size} waited {timeout:g} seconds for the others at {host}:{port} ({reason}); start "
-            "all ranks, or give a larger rank_timeout"
+            f"ranks: rank {rank} of {size} waited {timeout:g} seconds for the others at {host}:{port} ({reason}); "
+            "start all ranks, or give a larger rank_timeout"
         ) from None
     try:
         yield dist.get_rank()

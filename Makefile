@@ -3,7 +3,7 @@ BIN := .venv/bin
 STAMP := .venv/.ready
 PAPER := accuracy methods masks adaptivity remarks efficiency speed suite budget pixels marginal wide spurious criteo sizes size_peers nested
 
-.PHONY: setup demo test test-all test-fast test-gpu test-ray test-tracking test-browser check format bench paper $(PAPER:%=paper-%) clean
+.PHONY: setup demo test test-all test-fast test-gpu test-ray test-tracking test-integrations test-browser check format bench paper $(PAPER:%=paper-%) clean
 
 setup: $(STAMP)
 
@@ -39,11 +39,17 @@ test-ray: $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[ray]'
 	$(BIN)/python -m pytest tests/test_ray.py
 
-# Apart: reports in a real Chromium, and in a notebook. Playwright and Jupyter are large; Chromium is not installed here.
+# Apart: the trainers of other libraries are large. Each is tested as it is installed.
+test-integrations: $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[lightning,transformers,skorch]'
+	$(BIN)/python -m pytest tests/integrations
+
+# Apart: callbacks that write to TensorBoard and MLflow.
 test-tracking: $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[tensorboard,mlflow]'
 	$(BIN)/python -m pytest tests/callbacks/test_tracking.py
 
+# Apart: reports in a real Chromium, and in a notebook. Playwright and Jupyter are large; Chromium is not installed here.
 test-browser: $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[browser]'
 	$(BIN)/python -m pytest tests/report

@@ -311,3 +311,26 @@ def test_kept_features_are_selected_from_the_start_and_forbidden_ones_never():
 def test_contradictory_constraints_of_a_layer_are_refused(options, message):
     with pytest.raises(ValueError, match=message):
         SequentialAttention(8, 3, 300, **options)
+
+
+def test_the_number_of_steps_may_be_set_when_training_starts():
+    later = SequentialAttention(8, k=2)
+    assert later.total_steps is None
+    with pytest.raises(RuntimeError, match="total_steps: is not set"):
+        later(torch.zeros(3, 8))
+    assert later.eval()(torch.ones(3, 8)).sum() == 24
+    later.train().set_total_steps(400)
+    train(later, 400)
+    at_once = SequentialAttention(8, k=2, total_steps=400)
+    train(at_once, 400)
+    assert later.selected == at_once.selected
+    with pytest.raises(RuntimeError, match="cannot be set after 400 steps"):
+        later.set_total_steps(500)
+
+
+def test_a_layer_without_a_number_of_steps_continues_a_saved_selection():
+    attention = SequentialAttention(8, k=2, total_steps=400)
+    train(attention, 250)
+    loaded = SequentialAttention(8, k=2)
+    loaded.load_state_dict(attention.state_dict())
+    assert (loaded.total_steps, loaded.selected) == (400, attention.selected)

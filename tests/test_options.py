@@ -32,7 +32,7 @@ from seqatt.training.gates.masks import MASKS
 from seqatt.training.models.activations import ACTIVATIONS
 from seqatt.training.options import ACTIVATION_NAMES, TrainingOptions
 
-FUNCTIONS = {"model", "loss", "optimizer"}  # cannot be written on a command line
+FUNCTIONS = {"model", "inputs", "loss", "optimizer"}  # cannot be written on a command line, or is about one
 NAMES = {
     "torch": torch,
     "nn": nn,

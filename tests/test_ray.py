@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import re
 import signal
 import sys
 import threading
@@ -118,6 +119,38 @@ def test_the_error_of_the_worker_that_failed_first_is_raised(cluster, tmp_path):
     pq.write_table(table, tmp_path / "table.parquet", row_group_size=500)
     with pytest.raises(ValueError, match=r"table\.parquet.*'b' contains infinity"):
         seqatt.ray.select(tmp_path / "table.parquet", target="y", storage=tmp_path, **QUICK)
+
+
+def test_a_ray_dataset_gives_what_its_rows_as_files_give(cluster, tmp_path):
+    import ray.data
+
+    ray.data.DataContext.get_current().enable_progress_bars = False
+    log = click_log(tmp_path / "clicks", 4_000, rows_per_file=2_000)
+    rows = ray.data.read_parquet([str(path) for path in log.files]).map_batches(
+        lambda batch: batch, batch_format="pyarrow"
+    )
+    storage = tmp_path / "storage"
+    options = {"target": "click", "k": 3, "method": "cmim", "schema_rows": 4_000, "memory": 0}
+    selection = seqatt.ray.select(rows, storage=storage, **options)
+    assert selection.settings["rows"] == 4_000
+    assert selection.features == seqatt.select(log.files, **options).features
+    assert not list(storage.glob("seqatt-*"))
+    with pytest.raises(ValueError, match="target: no column 'clicks'"):
+        seqatt.ray.select(rows, target="clicks", k=2, storage=storage)
+    with pytest.raises(TypeError, match="resume: a Ray dataset is written anew"):
+        seqatt.ray.select(rows, target="click", k=2, checkpoint=tmp_path / "c", resume=True)
+    with pytest.raises(TypeError, match=r"X: a Dataset of ray .* X.write_parquet\(folder\)"):
+        seqatt.select(rows, target="click", k=2)
+
+
+def test_the_recipe_for_a_ray_job_runs(cluster, tmp_path):
+    click_log(tmp_path / "clicks", 2_000)
+    page = Path(__file__).parents[1] / "docs" / "how_to" / "clusters.md"
+    (code,) = re.findall(r"```python ray\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    code = code.replace("/shared", str(tmp_path)).replace("k=20", "k=2, method='cmim', memory=0")
+    code = code.replace("workers=8", "workers=2").replace("cpus_per_worker=4", "cpus_per_worker=1")
+    exec(compile(code, page.name, "exec"), {})
+    assert len(seqatt.Selection.load(tmp_path / "selection.json").features) == 2
 
 
 def test_without_ray_the_error_says_how_to_get_it(monkeypatch, tmp_path):

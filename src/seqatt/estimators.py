@@ -85,9 +85,8 @@ class BaseSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
 
     def _options(self) -> dict[str, Any]:
         """The parameters that are options of ``select`` of the same name."""
-        parameters = self.get_params(deep=False).items()
         renamed = ("n_features_to_select", "random_state")  # k and seed of ``select``
-        return {name: value for name, value in parameters if name not in renamed}
+        return {name: value for name, value in self.get_params(deep=False).items() if name not in renamed}
 
     def _store_parameters(self, arguments: dict[str, Any]) -> None:
         """Store the arguments of ``__init__`` as attributes of the same names, as scikit-learn expects."""
@@ -243,6 +242,7 @@ class SequentialAttentionSelector(BaseSelector):
         reset_logits: bool = True,
         reset_model: bool = False,
         model: Any = None,
+        inputs: str = "columns",
         loss: Callable[..., Any] | None = None,
         optimizer: Callable[..., Any] | None = None,
         class_weight: Mapping[Any, float] | str | None = None,

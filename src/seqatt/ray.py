@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import os
+import uuid
 import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
+from pyarrow import fs
+
 from seqatt.api import select as selecting
-from seqatt.api.read_data import are_files
+from seqatt.api.read_data import are_files, are_streams, choose_target
 from seqatt.data.files.errors import SkippedData
+from seqatt.data.files.file_columns import open_columns
+from seqatt.data.files.file_set import FileSet
+from seqatt.data.files.options import FileOptions
 from seqatt.data.files.remote import is_url
 from seqatt.distributed.process_group import RankLost
 from seqatt.distributed.worker_reports import ReportCollector, WorkerReport, find_cause, picklable
@@ -60,7 +69,8 @@ def select(
     Parameters
     ----------
     X, y, k, target, method, seed, options : as for ``seqatt.select`` on files (docs/streaming.md), including
-        ``checkpoint`` and ``resume``. Every worker must be able to read the files under the same names.
+        ``checkpoint`` and ``resume``. Every worker must be able to read the files under the same names. X may also be
+        a ``ray.data.Dataset``, which is written to Parquet files in ``storage`` for the time of the call.
     workers : int, default 2. Number of processes that train together; each is a rank.
     cpus_per_worker : float, default 1. CPUs per worker.
     use_gpu : bool, default False. Train on one GPU per worker instead of on CPUs.
@@ -79,20 +89,54 @@ def select(
     """
     if k is None:
         raise TypeError("k: the number of features to select is needed, such as k=10")
-    if not are_files(X):
-        raise TypeError("X: on Ray it must be files: a path, a pattern, a folder, a URL or a list of these")
+    dataset = is_ray_dataset(X)
+    if not dataset and (are_streams(X) or not are_files(X)):
+        raise TypeError(
+            "X: on Ray it must be files (a path, a pattern, a folder, a URL or a list of these) or a ray.data.Dataset"
+        )
     for name, reason in UNSUPPORTED.items():
         if name in options:
             raise TypeError(f"{name}: on Ray {reason}; leave it out")
     resources = WorkerResources(workers, cpus_per_worker, use_gpu, max_failures)
     check_seeds([seed])
-    selecting.make_options(method, options, files=True)
+    checked = selecting.make_options(method, options, files=True)
     if options.get("checkpoint") is not None:
         options["checkpoint"] = _absolute(options["checkpoint"])
+    folder = None if storage is None else _absolute(storage)
+    arguments = {"y": y, "k": k, "target": target, "method": method, "seed": seed, **options}
+    if dataset:
+        if options.get("resume"):
+            raise TypeError(
+                "resume: a Ray dataset is written anew for every call, perhaps in another order; write it once with "
+                "X.write_parquet(folder) and pass the folder"
+            )
+        assert isinstance(checked.data, FileOptions)
+        names, column = X.columns(), choose_target(y, target, files=True)
+        columns = open_columns(FileSet(dict.fromkeys(names, pa.float64()), ()), column, checked.data)
+        with _written(X, columns.types, folder) as written:
+            return _result(_run({"X": written, **arguments}, resources, folder))
     files = [_absolute(path) for path in (X if isinstance(X, list | tuple) else [X])]
-    arguments = {"X": files, "y": y, "k": k, "target": target, "method": method, "seed": seed, **options}
-    reports = _run(arguments, resources, None if storage is None else _absolute(storage))
-    return _result(reports)
+    return _result(_run({"X": files, **arguments}, resources, folder))
+
+
+def is_ray_dataset(X: Any) -> bool:
+    """Whether ``X`` is a ``ray.data.Dataset``, without importing Ray."""
+    return any(
+        each.__module__.startswith("ray.data") and each.__name__ == "Dataset" for each in type(X).__mro__
+    )
+
+
+@contextmanager
+def _written(dataset: Any, names: Iterable[str], storage: str | None) -> Iterator[str]:
+    """The columns of a dataset as Parquet files in the storage, which all workers can read; removed at the end."""
+    folder = f"{storage or os.path.expanduser('~/ray_results')}/seqatt-{uuid.uuid4().hex}"
+    try:
+        dataset.select_columns(list(names)).write_parquet(folder)
+        yield folder
+    finally:
+        filesystem, path = fs.FileSystem.from_uri(folder)
+        if filesystem.get_file_info(path).type == fs.FileType.Directory:
+            filesystem.delete_dir(path)
 
 
 def _run(arguments: dict[str, Any], resources: WorkerResources, storage: str | None) -> list[WorkerReport]:

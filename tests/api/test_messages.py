@@ -47,7 +47,7 @@ class Net(nn.Module):
             "model: the class Net cannot be called as Net(8, 1), with the columns and the outputs; pass",
         ),
         ({"model": lambda: Net()}, "model: the function <lambda> cannot be called"),
-        ({"model": nn.Embedding(8, 1)}, "never codes for an nn.Embedding; leave model out"),
+        ({"model": nn.Embedding(8, 1)}, "not codes for an nn.Embedding; say inputs='raw' for"),
         ({"task": "guessing"}, "use one of binary, multiclass, multilabel, regression, poisson, "),
     ],
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Unpack
+from typing import Any, Literal, Unpack
 
 import numpy as np
 import torch
@@ -56,6 +56,7 @@ class EvaluateOptions(DataOptions, total=False):
     batch_norm: bool
     embedding_dim: int | None
     model: nn.Module | Callable[[int, int], nn.Module] | None
+    inputs: Literal["columns", "raw"]
     loss: Callable[[torch.Tensor, torch.Tensor], torch.Tensor] | None
     optimizer: Callable[[Any], torch.optim.Optimizer] | None
 
@@ -146,7 +147,9 @@ def evaluate(
     }
     given, data_options = read_options({**options, "hidden": hidden}, about_data, files=are_files(X_train))
     torch_device = resolve_device(device)
-    categories: Categories = "mixed" if given.get("model") is None else "one_hot"
+    categories: Categories = "mixed"
+    if given.get("batch_norm") or any(given.get(own) is not None for own in ("model", "loss", "optimizer")):
+        categories = "codes" if given.get("inputs") == "raw" else "one_hot"
     # The selected features predict all columns.
     reconstruct = task == "reconstruction"
     rows = X_train, y_train, X_test, y_test, None if reconstruct else indices

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from seqatt.api.evaluation_rows import RowBlocks, read_test_files, read_test_table
 from seqatt.api.lookup import find_positions
 from seqatt.api.read_data import EMBEDDED, ONE_HOT, are_files, read_table
-from seqatt.api.read_files import make_source, read_files
+from seqatt.api.read_files import make_source, open_rows, read_files
 from seqatt.api.selected_columns import ignore_unselected, only_columns
 from seqatt.data.files.file_columns import split_target
 from seqatt.data.files.file_data import FileData
@@ -143,6 +143,7 @@ def read_evaluation_files(
     if y_test is not None and not (isinstance(y_test, str) and y_test == target):
         raise TypeError("y_test: is not for files; y_train names the column of both")
     skip = options.on_bad_file == "skip"
+    X_train, X_test = (open_rows(X, target, options) for X in (X_train, X_test))
     files = open_files(X_train, "X_train", skip=skip, delimiter=options.delimiter)
     targets = split_target(files, target)
     options = ignore_unselected(files, targets, indices, options)

@@ -31,8 +31,25 @@ class StreamEncoding(NamedTuple):
 
 
 EMBEDDED = StreamEncoding()  # for the built-in network
-ONE_HOT = StreamEncoding(one_hot=True)  # for a user's own model
+ONE_HOT = StreamEncoding(one_hot=True)  # for a network that trains through autograd
 COUNTED = StreamEncoding(max_codes=MAX_COUNTED, share_rare=False)  # for sums
+
+
+def categories_for(method: Method, own_inputs: str | None = None) -> Categories:
+    """How a method takes categories: the built-in network embeds those of many values.
+
+    ``own_inputs`` is what a network that trains through autograd is called with.
+    """
+    if method.trains and own_inputs != "columns":
+        return "codes" if own_inputs == "raw" else "mixed"
+    return "one_hot"
+
+
+def stream_encoding_for(method: Method, own_inputs: str | None) -> StreamEncoding | None:
+    """The same on files that are read batch by batch; None if the method cannot read them so."""
+    if method.trains:
+        return ONE_HOT if own_inputs == "columns" else EMBEDDED
+    return None if method.select_files is None else COUNTED
 
 
 @dataclass(frozen=True)
@@ -43,21 +60,9 @@ class Reading:
     facts: dict[str, Any] = field(default_factory=dict)
 
 
-def categories_for(method: Method, own_model: bool) -> Categories:
-    """How a method takes categories: the built-in network embeds those of many values."""
-    return "mixed" if method.trains and not own_model else "one_hot"
-
-
-def stream_encoding_for(method: Method, own_model: bool) -> StreamEncoding | None:
-    """The same on files that are read batch by batch; None if the method cannot read them so."""
-    if method.trains:
-        return ONE_HOT if own_model else EMBEDDED
-    return None if method.select_files is None else COUNTED
-
-
 def are_files(X: Any) -> bool:
-    """Whether ``X`` names files (a path, a pattern, a folder, a URL, or a list of these), or is a ``FileSet``."""
-    if isinstance(X, str | os.PathLike) or type(X).__name__ == "FileSet":
+    """Whether ``X`` names files (a path, a pattern, a folder, a URL, or a list of these), or is read like files."""
+    if isinstance(X, str | os.PathLike) or type(X).__name__ == "FileSet" or are_streams(X):
         return True
     return isinstance(X, list | tuple) and bool(X) and all(isinstance(x, str | os.PathLike) for x in X)
 
@@ -67,6 +72,15 @@ def are_batches(X: Any) -> bool:
     if isinstance(X, str | bytes | dict | list | tuple) or hasattr(X, "shape") or hasattr(X, "columns"):
         return False
     return hasattr(X, "__iter__") and hasattr(X, "__len__") and not are_files(X)
+
+
+def are_streams(X: Any) -> bool:
+    """Whether ``X`` is a query or a stream of rows: a polars LazyFrame, a ``pyarrow.dataset.Dataset``, or an object
+    with Arrow's stream interface that is no table, such as a DuckDB relation or a record-batch reader."""
+    classes = {(each.__module__.partition(".")[0], each.__name__) for each in type(X).__mro__}
+    if classes & {("polars", "LazyFrame"), ("pyarrow", "Dataset")}:
+        return True
+    return hasattr(X, "__arrow_c_stream__") and not hasattr(X, "__array__")
 
 
 def choose_target(y: Any, target: Any, *, files: bool = False) -> Any:

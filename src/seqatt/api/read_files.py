@@ -6,22 +6,22 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from seqatt.api.read_data import Reading, StreamEncoding, read_table
+from seqatt.api.read_data import Reading, StreamEncoding, are_streams, read_table
 from seqatt.data.files.agreement import BatchAgreement
-from seqatt.data.files.batches import read_batches
-from seqatt.data.files.file_columns import open_columns
+from seqatt.data.files.file_columns import FileColumns, open_columns
 from seqatt.data.files.file_data import FileData, read_file_data
 from seqatt.data.files.file_set import FileSet
 from seqatt.data.files.formats.iterable import BatchSource
 from seqatt.data.files.loader import FileLoader, make_loader
 from seqatt.data.files.options import FileOptions
 from seqatt.data.files.shards import count_shards, shards_of_rank
+from seqatt.data.files.streams import open_stream, read_batches
 from seqatt.data.files.validation_rows import hold_out_rows
 from seqatt.data.files.whole_files import count_rows, sample_rows
 from seqatt.data.memory import available_memory, parse_size
 from seqatt.data.tables.options import Categories
 from seqatt.data.tables.table_data import read_table_data
-from seqatt.distributed.process_group import ProcessGroup
+from seqatt.distributed.process_group import ProcessGroup, world_size
 from seqatt.distributed.reducer import RankReducer
 from seqatt.options import names_of
 from seqatt.training.build import StreamSource
@@ -86,6 +86,18 @@ def read_files(
     when_read()
     facts |= {"reading": "sample"} | ({} if skips is None else {"skipped": _skipped(files, skips)})
     return Reading(read_table_data(*columns.separate(table), **given), facts)
+
+
+def open_rows(X: Any, target: Any, options: FileOptions) -> Any:
+    """Queries and streams as files, which may be read more than once; anything else as it is."""
+    if not are_streams(X):
+        return X
+    ranks = world_size()
+
+    def check(columns: FileSet) -> FileColumns:
+        return open_columns(columns, target, options)
+
+    return open_stream(X, check, memory_budget(options, ranks), ranks)
 
 
 def memory_budget(options: FileOptions, ranks: int) -> int:

@@ -190,7 +190,7 @@ class Run:
         self.timings.end("prepare")
         data = self._scale(constraints.data)
         request = self._make_request(data)
-        categories = categories_for(self.method, getattr(self.options.method, "model", None) is not None)
+        categories = categories_for(self.method, getattr(self.options.method, "own_inputs", None))
         found = fit_budget(self.method, request, constraints, self.options.answer, k, categories, advance)
         self._frontier = json.loads(self.ranks.broadcast_text(json.dumps(found)))
         self.timings.end("choose")
@@ -209,8 +209,8 @@ class Run:
         from seqatt.api.confidence.sample import sample_request
 
         self.timings.end("prepare")
-        own_model = getattr(self.options.method, "model", None) is not None
-        request = sample_request(request, categories_for(self.method, own_model))
+        own_inputs = getattr(self.options.method, "own_inputs", None)
+        request = sample_request(request, categories_for(self.method, own_inputs))
         max_k = resolve_max_k(
             request.table, self.options.answer.max_k, constraints.sizes(), len(request.kept)
         )

@@ -21,6 +21,7 @@ from seqatt.api.run import Run
 from seqatt.api.select_options import SelectOptions, describe_options, make_options
 from seqatt.callbacks.callback import Callback, check_callbacks
 from seqatt.callbacks.monitor import Monitor
+from seqatt.data.files.options import FileOptions
 from seqatt.distributed.process_group import ProcessGroup, device_of_rank
 from seqatt.options import fill_in_options
 from seqatt.progress import Timings, progress_bar
@@ -57,7 +58,8 @@ def select(
     X : array, DataFrame (pandas, polars, Arrow) or sparse matrix of shape (rows, columns); or files
         Files are a path, a pattern such as "clicks/*.parquet", a folder, a URL, or a list of these. They are read into
         memory if they fit, else batch by batch: docs/streaming.md. A ``torch.utils.data.DataLoader``, or any iterable
-        of batches (features, target) with a length, is read likewise.
+        of batches (features, target) with a length, is read likewise. So are a polars LazyFrame, a
+        DuckDB relation, and Datasets and record-batch readers of Arrow: docs/how_to/data_sources.md.
     y : array-like of shape (rows,) or (rows, outputs), or str
         Target: classes of any type, numbers, or several columns of either 0/1 or numbers; or the name of a column.
     k : int, float or "auto"
@@ -143,7 +145,7 @@ def select_trials(
     registered = get_method(method)
     given: dict[str, Any] = dict(options)
     if y is None and target is None and are_batches(X):
-        from seqatt.data.files.batches import TARGET, WEIGHTS, open_batches
+        from seqatt.data.files.streams import TARGET, WEIGHTS, open_batches
 
         X, target = open_batches(X), TARGET
         given |= {"sample_weight": WEIGHTS} if WEIGHTS in X.types else {}
@@ -163,6 +165,11 @@ def select_trials(
         raise ValueError(
             "callbacks: with a checkpoint they need a single seed; call select once per seed, each with a folder"
         )
+    if files:
+        from seqatt.api.read_files import open_rows, read_files  # here, because only files need pyarrow
+
+        assert isinstance(checked.data, FileOptions)
+        X = open_rows(X, choose_target(y, target, files=True), checked.data)
     # Each seed has its own k, halves of the rows, knockoffs, search within a budget, or calls of callbacks.
     if len(seeds) > 1 and (auto or answer.repeats or answer.fdr or answer.has_budget or watching):
         alone: dict[str, Any] = {
@@ -171,15 +178,16 @@ def select_trials(
             "device": device,
             "progress": progress,
             "callbacks": callbacks,
-            **options,
+            **given,
         }
         return [select_trials(X, y, k, seeds=[seed], **alone)[0] for seed in seeds]
     resolved_device = resolve_device(device)
     if isinstance(checked.method, TrainingOptions):
         start_device(resolved_device)
     y = choose_target(y, target, files=files)
-    own_model = getattr(checked.method, "model", None) is not None
-    categories = categories_for(registered, own_model)
+    own_inputs = getattr(checked.method, "own_inputs", None)
+    by_name = getattr(checked.method, "model", None) is None
+    categories = categories_for(registered, own_inputs)
     run = Run(
         registered, seeds, checked, device_of_rank(resolved_device) if files else resolved_device, timings
     )
@@ -194,7 +202,6 @@ def select_trials(
         stack.enter_context(run.watched())
         advance = stack.enter_context(progress_bar("Reading" if files else "Preparing", None, shown=shown))
         if files:
-            from seqatt.api.read_files import read_files  # here, because only files need pyarrow
 
             def when_read() -> None:
                 timings.end("read")
@@ -205,15 +212,15 @@ def select_trials(
                 y,
                 run.file_options,
                 categories,
-                encoding=stream_encoding_for(registered, own_model),
+                encoding=stream_encoding_for(registered, own_inputs),
                 ranks=run.ranks,
-                by_name=not own_model,
+                by_name=by_name,
                 seed=seeds[0],
                 when_read=when_read,
             )
         else:
             arguments = ("X", "y" if target is None else "target")
-            table = read_table(X, y, checked.data, categories, by_name=not own_model, arguments=arguments)
+            table = read_table(X, y, checked.data, categories, by_name=by_name, arguments=arguments)
             reading = Reading(table)
         select_features, request = stack.enter_context(run.open(reading, k, advance))
         run.finish(run.examine(request, select_features()))

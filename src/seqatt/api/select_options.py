@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import Field, fields
-from typing import Any, NamedTuple, TypedDict
+from typing import Any, Literal, NamedTuple, TypedDict
 
 import torch
 from torch import nn
@@ -72,6 +72,7 @@ class SelectOptions(DataOptions, total=False):
     hidden: tuple[int, ...]
     input_dropout: float | None
     model: nn.Module | Callable[[int, int], nn.Module] | None
+    inputs: Literal["columns", "raw"]
     loss: Callable[[torch.Tensor, torch.Tensor], torch.Tensor] | None
     optimizer: Callable[[Any], torch.optim.Optimizer] | None
     recipe: str

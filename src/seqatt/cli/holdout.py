@@ -39,7 +39,7 @@ class OpenedFiles(NamedTuple):
 def open_for(method: str, paths: list[str], target: str | None, options: FileOptions) -> OpenedFiles:
     """Open files, and decide as ``select`` does whether the method gets a table."""
     columns = open_columns(paths, target, options)
-    categories = categories_for(get_method(method), own_model=False)
+    categories = categories_for(get_method(method))
     needed = columns.table_bytes(categories, options.max_categories)
     return OpenedFiles(columns, options, needed, needed <= memory_budget(options, world_size()))
 

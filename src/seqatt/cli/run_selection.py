@@ -17,6 +17,7 @@ from seqatt.api.read_data import TABLE_OPTIONS
 from seqatt.api.select import select
 from seqatt.api.select_options import make_options
 from seqatt.checkpoints.checkpoint import list_checkpoints, read_checkpoint
+from seqatt.checkpoints.options import CheckpointOptions
 from seqatt.cli.arguments import make_folder
 from seqatt.cli.display import show, show_scores, show_timings
 from seqatt.cli.report import identify, this_command, write_selection_page
@@ -32,6 +33,7 @@ if TYPE_CHECKING:  # imported where rows are held out: it needs scikit-learn
     from seqatt.cli.holdout import HeldOut
 
 PARTIAL = "selection.partial.json"  # of a run that diverged or was interrupted
+RANK_TIMEOUT = CheckpointOptions.rank_timeout  # seconds
 EVALUATION, EVALUATION_FORMAT = "evaluation.json", 1
 
 
@@ -65,7 +67,7 @@ def run_selection(request: Request, timings: Timings) -> None:
     """Select features; only rank 0 prints and writes them. ``timings`` are those of the command."""
     if request.out is not None:
         make_folder(request.out)
-    with _as_rank(request.holdout) as rank:
+    with _as_rank(request.holdout, float(request.options.get("rank_timeout", RANK_TIMEOUT))) as rank:
         data, options, held_out = _prepare(request)
         if held_out is not None:
             timings.end("read")
@@ -256,11 +258,11 @@ def _remedy(checkpoint: Path | None, as_json: bool) -> str:
 
 
 @contextmanager
-def _as_rank(holdout: float) -> Iterator[int]:
+def _as_rank(holdout: float, timeout: float) -> Iterator[int]:
     """Join the process group where torchrun started several processes; yields the rank of this one."""
     if holdout and int(os.environ.get("WORLD_SIZE", "1")) > 1:
         raise ValueError("--holdout: is for a single process; leave it out, or start without torchrun")
-    with join_process_group() as rank:
+    with join_process_group(timeout) as rank:
         if rank:  # rank 0 gives the same warnings, except about data that only this rank skipped
             warnings.simplefilter("ignore")
             warnings.simplefilter("always", SkippedData)

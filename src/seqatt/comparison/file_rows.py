@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from seqatt.api.read_data import MAX_COUNTED
-from seqatt.api.read_files import memory_budget
+from seqatt.api.read_files import memory_budget, open_rows
 from seqatt.comparison.fingerprint import fingerprint
 from seqatt.comparison.splits import check_test_size
 from seqatt.comparison.table_rows import ComparedRows, RunRows, SplitRequest, read_table_rows
@@ -25,7 +25,7 @@ def read_file_rows(X: Any, target: Any, options: dict[str, Any], request: SplitR
     if isinstance(request.split_groups, str):  # no feature
         options = options | {"ignore": (*FileOptions(**options).ignore, request.split_groups)}
     checked = FileOptions(**options)
-    columns = open_columns(X, target, checked)
+    columns = open_columns(open_rows(X, target, checked), target, checked)
     test = _open_test(columns, request.test, checked)
     # One-hot, as the methods without a network encode it: the largest of the tables that the methods need.
     if columns.table_bytes("one_hot", checked.max_categories) <= memory_budget(checked, ranks=1):
@@ -39,6 +39,7 @@ def _open_test(columns: FileColumns, test: tuple[Any, Any], options: FileOptions
         raise TypeError("y_test: is not for files; y names the column to predict in X and in X_test")
     if X_test is None:
         return None
+    X_test = open_rows(X_test, ",".join(columns.targets), options)
     files = open_files(X_test, "X_test", skip=options.on_bad_file == "skip", delimiter=options.delimiter)
     for name in [*columns.inputs, *columns.targets]:
         if name not in files.types:

@@ -162,12 +162,25 @@ def launched_by_torchrun() -> bool:
 
 
 @contextmanager
-def join_process_group() -> Iterator[int]:
-    """Initialise the default process group if torchrun launched this process; yields its rank."""
+def join_process_group(timeout: float) -> Iterator[int]:
+    """Initialise the default process group if torchrun launched this process; yields its rank.
+
+    If another rank does not come within ``timeout`` seconds, ``RankLost`` is raised.
+    """
     if not launched_by_torchrun() or dist.is_initialized():
         yield dist.get_rank() if dist.is_available() and dist.is_initialized() else 0
         return
-    dist.init_process_group("gloo")
+    try:
+        dist.init_process_group("gloo", timeout=timedelta(seconds=timeout))
+    except RuntimeError as error:
+        rank, size, host, port = (
+            os.environ[name] for name in ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+        )
+        reason = " ".join(str(error).split())[:120]
+        raise RankLost(
+            f"ranks: rank {rank} of {size} waited {timeout:g} seconds for the others at {host}:{port} ({reason}); "
+            "start all ranks, or give a larger rank_timeout"
+        ) from None
     try:
         yield dist.get_rank()
     finally:

@@ -8,26 +8,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from seqatt.layer.checks import (
-    NORMALISED,
-    NOT_EXAMINED,
-    SCALE_INVARIANT,
-    all_tied,
-    check_constraints,
-    check_dim,
-    check_finite,
-    check_input,
-    check_numbers,
-    check_scores,
-    check_total_steps,
-    features_of_columns,
-    incompatible_schedule,
-    scale_dependence,
-)
+from seqatt.layer import checks
 from seqatt.layer.optimizers import optimizers_of, reset_state, watch_steps
+from seqatt.layer.phases import NOT_SET, incompatible_schedule, plan_phases
 from seqatt.training.gates.masks import MASKS, additive_mask, make_mask
-from seqatt.training.schedule import one_pass
-from seqatt.validation import boolean, choice
+from seqatt.validation import choice
 
 
 class SequentialAttention(nn.Module):
@@ -61,8 +46,9 @@ class SequentialAttention(nn.Module):
         Number of features: the size of the input's dimension ``dim``, unless ``groups`` is given.
     k : int
         Number of features to select.
-    total_steps : int
-        Calls of ``advance`` until all k features are selected.
+    total_steps : int, optional
+        Calls of ``advance`` until all k features are selected. Left out, ``set_total_steps`` sets it before training,
+        as the callbacks of ``seqatt.integrations`` do.
     warmup : float, default 0.1
         Share of the steps before the first phase, with all features at full weight.
     features_per_phase : int, default 1
@@ -98,7 +84,7 @@ class SequentialAttention(nn.Module):
         self,
         num_features: int,
         k: int,
-        total_steps: int,
+        total_steps: int | None = None,
         *,
         warmup: float = 0.1,
         features_per_phase: int = 1,
@@ -111,46 +97,56 @@ class SequentialAttention(nn.Module):
         forbid: Any = (),
     ) -> None:
         super().__init__()
-        check_numbers(num_features, k, total_steps, warmup, temperature)
+        checks.check_arguments(num_features, k, warmup, temperature, blend_rows, dim)
+        kept, forbidden = checks.check_constraints(keep, forbid, k, num_features, features_per_phase)
         choice(MASKS)("mask", mask)
-        boolean(optional=True)("blend_rows", blend_rows)
-        kept, forbidden = check_constraints(keep, forbid, k, num_features, features_per_phase)
+        self.k, self.features_per_phase, self.warmup = k, features_per_phase, warmup
+        self.dim, self.blend_rows = dim, blend_rows
         added = k - len(kept)
-        check_dim(dim)
-        schedule = one_pass(added, total_steps, features_per_phase=features_per_phase, warmup=warmup)
-        check_total_steps(schedule, total_steps, warmup)
-        self.k = k
-        self.dim = dim
-        self.blend_rows = blend_rows
         self._mask = make_mask(mask, temperature)
-        self._selected_after: dict[int, int] = {}  # last step of a phase -> features selected there
-        steps = 0
-        for phase in schedule:
-            steps += phase.steps
-            self._selected_after[steps] = phase.take
-        self._warmup_steps = schedule[0].steps if schedule[0].take == 0 else 0
         self.logits = nn.Parameter(torch.full((num_features,), self._mask.initial))
         self.register_buffer("selected_mask", torch.zeros(num_features, dtype=torch.bool))
         self.register_buffer("order", torch.tensor(kept + added * [-1]))
-        self.register_buffer(
-            "allowed", torch.ones(num_features), persistent=False
-        )  # 0 for forbidden features
+        self.register_buffer("allowed", torch.ones(num_features), persistent=False)  # 0: forbidden
         self.selected_mask[kept], self.allowed[forbidden], self._kept = True, 0.0, len(kept)
         self.register_buffer("steps_done", torch.zeros((), dtype=torch.long))
-        self.register_buffer("schedule", torch.tensor(list(self._selected_after.items())))
+        self.register_buffer("schedule", torch.zeros(0, 2, dtype=torch.long))  # rows of ``plan_phases``
         self.register_buffer("blending", torch.tensor(-1))  # blend_rows, as saved: -1 for None
         self.register_buffer("last_scores", torch.zeros(num_features))  # at the end of the last phase
-        self.register_buffer("feature_of", features_of_columns(groups, num_features), persistent=False)
+        self.register_buffer("feature_of", checks.features_of_columns(groups, num_features), persistent=False)
         self._scale_dependence: Tensor | None = None  # of the loss, in the first step
         self._inputs_unchecked = True
-        self._update_flags()
+        self._use_schedule(self.schedule)
+        if total_steps is not None:
+            self.set_total_steps(total_steps)
+
+    def set_total_steps(self, total_steps: int) -> None:
+        """Set ``total_steps`` before the first step, for a trainer that knows it only when training starts."""
+        if self._step:
+            raise RuntimeError(f"total_steps: cannot be set after {self._step} steps; set it before training")
+        added = self.k - self._kept
+        self._use_schedule(plan_phases(added, total_steps, self.features_per_phase, self.warmup))
         watch_steps(self, next(step for step, count in self._selected_after.items() if count))
 
+    @property
+    def total_steps(self) -> int | None:
+        """Calls of ``advance`` until all features are selected; None if it is not set yet."""
+        return max(self._selected_after, default=None)
+
+    def _use_schedule(self, schedule: Tensor) -> None:
+        self.schedule = schedule.to(self.schedule.device)
+        self._selected_after: dict[int, int] = dict(schedule.tolist())  # last step of a phase -> features
+        first, count = next(iter(self._selected_after.items()), (0, 0))
+        self._warmup_steps = 0 if count else first
+        self._update_flags()
+
     def forward(self, x: Tensor) -> Tensor:
+        if self.training and not self._selected_after:
+            raise RuntimeError(NOT_SET)
         weights = self.weights
         if self.feature_of is not None:
             weights = weights[self.feature_of]
-        dim = check_input(x, len(weights), self.dim)
+        dim = checks.check_input(x, len(weights), self.dim)
         weights = weights.view([-1 if i == dim else 1 for i in range(x.ndim)])
         if x.is_floating_point():
             weights = weights.to(x.dtype)
@@ -203,9 +199,9 @@ class SequentialAttention(nn.Module):
             return
         if count:
             scores = self._scores()
-            check_scores(scores, count, self._step, optimizers_of(self.logits))
+            checks.check_scores(scores, count, self._step, optimizers_of(self.logits))
             if self.blend_rows is None and not self._some_selected:
-                warnings.warn(NOT_EXAMINED, UserWarning, stacklevel=3)
+                warnings.warn(checks.NOT_EXAMINED, UserWarning, stacklevel=3)
             self._select(count, scores)
         reset_state(self.logits)
         self._update_flags()
@@ -226,9 +222,9 @@ class SequentialAttention(nn.Module):
             )
         count = self.k - len(self.selected)
         scores = self._scores()
-        if self._some_selected and all_tied(scores, count):
+        if self._some_selected and checks.all_tied(scores, count):
             scores = self.last_scores.masked_fill(self._blocked, -torch.inf)
-        check_scores(scores, count, self._step, optimizers_of(self.logits))
+        checks.check_scores(scores, count, self._step, optimizers_of(self.logits))
         self._select(count, scores)
         reset_state(self.logits)
         self._update_flags()
@@ -254,12 +250,12 @@ class SequentialAttention(nn.Module):
         gradient of the output, which shows whether scaling the inputs changes the loss."""
         if self._inputs_unchecked:
             self._inputs_unchecked = False
-            check_finite(x.detach(), dim)
+            checks.check_finite(x.detach(), dim)
         if self.blend_rows is None and self._scale_dependence is None and out.requires_grad:
             values = out.detach()
 
             def watch(gradient: Tensor) -> None:
-                self._scale_dependence = scale_dependence(gradient.detach() * values, dim)
+                self._scale_dependence = checks.scale_dependence(gradient.detach() * values, dim)
 
             out.register_hook(watch)  # type: ignore[no-untyped-call]
 
@@ -269,9 +265,9 @@ class SequentialAttention(nn.Module):
             return
         dependence, self._scale_dependence = float(self._scale_dependence), None
         if dependence >= 0:  # not NaN, with which the gradient of this step says nothing
-            self.blend_rows = dependence < SCALE_INVARIANT
+            self.blend_rows = dependence < checks.SCALE_INVARIANT
         if self.blend_rows:
-            warnings.warn(NORMALISED, UserWarning, stacklevel=4)
+            warnings.warn(checks.NORMALISED, UserWarning, stacklevel=4)
 
     def _save_to_state_dict(self, *args: Any) -> None:
         self.blending.fill_(-1 if self.blend_rows is None else int(self.blend_rows))
@@ -279,7 +275,10 @@ class SequentialAttention(nn.Module):
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
         saved = {name: state_dict.get(prefix + name) for name in ("steps_done", "order")}
-        if error := incompatible_schedule(self.schedule, state_dict.get(f"{prefix}schedule"), **saved):
+        schedule = state_dict.get(f"{prefix}schedule")
+        if self.total_steps is None and schedule is not None:
+            self._use_schedule(schedule)
+        if error := incompatible_schedule(self.schedule, schedule, **saved):
             args[-1].append(error)
             return
         super()._load_from_state_dict({**state_dict, f"{prefix}schedule": self.schedule}, prefix, *args)

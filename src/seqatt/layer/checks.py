@@ -1,18 +1,16 @@
-"""Checks of the layer ``SequentialAttention``: its input, its schedule and what the model does with its output."""
+"""Checks of the layer ``SequentialAttention``: its input and what the model does with its output."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from itertools import count
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
-from seqatt.training.schedule import Schedule
-from seqatt.validation import integer, number, show
+from seqatt.validation import boolean, integer, number, show
 
 SCALE_INVARIANT = 1e-3  # the scale dependence of a model that normalises its input is below this
 NORMALISED = (
@@ -26,32 +24,16 @@ NOT_EXAMINED = (
 )
 
 
-def check_numbers(num_features: int, k: int, total_steps: int, warmup: float, temperature: float) -> None:
-    """Refuse numbers that are out of range."""
+def check_arguments(
+    num_features: int, k: int, warmup: float, temperature: float, blend_rows: bool | None, dim: int | None
+) -> None:
     integer(1)("num_features", num_features)
     integer(1)("k", k)
     if k > num_features:
         raise ValueError(f"k: must be from 1 to num_features={num_features}, got {k}")
-    integer(1)("total_steps", total_steps)
-    number(above=0)("temperature", temperature)
     number(minimum=0, below=1)("warmup", warmup)
-
-
-def check_total_steps(schedule: Schedule, total_steps: int, warmup: float) -> None:
-    """Refuse a schedule in which a feature would be selected without a step before."""
-    if all(phase.steps for phase in schedule):
-        return
-    phases = [phase for phase in schedule if phase.take]
-    left = sum(phase.steps for phase in phases)
-    needed = next(steps for steps in count(len(phases)) if steps - round(warmup * steps) >= len(phases))
-    raise ValueError(
-        f"total_steps: {total_steps} is too few; after {total_steps - left} steps of warm-up {left} are left for "
-        f"{len(phases)} phases, and every phase needs at least one. Use at least {needed}, better some fifty for each "
-        "phase, or a larger features_per_phase"
-    )
-
-
-def check_dim(dim: Any) -> None:
+    number(above=0)("temperature", temperature)
+    boolean(optional=True)("blend_rows", blend_rows)
     if dim is not None and (isinstance(dim, bool) or not hasattr(dim, "__index__") or dim == 0):
         raise ValueError(f"dim: must be a dimension of the input other than 0, the batch, got {show(dim)}")
 
@@ -177,32 +159,3 @@ def scale_dependence(product: Tensor, dim: int) -> Tensor:
         for lines in (product.transpose(0, dim).flatten(1), product.flatten(1))
     )
     return torch.minimum(by_feature, by_row)
-
-
-def incompatible_schedule(
-    schedule: Tensor, saved: Tensor | None, *, steps_done: Tensor | None, order: Tensor | None
-) -> str | None:
-    """Why a saved state cannot go on in a layer with this ``schedule`` (rows of last step and features selected).
-
-    A state in which all features are selected, or in which no step was made, can.
-    """
-    if (
-        saved is None
-        or steps_done is None
-        or order is None
-        or not int(steps_done)
-        or bool((order >= 0).all())
-    ):
-        return None
-    if torch.equal(saved.cpu(), schedule.cpu()):
-        return None
-    before, now = int(saved[-1, 0]), int(schedule[-1, 0])
-    if before != now:
-        return (
-            f"total_steps: the saved layer selects within {before} steps, this one within {now}; create it with "
-            f"total_steps={before} (training may go on after that), or call finish() before saving"
-        )
-    return (
-        "warmup, features_per_phase or k: the saved layer selects at other steps than this one; create it with the "
-        "same arguments"
-    )

@@ -6,7 +6,7 @@ import copy
 import inspect
 import warnings
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -23,6 +23,7 @@ from seqatt.training.models.embeddings import Embeddings, default_embedding_widt
 from seqatt.training.models.mlp import MLP
 from seqatt.training.models.model import Model
 from seqatt.training.models.module_mlp import build_mlp
+from seqatt.training.models.raw_module import RawModule
 from seqatt.training.models.torch_module import TorchModule
 from seqatt.training.options import TrainingOptions
 from seqatt.training.reducer import Reducer
@@ -31,8 +32,9 @@ if TYPE_CHECKING:  # files need pyarrow, tables do not
     from seqatt.data.files.file_data import FileData
 
 EMBEDDING_HINT = (
-    "a model gets numbers, scaled and then weighted by attention, never codes for an nn.Embedding; leave model out, "
-    "as the built-in network embeds categories, or put the layer seqatt.SequentialAttention behind your embeddings"
+    "a model gets numbers, scaled and then weighted by attention, not codes for an nn.Embedding; say inputs='raw' for "
+    "a model that embeds categories, leave model out, as the built-in network embeds them, or put the layer "
+    "seqatt.SequentialAttention behind your embeddings"
 )
 PROBES = 8  # with other parameters, for which outputs between 0 and 1 are no coincidence
 OWN_MODEL_WIDTH = 256  # hidden units assumed of a user's own model, to choose the number of threads
@@ -48,7 +50,9 @@ def make_feature_columns(
 
 
 def embedding_width(data: TableData | FileData, options: TrainingOptions) -> int:
-    """The width of all embeddings: the option or the default."""
+    """The width of all embeddings: the option or the default; a model that embeds codes itself has one weight each."""
+    if options.own_inputs == "raw":
+        return 1
     return options.embedding_dim or default_embedding_width(data.code_counts)
 
 
@@ -104,13 +108,15 @@ def make_model(
             initial_output=None if initial is None else torch.from_numpy(initial).float().to(device),
         )
         return built_in
-    own = options.model
+    own, raw = options.model, options.own_inputs == "raw"
 
     def make_module() -> nn.Module:
         if own is None:
             return build_mlp(shape, batch_norm=options.batch_norm)
         if isinstance(own, nn.Module):
             return copy.deepcopy(own)
+        if raw:
+            return _call_own(own, len(data.feature_of), tuple(data.code_counts), shape.outputs)
         return _call_own(own, shape.columns, shape.outputs)
 
     def make_adam(params: object) -> torch.optim.Optimizer:
@@ -118,25 +124,28 @@ def make_model(
 
     make_optimizer = options.optimizer or make_adam
     seed = members[0].module_seed()
-    return TorchModule(
-        make_module, target.loss, seed, make_optimizer, device, options.loss, smoothing, reducer
+    arguments = make_module, target.loss, seed, make_optimizer, device, options.loss, smoothing, reducer
+    return RawModule(data.code_counts, device, *arguments) if raw else TorchModule(*arguments)
+
+
+def _call_own(make_module: Callable[..., nn.Module], *sizes: Any) -> nn.Module:
+    """The module that a user's own function or class makes of the numbers of its inputs and outputs."""
+    called = ", ".join(map(str, sizes))
+    with_what = (
+        ("columns", "outputs") if len(sizes) == 2 else ("numbers", "values of each category", "outputs")
     )
-
-
-def _call_own(make_module: Callable[[int, int], nn.Module], columns: int, outputs: int) -> nn.Module:
-    """The module that a user's own function or class makes."""
     try:
-        inspect.signature(make_module).bind(columns, outputs)
+        inspect.signature(make_module).bind(*sizes)
     except TypeError:
         name = getattr(make_module, "__name__", type(make_module).__name__)
         kind = "class" if isinstance(make_module, type) else "function"
         raise TypeError(
-            f"model: the {kind} {name} cannot be called as {name}({columns}, {outputs}), with the columns and the "
-            f"outputs; pass a module, such as {name}(...), or a function (columns, outputs) -> nn.Module"
+            f"model: the {kind} {name} cannot be called as {name}({called}), with the {' and the '.join(with_what)}; "
+            f"pass a module, such as {name}(...), or a function of these that returns an nn.Module"
         ) from None
     except ValueError:  # a built-in function without a signature
         pass
-    return make_module(columns, outputs)
+    return make_module(*sizes)
 
 
 def check_own_model(
@@ -146,11 +155,13 @@ def check_own_model(
     try:
         out = model.dry_run(table.batch(torch.arange(min(2, table.count), device=table.device)[None]))
     except ValueError as error:
+        if options.own_inputs == "raw":
+            raise
         embeds = any(isinstance(m, nn.Embedding | nn.EmbeddingBag) for m in model.module.modules())
         if not embeds or not str(error).startswith("model:"):
             raise
         raise ValueError(f"{error}; {EMBEDDING_HINT}") from error.__cause__
-    some = table.batch(torch.arange(min(64, table.count), device=table.device)[None])
+    some = model.embed(table.batch(torch.arange(min(64, table.count), device=table.device)[None]))
     model.blend_rows = model.is_scale_invariant(some.x[0])
     target = data.target
     widths = {target.outputs, 2} if target.task == "binary" else {target.outputs}
@@ -177,7 +188,7 @@ def _warn_about_probabilities(model: TorchModule, x: torch.Tensor, task: str) ->
             for parameter in filter(torch.is_floating_point, probe.parameters()):
                 parameter.add_(torch.randn(parameter.shape, generator=generator).to(parameter))
             try:
-                out = probe(x[0])
+                out = probe(*model.inputs(x[0], torch.ones_like(x[0, 0])))
             except Exception:  # a model that needs parameters of some kind; the warning is not worth an error
                 return
             if torch.isfinite(out).all() and _last_activation(out, task) is None:

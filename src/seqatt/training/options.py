@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from seqatt.options import RARE, Options, option
 from seqatt.validation import boolean, choice, function, integer, layer_widths, number
@@ -80,6 +80,13 @@ class TrainingOptions(NetworkOptions):
         function,
         "Your own network: an nn.Module, copied for every trial, or a function (columns, outputs) -> nn.Module.",
     )
+    inputs: Literal["columns", "raw"] = option(
+        "columns",
+        choice(["columns", "raw"]),
+        "What your own model is called with: one tensor of columns, categories one-hot and weighted by attention "
+        "(columns), or numbers, codes of the categories and the weights of these (raw), to embed them itself.",
+        group=RARE,
+    )
     loss: Callable[[torch.Tensor, torch.Tensor], torch.Tensor] | None = option(
         None, function, "Your own loss, a function (outputs, targets) -> loss per row or mean loss."
     )
@@ -89,15 +96,23 @@ class TrainingOptions(NetworkOptions):
 
     def check_together(self) -> None:
         super().check_together()
+        if self.inputs == "raw" and self.model is None:
+            raise ValueError("inputs: 'raw' is for your own model, as the built-in network embeds categories")
         if self.label_smoothing and self.loss is not None:
             raise ValueError("label_smoothing: is for the built-in loss; smooth the labels in your own loss")
         if self.batch_norm and self.batch_size == 1:
             raise ValueError("batch_size: batch_norm needs at least 2 rows in a batch")
 
     @property
+    def own_inputs(self) -> str | None:
+        """What a network that trains through autograd is called with; None for the built-in one."""
+        return None if self.built_in else self.inputs
+
+    @property
     def built_in(self) -> bool:
         """Whether the built-in MLP is used; anything else trains through autograd."""
-        return not (self.batch_norm or self.model or self.loss or self.optimizer)
+        own = (self.model, self.loss, self.optimizer)
+        return not self.batch_norm and all(each is None for each in own)
 
 
 @dataclass(frozen=True)

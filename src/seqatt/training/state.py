@@ -64,3 +64,21 @@ def _to_array(value: Stateful) -> NDArray[np.generic]:
     if isinstance(value, torch.Generator):
         return value.get_state().numpy()
     return np.array(value.detach().cpu().numpy())
+
+
+def get_rng_state(device: torch.device) -> list[Tensor]:
+    states = [torch.get_rng_state()]
+    return [*states, torch.cuda.get_rng_state(device)] if device.type == "cuda" else states
+
+
+def set_rng_state(states: list[Tensor], device: torch.device) -> None:
+    torch.set_rng_state(states[0])
+    if device.type == "cuda":
+        torch.cuda.set_rng_state(states[1], device)
+
+
+def rng_state_of_seed(seed: int, device: torch.device) -> list[Tensor]:
+    devices = [device] if device.type == "cuda" else []
+    with torch.random.fork_rng(devices):
+        torch.manual_seed(seed)
+        return get_rng_state(device)

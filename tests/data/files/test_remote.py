@@ -150,3 +150,12 @@ def test_partition_folders_of_a_url_are_columns(folder, table):
     names = {"year": pa.int32(), "x": files.types["x"]}
     rows = [batch for group in files.row_groups for batch, _ in read_row_group(group, names, {})]
     assert pa.Table.from_batches(rows)["year"].to_pylist() == [1] * 500 + [2] * 500
+
+
+def test_a_run_on_remote_files_writes_checkpoints_and_is_resumed(folder, tmp_path):
+    log = click_log(tmp_path / "log", 2_000)
+    write(f"{folder}/log.parquet", pq.read_table(log.files[0]))
+    options = {**QUICK, "target": "click", "memory": 0, "checkpoint": tmp_path / "checkpoints"}
+    first = seqatt.select(folder, **options)
+    again = seqatt.select(folder, resume=True, **options)
+    assert again.scores.tolist() == first.scores.tolist()

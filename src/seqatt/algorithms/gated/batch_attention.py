@@ -15,6 +15,7 @@ from seqatt.training.feature_columns import FeatureColumns
 from seqatt.training.gates.gate import Gate
 from seqatt.training.gates.masks import SoftmaxMask
 from seqatt.training.loaders.batch import Batch
+from seqatt.training.models.raw_module import NEEDS_COLUMNS, RawModule
 from seqatt.training.reducer import Reducer
 from seqatt.training.selection_state import FeatureState
 
@@ -110,6 +111,8 @@ class BatchAttentionGate(Gate):
 )
 def make_gate(context: GateContext) -> Gate:
     options, device = context.options, context.penalty.device
+    if isinstance(context.model, RawModule):
+        raise ValueError(NEEDS_COLUMNS)
     return BatchAttentionGate(
         context.columns,
         options.attention_width,

@@ -6,7 +6,7 @@ import glob
 import os
 import warnings
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
@@ -16,6 +16,7 @@ from seqatt.data.files.encoding.column_types import compatible, describe_type
 from seqatt.data.files.errors import SkippedData, UnreadableFile, read_errors, report_ignored
 from seqatt.data.files.formats.delimited import DelimitedFormat
 from seqatt.data.files.formats.file_format import FileFormat, RowGroup, split_ending
+from seqatt.data.files.formats.fragment import FragmentFile, FragmentFormat
 from seqatt.data.files.formats.hive import Partition, add_partition, parse_partition, partition_type
 from seqatt.data.files.formats.iterable import BatchSource, IterableFormat
 from seqatt.data.files.formats.registry import FORMATS
@@ -33,6 +34,7 @@ class FileSet:
     types: dict[str, Any]
     row_groups: tuple[RowGroup, ...]
     skipped: tuple[tuple[str, str], ...] = ()  # path and error of each unreadable file
+    keeps: Any = field(default=None, compare=False, repr=False)  # what has to live as long as the files
 
     @property
     def rows(self) -> int | None:
@@ -219,6 +221,8 @@ def _describe(
 def _find_format(path: FilePath) -> FileFormat:
     if isinstance(path, BatchSource):
         return IterableFormat()
+    if isinstance(path, FragmentFile):
+        return FragmentFormat()
     ending, compression = split_ending(path)
     file_format = FORMATS.get(ending)
     if file_format is None or (compression and not file_format.compressible):

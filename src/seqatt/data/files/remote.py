@@ -46,6 +46,10 @@ class RemoteFile:
         return PurePosixPath(self.path).name
 
     @property
+    def parent(self) -> PurePosixPath:
+        return PurePosixPath(self.path).parent
+
+    @property
     def suffixes(self) -> list[str]:
         return PurePosixPath(self.path).suffixes
 

@@ -28,6 +28,11 @@ SAME_LENGTH = (
     "its rows have different numbers of values, but all need the same; lists of labels become columns of 0 and 1 by "
     "scikit-learn's MultiLabelBinarizer().fit_transform"
 )
+WRITE_PARQUET = {  # by package: how its data, which many machines may hold, becomes files
+    "dask": "X.to_parquet(folder)",
+    "pyspark": "X.write.parquet(folder)",
+    "ray": "X.write_parquet(folder)",
+}
 WIDE_COLUMNS = 500  # from which a data frame of numbers, with fewer rows than columns, is read as an array
 BLOCK_CELLS = 1 << 22  # numbers of a data frame that are converted to float64 at a time (32 MiB)
 
@@ -125,6 +130,12 @@ def read_input_table(X: Any, argument: str = "X", ignore: Sequence[str] = ()) ->
         return _leave_out(X, ignore)
     if is_sparse(X):
         return _leave_out(_read_sparse(X.tocsr(), argument), ignore)
+    package = type(X).__module__.partition(".")[0]
+    if package in WRITE_PARQUET and type(X).__name__ in ("DataFrame", "Dataset", "MaterializedDataset"):
+        raise TypeError(
+            f"{argument}: a {type(X).__name__} of {package} may be larger than memory; write it with "
+            f"{WRITE_PARQUET[package].replace('X', argument)} and pass the folder"
+        )
     check_unique_names(X, argument)
     frame = nw.from_native(X, eager_only=True, pass_through=True)
     if isinstance(frame, nw.DataFrame):

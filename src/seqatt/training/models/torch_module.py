@@ -17,7 +17,7 @@ from seqatt.losses.table import LOSSES, autograd_loss
 from seqatt.training.loaders.batch import Batch
 from seqatt.training.models.model import MIN_COUPLED_ROWS, GradientPenalty, Model, weighted_mean
 from seqatt.training.reducer import Reducer
-from seqatt.training.state import Arrays
+from seqatt.training.state import Arrays, get_rng_state, rng_state_of_seed, set_rng_state
 
 MakeModule = Callable[[], nn.Module]
 MakeOptimizer = Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer]
@@ -49,7 +49,7 @@ class TorchModule(Model):
         self.min_block_rows = MIN_COUPLED_ROWS if self._loss.coupled else 1
         self._custom_loss = custom_loss
         self._label_smoothing = label_smoothing
-        self._rng_state = _rng_state_of_seed(seed, device)
+        self._rng_state = rng_state_of_seed(seed, device)
         self.module: nn.Module
         self._last_loss = torch.zeros(1)
         self.blend_rows = False
@@ -76,9 +76,7 @@ class TorchModule(Model):
         leaf.grad = torch.zeros_like(leaf)
         with self._own_rng(), torch.enable_grad():
             rows = len(batch.x[0])  # none on a rank whose rows are all read
-            loss = (
-                self._training_loss(self._apply_weights(batch.x[0], leaf), batch) if rows else leaf.sum() * 0
-            )
+            loss = self._training_loss(self.inputs(batch.x[0], leaf), batch) if rows else leaf.sum() * 0
             self._step(loss, rows, leaf)
         self._last_loss = loss.detach()[None]
         return leaf.grad[None]
@@ -89,16 +87,16 @@ class TorchModule(Model):
             self._last_loss = torch.zeros(1, device=self._device)
             return
         with self._own_rng(), torch.enable_grad():
-            x = self._apply_weights(batch.x[0], weights[0]).detach().requires_grad_()
-            loss = self._training_loss(x, batch)
+            x = self._columns(batch.x[0], weights[0]).detach().requires_grad_()
+            loss = self._training_loss((x,), batch)
             (x_grad,) = torch.autograd.grad(loss, x, create_graph=True)
             self._step(loss + penalty(x_grad[None] * len(x)).sum(), len(x))
         self._last_loss = loss.detach()[None]
 
     def input_gradients(self, batch: Batch, weights: Tensor) -> Tensor:
         with self._evaluation_mode(), torch.enable_grad():
-            x = (batch.x[0] * weights[0]).requires_grad_()
-            return torch.autograd.grad(self._training_loss(x, batch), x)[0][None] * len(x)
+            x = self._columns(batch.x[0], weights[0]).requires_grad_()
+            return torch.autograd.grad(self._training_loss((x,), batch), x)[0][None] * len(x)
 
     def first_layer(self) -> Tensor:
         return self._first_linear().weight.data[None]
@@ -109,7 +107,7 @@ class TorchModule(Model):
         layer.weight.data.mul_(weights[0])
         try:
             with self._evaluation_mode(), torch.enable_grad():
-                return torch.autograd.grad(self._training_loss(batch.x[0], batch), layer.weight)[0][None]
+                return torch.autograd.grad(self._training_loss((batch.x[0],), batch), layer.weight)[0][None]
         finally:
             layer.weight.data.copy_(unscaled)
 
@@ -131,10 +129,10 @@ class TorchModule(Model):
         if self._optimizer is not None:
             self._optimizer.step()
 
-    def _training_loss(self, x: Tensor, batch: Batch) -> Tensor:
+    def _training_loss(self, inputs: tuple[Tensor, ...], batch: Batch) -> Tensor:
         """The mean loss that training minimises, with label smoothing."""
         w = None if batch.w is None else batch.w[0]
-        return self._mean_loss(self.module(x), batch.y[0], w, self._label_smoothing)
+        return self._mean_loss(self.module(*inputs), batch.y[0], w, self._label_smoothing)
 
     def scale_first_layer(self, factors: Tensor) -> None:
         first = self._first_module()
@@ -153,13 +151,17 @@ class TorchModule(Model):
             f"{type(self.module).__name__} has none; use an nn.Sequential that starts with nn.Linear"
         )
 
-    def _apply_weights(self, x: Tensor, weights: Tensor) -> Tensor:
-        """Inputs (B, c) scaled by column weights (c,) or, for a scale-invariant module, blended.
+    def inputs(self, x: Tensor, weights: Tensor) -> tuple[Tensor, ...]:
+        """What the module is called with, of columns (B, c) and their weights (c,)."""
+        return (self._columns(x, weights),)
+
+    def _columns(self, x: Tensor, weights: Tensor) -> Tensor:
+        """Inputs (B, c) scaled by column weights (c,) or, in training a scale-invariant module, blended.
 
         Blending replaces x by ``weight * x + (1 - weight) * x of another row``. This removes information
         from a feature of low weight, which no normalisation inside the module can undo.
         """
-        if not self.blend_rows:
+        if not (self.blend_rows and self.module.training):
             return x * weights
         other = x[torch.randperm(len(x), device=x.device)]
         return torch.lerp(other, x, weights)
@@ -192,7 +194,7 @@ class TorchModule(Model):
     def _outputs(self, x: Tensor, weights: Tensor) -> Tensor:
         """The outputs in evaluation mode, in the shape that the module returns."""
         with self._evaluation_mode(), torch.no_grad():
-            out: Tensor = self.module(x[0] * weights[0])
+            out: Tensor = self.module(*self.inputs(x[0], weights[0]))
         return out
 
     def _mean_loss(self, out: Any, y: Tensor, w: Tensor | None, label_smoothing: float = 0.0) -> Tensor:
@@ -232,12 +234,11 @@ class TorchModule(Model):
     def dry_run(self, batch: Batch) -> Tensor:
         """The outputs for a batch, after checking that the model and the loss accept it; changes nothing."""
         x, y, w = batch.x, batch.y, batch.w
-        columns = x.shape[2]
         try:
-            out = self._outputs(x, torch.ones(1, columns, device=x.device))
+            out = self._outputs(x, torch.ones(1, x.shape[2], device=x.device))
         except Exception as error:
             reason = " ".join(str(error).split())
-            raise ValueError(f"model: does not accept a batch of {columns} columns ({reason})") from error
+            raise ValueError(f"model: does not accept {self._describe_inputs(x)} ({reason})") from error
         if self._custom_loss is not None:
             try:
                 self._mean_loss(out, y[0], None if w is None else w[0])
@@ -246,6 +247,9 @@ class TorchModule(Model):
             except Exception as error:
                 raise _bad_loss(out, y, error) from error
         return _as_matrix(out)
+
+    def _describe_inputs(self, x: Tensor) -> str:
+        return f"a batch of {x.shape[2]} columns"
 
     @contextmanager
     def _evaluation_mode(self) -> Iterator[None]:
@@ -265,10 +269,10 @@ class TorchModule(Model):
         """
         devices = [self._device] if self._device.type == "cuda" else []
         with torch.random.fork_rng(devices):
-            _set_rng_state(self._rng_state, self._device)
+            set_rng_state(self._rng_state, self._device)
             yield
             if advance:
-                self._rng_state = _get_rng_state(self._device)
+                self._rng_state = get_rng_state(self._device)
 
 
 def _as_matrix(out: Any) -> Tensor:
@@ -280,21 +284,3 @@ def _as_matrix(out: Any) -> Tensor:
 def _bad_loss(out: Any, y: Tensor, error: Exception) -> ValueError:
     shapes = f"outputs {tuple(getattr(out, 'shape', ()))} and targets {tuple(y.shape[1:])}"
     return ValueError(f"loss: does not accept {shapes} ({' '.join(str(error).split())})")
-
-
-def _get_rng_state(device: torch.device) -> list[Tensor]:
-    states = [torch.get_rng_state()]
-    return [*states, torch.cuda.get_rng_state(device)] if device.type == "cuda" else states
-
-
-def _set_rng_state(states: list[Tensor], device: torch.device) -> None:
-    torch.set_rng_state(states[0])
-    if device.type == "cuda":
-        torch.cuda.set_rng_state(states[1], device)
-
-
-def _rng_state_of_seed(seed: int, device: torch.device) -> list[Tensor]:
-    devices = [device] if device.type == "cuda" else []
-    with torch.random.fork_rng(devices):
-        torch.manual_seed(seed)
-        return _get_rng_state(device)

@@ -8,10 +8,10 @@ import torch
 from torch.utils.data import DataLoader, TensorDataset
 
 from seqatt.api.read_data import are_batches
-from seqatt.data.files.batches import open_batches, read_batches
 from seqatt.data.files.file_data import read_file_data
 from seqatt.data.files.loader import make_loader
 from seqatt.data.files.options import FileOptions
+from seqatt.data.files.streams import open_batches, read_batches
 
 ROWS = 1_050
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ templates_path = ["_templates"]
 html_theme = "furo"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_js_files = ["site.js"]
 html_favicon = "_static/icon.svg"
 html_copy_source = False
 html_show_copyright = False
@@ -99,12 +101,23 @@ def skip_inherited(app: Any, what: str, name: str, item: Any, skip: bool, option
     return True if not str(module).startswith("seqatt") else None
 
 
-def escape_bars(app: Any, what: str, name: str, item: Any, options: Any, lines: list[str]) -> None:
-    """Help texts of options, which terminals show as well, have absolute values such as |x|: here no substitutions."""
-    lines[:] = [line if "``" in line else line.replace("|", r"\|") for line in lines]
+def adapt_docstring(app: Any, what: str, name: str, item: Any, options: Any, lines: list[str]) -> None:
+    """Escape absolute values such as |x| in help texts, which terminals show as well, and link the pages they name."""
+    plain = [line if "``" in line else line.replace("|", r"\|") for line in lines]
+    lines[:] = [re.sub(r"\bdocs/([\w/]+)\.md", r":doc:`/\1`", line) for line in plain]
+
+
+def copy_animation(app: Any, error: Exception | None) -> None:
+    """Copy the pictures of the element that chooses between an animation and its end, which Sphinx does not see."""
+    if error is None:
+        folder = Path(app.outdir) / "pictures"
+        folder.mkdir(exist_ok=True)
+        for picture in ("attention.webp", "attention.png"):
+            shutil.copy(DOCS / "pictures" / picture, folder)
 
 
 def setup(app: Any) -> None:
     app.connect("source-read", include_and_link)
     app.connect("autodoc-skip-member", skip_inherited)
-    app.connect("autodoc-process-docstring", escape_bars)
+    app.connect("autodoc-process-docstring", adapt_docstring)
+    app.connect("build-finished", copy_animation)

@@ -18,7 +18,7 @@ from seqatt.cli.holdout import evaluate_holdout
 matplotlib.use("agg")
 from matplotlib import pyplot as plt
 
-BLUE, GREY = "#0072B2", "#999999"
+BLUE, GREY = "#0072B2", "#767676"
 HERE = Path(__file__).parent
 
 X_train, X_test, y_train, y_test = split_digits(0)
@@ -26,8 +26,9 @@ selection = seqatt.select(X_train, y_train, k=12)
 scores = evaluate_holdout(X_train, y_train, X_test, y_test, selection, "cpu", {})
 images = np.column_stack([column.to_numpy() for column in X_train.columns]).reshape(-1, 8, 8)
 
-plt.rcParams |= {"svg.hashsalt": "seqatt", "font.size": 10, "svg.fonttype": "none"}
-figure = plt.figure(figsize=(8.4, 2.9), layout="constrained")
+plt.rcParams |= {"svg.hashsalt": "seqatt", "font.size": 10}
+figure = plt.figure(figsize=(8.4, 3.0), layout="constrained")
+figure.get_layout_engine().set(h_pad=0.1, w_pad=0.05)
 grid = figure.add_gridspec(2, 5, width_ratios=[1, 1, 2.15, 0.25, 3.2])
 for place, digit in enumerate((3, 5, 8, 9)):
     axes = figure.add_subplot(grid[place // 2, place % 2])
@@ -39,7 +40,7 @@ for rank, pixel in enumerate(selection.indices, 1):
     row, column = divmod(int(pixel), 8)
     axes.add_patch(plt.Rectangle((column - 0.5, row - 0.5), 1, 1, color=BLUE))
     axes.text(column, row, rank, color="white", ha="center", va="center", fontsize=9)
-axes.set_title("12 of 64 pixels, in order", fontsize=10)
+axes.set_title("12 of 64 pixels, in order", fontsize=10, pad=6)
 axes.set_axis_off()
 axes = figure.add_subplot(grid[:, 4])
 bars = [("12 selected", "selected", BLUE), ("12 random", "random", GREY), ("all 64", "all", GREY)]

@@ -36,7 +36,7 @@ X = pd.DataFrame(
 y = 1.5 * a + 0.8 * b + 1.2 * c * d + 0.4 * rng.normal(size=rows) > 0
 selection = seqatt.select(X, y.astype(int), k=4, surplus=1, replacement=0)
 
-plt.rcParams |= {"svg.hashsalt": "seqatt", "font.size": 10, "svg.fonttype": "none"}
+plt.rcParams |= {"svg.hashsalt": "seqatt", "font.size": 10}
 phases = [phase for phase in selection.history if phase["scores"]]
 figure, panels = plt.subplots(
     1, len(phases), figsize=(9.6, 2.9), sharey=True, sharex=True, layout="constrained"

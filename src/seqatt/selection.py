@@ -46,25 +46,49 @@ class FeatureLayout(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Selection(SelectionDisplay):
-    """The features that one method selected with one seed.
+    """The features that one method selected with one seed. ``select`` makes it; ``load`` reads it from a file.
 
-    ``indices`` and ``features`` are the positions and names of the selected features, in the order of
-    selection, and ``scores`` their scores when they were selected. ``ranking`` is the rank of every feature
-    (1 is the first selected) and ``support`` the mask of the selected ones. ``columns`` are the selected input
-    columns; they differ from ``indices`` only if columns are grouped. ``input_columns`` are the input columns of
-    each feature, and ``input_names`` the names of all input columns. Names are as the user gave them, so those of a
-    data frame with numbered columns are whole numbers. ``history`` has one entry per phase: scores
-    of the features not yet selected, by name, best first (at most 100), mean training loss (None if nothing was
-    trained), seconds, and the features selected ("taken") and dropped at the end of the phase. ``seconds`` are those
-    from the call of ``select`` to its answer, and ``timings`` what they were spent on: "read" (files), "prepare" and
-    "select"; trials of several seeds train together and have the same. ``curve`` is what k="auto" chose from:
-    "sizes", their "means" and "standard_errors", the "metric", and the lines "no_features", "all_features" and
-    "random_features" ("random_size" of them); else None. ``importance``, ``stability``, ``false_discoveries`` and
-    ``chance`` say how sure the answer is, each None where it was not measured. ``importance`` has lists in the order of
-    ``features``: "increases" of the loss on held-out rows without the feature, their "standard_errors" and the
-    "stand_ins", rejected features with their correlation; the "loss" is that with all of them, on "rows" rows, and
-    the mean over "networks" networks. ``chance`` has the "score" of as many features selected on other rows than those
-    of the score, its "standard_error", the scores of "random_features" and "no_features", and whether it is "better".
+    Attributes
+    ----------
+    indices, features : array of int, list
+        Positions and names of the selected features, in order. Names are as the user gave them, so those of a data
+        frame with numbered columns are whole numbers.
+    scores : array of float
+        The scores of the selected features when they were selected.
+    ranking : array of int
+        The rank of every feature; 1 is the first selected.
+    support : array of bool
+        Whether each feature is selected.
+    names : list
+        The names of all features.
+    columns : array of int
+        The selected input columns; they differ from ``indices`` only if columns are grouped.
+    input_columns, input_names : list of lists, list
+        The input columns of each feature, and the names of all input columns.
+    history : list of dict
+        One entry per phase: "scores" of the features not yet selected, by name, best first (at most 100), mean training
+        "loss" (None if nothing was trained), "seconds", and the features selected ("taken") and "dropped" at its end.
+    settings, environment : dict
+        Every option with its default resolved; versions of libraries, and the device.
+    method, seed : str, int
+        What it was selected with.
+    seconds, timings : float, dict
+        From the call of ``select`` to its answer, and what they were spent on: "read" (files), "prepare" and "select".
+        Trials of several seeds train together and have the same.
+    curve : dict or None
+        What k="auto" chose from: "sizes", their "means" and "standard_errors", the "metric", and the lines
+        "no_features", "all_features" and "random_features" ("random_size" of them).
+    importance : dict or None
+        Lists in the order of ``features``: "increases" of the loss on held-out rows without the feature, their
+        "standard_errors" and the "stand_ins", rejected features with their correlation. The "loss" is that with all of
+        them, on "rows" rows, and the mean over "networks" networks.
+    stability : dict or None
+        With ``repeats``: how often each feature was chosen, and clusters of stand-ins.
+    false_discoveries : dict or None
+        With ``fdr``: statistics, threshold and estimated rate.
+    chance : dict or None
+        Where no feature stands out: the "score" of as many features selected on other rows than those of the score, its
+        "standard_error", the scores of "random_features" and "no_features", and whether it is "better".
     """
 
     method: str

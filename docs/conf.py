@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from seqatt.version import __version__
 
 DOCS = Path(__file__).parent.resolve()
 ROOT = DOCS.parent
+sys.path.insert(0, str(DOCS))
 
 project = "seqatt"
 author = "the authors of seqatt"
@@ -116,7 +118,15 @@ def copy_animation(app: Any, error: Exception | None) -> None:
             shutil.copy(DOCS / "pictures" / picture, folder)
 
 
+def write_command_line(app: Any) -> None:
+    """Write the page of the commands."""
+    from command_line import write_page
+
+    write_page(DOCS / "reference" / "generated" / "command_line.md")
+
+
 def setup(app: Any) -> None:
+    app.connect("builder-inited", write_command_line)
     app.connect("source-read", include_and_link)
     app.connect("autodoc-skip-member", skip_inherited)
     app.connect("autodoc-process-docstring", adapt_docstring)

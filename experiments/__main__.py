@@ -11,7 +11,10 @@ from pathlib import Path
 
 from experiments.page import EXPERIMENTS, write_page
 from experiments.results_file import COMMITTED, Results, results_folder
-from experiments.runs import RunRequest, execute_runs
+from experiments.runs import RunRequest, evaluate_again, execute_runs
+
+# Experiments that record features, and can evaluate them without selecting them again.
+EVALUATED_AGAIN = [name for name, experiment in EXPERIMENTS.items() if hasattr(experiment, "evaluate_again")]
 
 
 def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
@@ -21,6 +24,11 @@ def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--setting", action="append", default=[], help="only this setting (may be repeated)")
     parser.add_argument("--seeds", type=int, help="number of trials; default: 5, for wide 10")
     parser.add_argument("--epochs", type=float, help="shorter selections, for a trial run; needs --results")
+    parser.add_argument(
+        "--evaluate-again",
+        action="store_true",
+        help="only evaluate recorded features, with today's evaluation",
+    )
     parser.add_argument("--results", type=Path, help="another folder for results files (or SEQATT_RESULTS)")
     options = parser.parse_args(arguments)
     options.names = options.names or list(EXPERIMENTS)
@@ -30,6 +38,8 @@ def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
             parser.error(f"NAME: there is no experiment {name!r}; use {', '.join(EXPERIMENTS)}")
     if options.seeds is not None and options.seeds < 1:
         parser.error(f"--seeds: must be at least 1, got {options.seeds}")
+    if options.evaluate_again and not set(options.names) <= set(EVALUATED_AGAIN):
+        parser.error(f"--evaluate-again: is for {', '.join(EVALUATED_AGAIN)}, whose features are recorded")
     if options.epochs is not None and options.results.resolve() == COMMITTED.resolve():
         parser.error(
             "--epochs: shortened runs must not mix with full results; name another folder in --results"
@@ -50,6 +60,10 @@ def main(arguments: list[str] | None = None) -> int:
         plans = {name: EXPERIMENTS[name].plan_runs(make_request(name, options)) for name in options.names}
         for name, runs in plans.items():
             results = Results(name, options.results)
+            if options.evaluate_again:
+                count = evaluate_again(results, make_request(name, options), EXPERIMENTS[name].evaluate_again)
+                print(f"{name}: evaluated the features of {count} runs again", flush=True)
+                continue
             executed = execute_runs(results, runs, EXPERIMENTS[name].execute)
             print(
                 f"{name}: executed {executed} of {len(runs)} runs; the others are already recorded",

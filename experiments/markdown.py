@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -61,16 +62,26 @@ def chart_link(name: str, description: str) -> str:
 def provenance(results: Results) -> str:
     """One line per machine, date, commit and torch version: number of runs and seconds."""
     seconds: dict[str, list[float]] = {}
+    again: dict[str, int] = {}
     for run in results.runs.values():
-        environment = results.environments[run["environment"]]
-        machine, date, commit, torch = (environment[name] for name in ("machine", "date", "commit", "torch"))
-        label = f"{machine}, {date}, commit {commit}, torch {torch}"
+        label = _describe(results.environments[run["environment"]])
         seconds.setdefault(label, []).append(run["seconds"])
+        if "evaluated" in run:
+            label = _describe(results.environments[run["evaluated"]])
+            again[label] = again.get(label, 0) + 1
     lines = ";\n".join(
-        f"{label}: {len(spent)} run{'s' * (len(spent) > 1)}, {sum(spent):,.0f} s"
-        for label, spent in seconds.items()
+        [
+            f"{label}: {len(spent)} run{'s' * (len(spent) > 1)}, {sum(spent):,.0f} s"
+            for label, spent in seconds.items()
+        ]
+        + [f"features of {count} of these runs evaluated again: {label}" for label, count in again.items()]
     )
     return f"<sub>{lines}.\nFile: `experiments/results/{results.path.name}`.</sub>"
+
+
+def _describe(environment: dict[str, Any]) -> str:
+    machine, date, commit, torch = (environment[name] for name in ("machine", "date", "commit", "torch"))
+    return f"{machine}, {date}, commit {commit}, torch {torch}"
 
 
 def failures(results: Results) -> list[str]:

@@ -21,7 +21,9 @@ from experiments.rank_chart import CHART_DESCRIPTION, draw_ranking
 from experiments.ranking import Ranking, complete_means, describe, rank
 from experiments.results_file import Results
 from experiments.runs import Run, RunRequest, catch_failure
-from experiments.trials import PAPER_DATA, make_runs, open_data, run_trials
+from experiments.trials import PAPER_DATA, evaluate_again, make_runs, open_data, run_trials
+
+__all__ = ["draw", "evaluate_again", "execute", "plan_runs", "render"]
 
 NAME = "methods"
 

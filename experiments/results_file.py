@@ -44,9 +44,21 @@ class Results:
     def add(self, key: str, entry: dict[str, Any], environment: dict[str, Any]) -> None:
         """Record a run in memory and on disk; runs that another process added in the meantime remain."""
         self._read()
+        self.runs[key] = {"environment": self._number(environment), **entry}
+        self._write()
+
+    def evaluate_again(self, key: str, measured: dict[str, Any], environment: dict[str, Any]) -> None:
+        """Record another evaluation of the features that a run has selected."""
+        self._read()
+        self.runs[key] |= {**measured, "evaluated": self._number(environment)}
+        self._write()
+
+    def _number(self, environment: dict[str, Any]) -> int:
         if environment not in self.environments:
             self.environments.append(environment)
-        self.runs[key] = {"environment": self.environments.index(environment), **entry}
+        return self.environments.index(environment)
+
+    def _write(self) -> None:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         temporary = self.path.with_name(f".{self.path.name}.{os.getpid()}")
         try:

@@ -11,7 +11,9 @@ from experiments import charts
 from experiments.markdown import MISSING, chart_link, data_title, format_trials, section, table
 from experiments.results_file import Results
 from experiments.runs import Run, RunRequest
-from experiments.trials import make_runs, open_data, run_trials
+from experiments.trials import evaluate_again, make_runs, open_data, run_trials
+
+__all__ = ["draw", "evaluate_again", "execute", "plan_runs", "render"]
 
 NAME = "wide"
 SEEDS = 10  # more than elsewhere, because a split has only ten to forty test rows

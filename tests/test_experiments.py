@@ -18,7 +18,7 @@ from experiments.page import EXPERIMENTS, page, page_path
 from experiments.pixels import mean_distance, mean_neighbours
 from experiments.planted import planted
 from experiments.results_file import COMMITTED, Results
-from experiments.runs import ROOT, Run, RunRequest, execute_runs
+from experiments.runs import ROOT, Run, RunRequest, evaluate_again, execute_runs
 from experiments.stability import jaccard
 
 from seqatt.datasets import synthetic
@@ -149,6 +149,22 @@ def test_a_run_with_other_options_is_executed_again(tmp_path):
         results, runs = Results("again", tmp_path), [Run("wine", "default", (0,), options)]
         assert execute_runs(results, runs, lambda run: {"accuracy": [run.options["k"]]}) == executed
     assert Results("again", tmp_path).values("wine", "default") == [4]
+
+
+def test_recorded_features_are_evaluated_again_without_a_selection(tmp_path, monkeypatch):
+    monkeypatch.setenv("SEQATT_COMMIT", "older")
+    results, runs = Results("wide", tmp_path), [Run("wine", name, (0,), {}) for name in ("forest", "default")]
+    execute_runs(results, runs, lambda run: {"accuracy": [0.5], "features": [[1, 2]]})
+    monkeypatch.setenv("SEQATT_COMMIT", "newer")
+    for pending in (1, 0):  # what this commit has evaluated is not evaluated again
+        request = RunRequest(settings=("forest",))
+        assert (
+            evaluate_again(results, request, lambda run, features: {"accuracy": [len(features[0])]})
+            == pending
+        )
+    recorded = Results("wide", tmp_path)
+    assert [recorded.values("wine", name) for name in ("forest", "default")] == [[2], [0.5]]
+    assert "features of 1 of these runs evaluated again" in provenance(recorded)
 
 
 def test_a_seed_of_several_runs_counts_once(tmp_path):

@@ -47,6 +47,16 @@ def parquet(frame, tmp_path):
     return tmp_path / "*.parquet"
 
 
+@pytest.mark.parametrize(
+    ("options", "surplus"), [({}, 1), ({"epochs": 8}, 2), ({"surplus": 1.5}, 1.5)], ids=str
+)
+def test_a_single_pass_selects_no_surplus_unless_asked(parquet, options, surplus):
+    options = QUICK | {"ensemble": 2, "hidden": (8,)} | options
+    selection = seqatt.select(parquet, target="click", k=2, **options)
+    assert selection.settings["surplus"] == surplus
+    assert sum(len(phase["taken"]) - len(phase["dropped"]) for phase in selection.history) == 2
+
+
 def test_one_pass_over_several_files_finds_the_relevant_features(parquet):
     selection = seqatt.select(parquet, target="click", k=3, **QUICK)
     assert set(selection.features) == BEST

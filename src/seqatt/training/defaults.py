@@ -17,6 +17,7 @@ EVALUATION_EPOCHS = 17  # its passes over the rows, within these limits
 EVALUATION_ROWS = 10_000  # above this many rows, it has a larger learning rate and less dropout and smoothing
 MAX_REPLACEMENT = 5  # rounds of dropping and selecting again
 ENSEMBLE_SIZE = 4  # models per trial
+SURPLUS = 2.0  # features that are selected at first, per feature to select; the others are dropped again
 MIN_HELD_OUT_ROWS = 8  # per member of an ensemble, else none: fewer would say nothing
 MIN_UNIVARIATE, MAX_UNIVARIATE = 2.0, 4.0  # of univariate_test, a threshold on -log10 of the FDR q-value
 MIN_PENALTY_SHARE = 0.25  # by which univariate_test counts when features are selected, where rows are many

@@ -52,8 +52,8 @@ class AttentionOptions(LoopOptions):
     surplus: float | None = option(
         None,
         number(minimum=1, optional=True),
-        "Select surplus * k features, then remove those whose removal increases the held-out loss least; by default 2. "
-        "1 is the paper's.",
+        "Select surplus * k features, then remove those whose removal increases the held-out loss least; by default 2, "
+        "and 1 where files are read in a single pass. 1 is the paper's.",
     )
     replacement: int | None = option(
         None,

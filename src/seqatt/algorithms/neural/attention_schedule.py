@@ -25,22 +25,22 @@ def make_schedule(
     k: int,
     options: AttentionOptions,
     steps: int,
+    surplus: float,
     replacement: int,
     kept: Sequence[int] = (),
 ) -> Schedule:
-    """The schedule of each model, of about ``steps`` steps and with ``replacement`` rounds, to add k features.
+    """The schedule of each model, of about ``steps`` steps, to add k features: ``surplus * k`` are selected at first.
 
-    A phase needs at least one step. Where there are too few for that, first replacement rounds are left out, then the
-    surplus.
+    There are ``replacement`` rounds. A phase needs at least one step. Where there are too few for that, first
+    replacement rounds are left out, then the surplus.
     """
     per_phase = options.features_per_phase
     varying = int((~data.constant).sum() - (~data.constant[list(kept)]).sum())
-    assert options.surplus is not None  # every recipe has a value
-    surplus = max(0, round(min(options.surplus * k, varying)) - k) if options.one_pass else 0
-    if per_phase is not None and per_phase > k + surplus:
+    dropped = max(0, round(min(surplus * k, varying)) - k) if options.one_pass else 0
+    if per_phase is not None and per_phase > k + dropped:
         raise ValueError(
-            f"features_per_phase: {per_phase} is more than the {k + surplus} features to select "
-            f"(k={k} and a surplus of {surplus})"
+            f"features_per_phase: {per_phase} is more than the {k + dropped} features to select "
+            f"(k={k} and a surplus of {dropped})"
         )
     if not options.one_pass:
         return algorithm_1(k, steps, features_per_phase=per_phase or 1)
@@ -51,15 +51,15 @@ def make_schedule(
         schedule = one_pass(
             k,
             steps,
-            features_per_phase=per_phase or (-(-(k + surplus) // MAX_PHASES) if surplus else 1),
+            features_per_phase=per_phase or (-(-(k + dropped) // MAX_PHASES) if dropped else 1),
             warmup=options.warmup,
-            surplus=surplus,
+            surplus=dropped,
             replacement=rounds,
             reset_model=options.reset_model,
         )
-        if not (rounds or surplus) or all(phase.steps for phase in schedule if phase.take):
+        if not (rounds or dropped) or all(phase.steps for phase in schedule if phase.take):
             return schedule
         if rounds:
             rounds -= 1
         else:
-            surplus = 0
+            dropped = 0

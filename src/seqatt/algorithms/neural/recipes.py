@@ -23,7 +23,7 @@ _PAPER: dict[str, Any] = {
 }
 
 RECIPES: dict[str, dict[str, Any]] = {
-    "default": {"one_pass": True, "surplus": 2.0},
+    "default": {"one_pass": True},
     "paper": _PAPER,
     # As printed: for each of the k selections a new model is trained, and there is no warm-up.
     "algorithm_1": {**_PAPER, "one_pass": False},

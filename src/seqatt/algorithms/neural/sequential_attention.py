@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from seqatt.training.defaults import (
     ENSEMBLE_SIZE,
     LOGIT_LEARNING_RATE,
     MAX_REPLACEMENT,
+    SURPLUS,
     default_asinh_inputs,
     default_replacement,
     default_stream_ensemble,
@@ -77,25 +79,27 @@ def make_plan(request: SelectionRequest) -> AttentionPlan:
     batch_size, passes = resolve_batch_size(rows, options.batch_size, members), 1
     shared_steps = resolve_steps(rows, batch_size, options.epochs, k)
     steps = max(1, shared_steps // members)
+    surplus, replacement = options.surplus, options.replacement
     if streamed:
         if not one_pass:
             raise ValueError(
                 "one_pass: False (as in recipe='algorithm_1') trains one model per phase, which is for tables; "
                 "raise memory so that the files are read into one"
             )
-        phases = round(min(options.surplus * added, MAX_PHASES)) + MAX_DROP_PHASES + MAX_REPLACEMENT
-        batch_size, passes, steps = resolve_stream_budget(
-            rows, shared_steps, members, options.batch_size, phases
-        )
-    replacement = options.replacement
-    if replacement is None:
-        replacement = 0 if streamed and passes == 1 else default_replacement(added)
+        budget = partial(resolve_stream_budget, rows, shared_steps, members, options.batch_size)
+        if budget().passes == 1:
+            # What a surplus and replacements take from the rows of every phase costs more than they gain.
+            surplus, replacement = surplus or 1.0, replacement or 0
+        phases = round(min((surplus or SURPLUS) * added, MAX_PHASES)) + MAX_DROP_PHASES + MAX_REPLACEMENT
+        batch_size, passes, steps = budget(phases)
+    surplus = surplus or SURPLUS
+    replacement = default_replacement(added) if replacement is None else replacement
     closing = 0
     if options.recipe == "default" and one_pass and _holds_out_rows(request, members):
         closing = max(1, round(CLOSING_SHARE * steps))
     # Files are read in whole passes, so that the steps of the closing phase are some of theirs.
     schedule = make_schedule(
-        data, added, options, max(1, steps - closing * streamed), replacement, request.kept
+        data, added, options, max(1, steps - closing * streamed), surplus, replacement, request.kept
     )
     epochs = members * (passes if streamed else sum(phase.steps for phase in schedule) * batch_size / rows)
     if closing:

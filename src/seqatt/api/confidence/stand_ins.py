@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from seqatt.data.tables.table_data import TableData, take_rows
 from seqatt.trace import Trace
+from seqatt.training.backend.threads import single_thread
 from seqatt.training.screening.row_sample import RowSample, draw_sample
 
 MAX_ROWS = 4096  # from which correlations are computed
@@ -23,38 +24,38 @@ def add_stand_ins(data: TableData, traces: Sequence[Trace]) -> None:
     if measured:
         if data.rows > MAX_ROWS:
             data = take_rows(data, np.sort(np.random.default_rng(0).permutation(data.rows)[:MAX_ROWS]))
-        sample = draw_sample(data)
-        for trace in measured:
+        orders = [trace.importance["features"] for trace in measured if trace.importance is not None]
+        for trace, found in zip(measured, find_stand_ins(draw_sample(data), orders), strict=True):
             assert trace.importance is not None
-            trace.importance["stand_ins"] = find_stand_ins(sample, trace.importance["features"])
+            trace.importance["stand_ins"] = found
 
 
-def find_stand_ins(sample: RowSample, selected: Sequence[int]) -> list[list[tuple[int, float]]]:
-    """For each selected feature up to three others of the largest correlation with it, largest first.
+def find_stand_ins(sample: RowSample, orders: Sequence[Sequence[int]]) -> list[list[list[tuple[int, float]]]]:
+    """For each feature of each selection up to three rejected ones of the largest correlation with it, largest first.
 
     The correlation of features of several columns is the largest one of their columns, by absolute value.
     """
     data, feature_of = sample.data, sample.data.feature_of
     floor = max(MIN_CORRELATION, CHANCE / np.sqrt(max(1.0, sample.effective_rows)))
-    is_candidate = ~data.constant
-    is_candidate[list(selected)] = False
-    own = np.flatnonzero(np.isin(feature_of, selected))
-    correlations = _correlations(sample, own)
+    own = np.flatnonzero(np.isin(feature_of, [feature for selected in orders for feature in selected]))
+    with single_thread():  # its many products are small
+        correlations = _correlations(sample, own)
     starts = np.flatnonzero(np.diff(feature_of, prepend=-1))  # the columns of a feature are adjacent
     present = feature_of[starts]
     highest, lowest = (f.reduceat(correlations, starts, axis=0) for f in (np.maximum, np.minimum))
     largest = np.where(highest >= -lowest, highest, lowest)
-    found: list[list[tuple[int, float]]] = []
-    for feature in selected:
+
+    def stand_ins(feature: int, selected: Sequence[int]) -> list[tuple[int, float]]:
         columns = largest[:, feature_of[own] == feature]
         if not columns.shape[1]:
-            found.append([])
-            continue
+            return []
         strongest = columns[np.arange(len(columns)), np.abs(columns).argmax(1)]
-        strength = np.where(is_candidate[present], np.abs(strongest), 0.0)
+        rejected = ~(data.constant[present] | np.isin(present, selected))
+        strength = np.where(rejected, np.abs(strongest), 0.0)
         best = np.argsort(-strength, kind="stable")[:STAND_INS]
-        found.append([(int(present[i]), round(float(strongest[i]), 4)) for i in best if strength[i] >= floor])
-    return found
+        return [(int(present[i]), round(float(strongest[i]), 4)) for i in best if strength[i] >= floor]
+
+    return [[stand_ins(feature, selected) for feature in selected] for selected in orders]
 
 
 def _correlations(sample: RowSample, own: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -76,7 +76,7 @@ def _options_of_repeat(
     options, epochs = request.options, settings.get("epochs")
     if getattr(options, "ensemble", 1) is None and settings["ensemble"] > MEMBERS:
         options = replace(options, ensemble=MEMBERS)
-    if request.k > MANY and (getattr(options, "surplus", None) or 0) > SURPLUS:
+    if request.k > MANY and settings.get("surplus", 0) > SURPLUS:
         options = replace(options, surplus=SURPLUS)
     if epochs:
         own = method.plan(replace(request, options=options)).settings

@@ -17,7 +17,9 @@ from seqatt.training.state import Arrays, Stateful, copy_state, load_state
 
 CHUNK_STEPS = 64  # batches loaded at a time, at most: the steps an accelerator gets in one chunk
 CHUNK_ROWS = 1 << 22  # row numbers loaded at a time, at most
-ORDERED_BATCHES = 1024  # batches whose order is drawn at a time for an accelerator, at least
+# Batches whose order is drawn at a time for an accelerator, at least: enough for the chunk that trains while a thread
+# draws the next ones, and no more, because training waits for the first ones.
+ORDERED_BATCHES = 2 * CHUNK_STEPS
 VALIDATION_CELLS = 1 << 24  # inputs per validation batch, at most: wide tables get fewer rows per batch
 VALIDATION_REPEATS = 4  # times a validation row is used, with different dropped inputs, at most
 
@@ -96,7 +98,7 @@ class InMemoryLoader:
         models, batch_size = len(members), min(batch_size, self._count)
         self.batch_size = batch_size
         self._per_pass = self._count // batch_size
-        self._passes = max(1, ORDERED_BATCHES // self._per_pass) if table.device.type != "cpu" else 1
+        self._passes = -(-ORDERED_BATCHES // self._per_pass) if table.device.type != "cpu" else 1
         self._dropout = dropout
         self.use_table(table)
         self._order = BatchOrder(torch.empty(0, models, batch_size), torch.empty(0, models), {})

@@ -48,11 +48,15 @@ def open_page(browser):
         if not request.url.startswith((SITE.as_uri(), "data:")):
             problems.append(request.url)
 
+    def note_failure(request):
+        if "ERR_ABORTED" not in (request.failure or ""):  # the next page was opened meanwhile
+            problems.append(f"{request.failure}: {request.url}")
+
     def open_one(name, size="desktop", **options):
         page = browser.new_page(viewport=SIZES[size], **options)
         page.on("console", lambda message: problems.append(message.text))
         page.on("pageerror", lambda error: problems.append(str(error)))
-        page.on("requestfailed", lambda request: problems.append(f"failed: {request.url}"))
+        page.on("requestfailed", note_failure)
         page.on("request", note_request)
         page.goto(address(name))
         opened.append(page)

@@ -1,9 +1,11 @@
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.ready
+PORT ?= 8000
 PAPER := accuracy methods masks adaptivity remarks efficiency speed suite budget pixels marginal wide spurious criteo sizes size_peers nested
 
-.PHONY: setup demo test test-all test-fast test-gpu test-ray test-tracking test-integrations test-browser check format bench paper $(PAPER:%=paper-%) clean
+.PHONY: setup demo test test-all test-fast test-gpu test-ray test-tracking test-integrations test-browser test-wheel
+.PHONY: check format docs docs-serve dist bench paper $(PAPER:%=paper-%) clean
 
 setup: $(STAMP)
 
@@ -49,10 +51,15 @@ test-tracking: $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[tensorboard,mlflow]'
 	$(BIN)/python -m pytest tests/callbacks/test_tracking.py
 
-# Apart: reports in a real Chromium, and in a notebook. Playwright and Jupyter are large; Chromium is not installed here.
+# Apart: reports and the site in a real Chromium, and reports in a notebook. Playwright and Jupyter are large; Chromium is
+# not installed here. The pages of the site are those of the last make docs.
 test-browser: $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[browser]'
-	$(BIN)/python -m pytest tests/report
+	$(BIN)/python -m pytest tests/report tests/docs/test_site_in_browser.py
+
+# Apart: an empty environment takes half a minute to fill.
+test-wheel: dist
+	$(BIN)/python tools/check_wheel.py
 
 check: $(STAMP)
 	$(BIN)/ruff check .
@@ -66,6 +73,20 @@ format: $(STAMP)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+# The site, strictly: a broken link is an error. GALLERY=0 does not run the examples, and leaves out their pictures.
+GALLERY ?= 1
+docs: $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
+	$(BIN)/python -m sphinx -q -W --keep-going -D plot_gallery=$(GALLERY) -d build/doctrees docs site
+	@echo 'built site/index.html'
+
+docs-serve: docs
+	$(BIN)/python -m http.server --bind 127.0.0.1 --directory site $(PORT)
+
+dist: $(STAMP)
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist .
+
 bench: $(STAMP)
 	$(BIN)/python benchmarks/bench.py
 
@@ -78,4 +99,4 @@ $(PAPER:%=paper-%): paper-%: $(STAMP)
 	$(BIN)/python -m experiments $*
 
 clean:
-	rm -rf .venv build dist
+	rm -rf .venv build dist site docs/gallery docs/reference/generated

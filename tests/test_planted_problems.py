@@ -1,4 +1,4 @@
-"""What the guide promises of the default, on small generated problems whose useful features are known."""
+"""What the docs promise of the default, on small generated problems whose useful features are known."""
 
 import warnings
 

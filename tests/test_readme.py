@@ -43,14 +43,11 @@ MODULES = [
     seqatt.datasets.synthetic,
     *(import_module(f"seqatt.linear.{name}") for name in LINEAR_MODULES),
 ]
-README = Path(__file__).parent.parent / "README.md"
-GUIDE = README.parent / "docs" / "guide.md"
-COMPARE = README.parent / "docs" / "compare.md"
-DATASETS = README.parent / "docs" / "datasets.md"
-THEORY = README.parent / "docs" / "theory.md"
-STREAMING = README.parent / "docs" / "streaming.md"
-REPORT = README.parent / "docs" / "report.md"
-HOW_TO = sorted((README.parent / "docs" / "how_to").glob("*.md"))
+ROOT = Path(__file__).parent.parent
+README = ROOT / "README.md"
+DOCS = ROOT / "docs"
+DATASETS = DOCS / "datasets.md"
+PAGES = (README, *sorted(DOCS.glob("*.md")), *sorted(DOCS.glob("how_to/*.md")))
 
 
 def code_blocks(path: Path, language: str) -> list[str]:
@@ -58,15 +55,21 @@ def code_blocks(path: Path, language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", path.read_text(encoding="utf-8"), re.DOTALL)
 
 
-PAGES = (README, GUIDE, COMPARE, DATASETS, THEORY, STREAMING, REPORT, *HOW_TO)
-PYTHON_BLOCKS = [(path.name, code) for path in PAGES for code in code_blocks(path, "python")]
+PYTHON_BLOCKS = [(path.stem, code) for path in PAGES for code in code_blocks(path, "python")]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "code"), PYTHON_BLOCKS)
 def test_python_examples_run(name, code, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MPLBACKEND", "agg")
     exec(compile(code, name, "exec"), {"__name__": "readme"})
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")
+
+
+def test_the_readme_is_short():
+    assert len(README.read_text(encoding="utf-8").splitlines()) <= 120
 
 
 @pytest.mark.slow

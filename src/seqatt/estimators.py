@@ -193,9 +193,9 @@ class SequentialAttentionSelector(BaseSelector):
     ----------
     selection_ : Selection
         The result, with the order, the scores and the history.
-    support_ : ndarray of bool, shape (n_features_in_,)
+    support_ : ndarray of bool, one value per input column
         Whether each input column is selected.
-    ranking_ : ndarray of int, shape (n_features_in_,)
+    ranking_ : ndarray of int, one value per input column
         1 is the first feature selected.
     n_features_in_, feature_names_in_ :
         As everywhere in scikit-learn.

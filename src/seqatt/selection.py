@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import platform
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -24,7 +23,6 @@ from seqatt.selection_file import (
     read_selection_file,
 )
 from seqatt.trace import Trace
-from seqatt.version import __version__
 
 NO_BETTER = "no better than chance"
 STANDS_OUT = 0.05  # a feature stands out if its q-value, its false discovery rate, is at most this
@@ -47,27 +45,52 @@ class FeatureLayout(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Selection(SelectionDisplay):
-    """The features that one method selected with one seed.
+    """The features that one method selected with one seed. ``select`` makes it; ``load`` reads it from a file.
 
-    ``indices`` and ``features`` are the positions and names of the selected features, in the order of
-    selection, and ``scores`` their scores when they were selected. ``ranking`` is the rank of every feature
-    (1 is the first selected) and ``support`` the mask of the selected ones. ``columns`` are the selected input
-    columns; they differ from ``indices`` only if columns are grouped. ``input_columns`` are the input columns of
-    each feature, and ``input_names`` the names of all input columns. Names are as the user gave them, so those of a
-    data frame with numbered columns are whole numbers. ``history`` has one entry per phase: scores
-    of the features not yet selected, by name, best first (at most 100), mean training loss (None if nothing was
-    trained), seconds, and the features selected ("taken") and dropped at the end of the phase. ``seconds`` are those
-    from the call of ``select`` to its answer, and ``timings`` what they were spent on: "read" (files), "prepare" and
-    "select"; trials of several seeds train together and have the same. ``curve`` is what k="auto" chose from:
-    "sizes", their "means" and "standard_errors", the "metric", and the lines "no_features", "all_features" and
-    "random_features" ("random_size" of them); else None. ``importance``, ``stability``, ``false_discoveries`` and
-    ``chance`` say how sure the answer is, each None where it was not measured. ``importance`` has lists in the order of
-    ``features``: "increases" of the loss on held-out rows without the feature, their "standard_errors" and the
-    "stand_ins", rejected features with their correlation; the "loss" is that with all of them, on "rows" rows, and
-    the mean over "networks" networks. ``chance`` has the "score" of as many features selected on other rows than those
-    of the score, its "standard_error", the scores of "random_features" and "no_features", and whether it is "better".
-    ``frontier``, with ``costs``, has rising "costs" and the "means" and "standard_errors" of the "metric" of what is
-    found for each on rows that chose none of it; the "cost" of the answer; "no_features", "all_features", "all_cost".
+    Attributes
+    ----------
+    indices, features : array of int, list
+        Positions and names of the selected features, in order. Names are as the user gave them, so those of a data
+        frame with numbered columns are whole numbers.
+    scores : array of float
+        The scores of the selected features when they were selected.
+    ranking : array of int
+        The rank of every feature; 1 is the first selected.
+    support : array of bool
+        Whether each feature is selected.
+    names : list
+        The names of all features.
+    columns : array of int
+        The selected input columns; they differ from ``indices`` only if columns are grouped.
+    input_columns, input_names : list of lists, list
+        The input columns of each feature, and the names of all input columns.
+    history : list of dict
+        One entry per phase: "scores" of the features not yet selected, by name, best first (at most 100), mean training
+        "loss" (None if nothing was trained), "seconds", and the features selected ("taken") and "dropped" at its end.
+    settings, environment : dict
+        Every option with its default resolved; versions of libraries, and the device.
+    method, seed : str, int
+        What it was selected with.
+    seconds, timings : float, dict
+        From the call of ``select`` to its answer, and what they were spent on: "read" (files), "prepare" and "select".
+        Trials of several seeds train together and have the same.
+    curve : dict or None
+        What k="auto" chose from: "sizes", their "means" and "standard_errors", the "metric", and the lines
+        "no_features", "all_features" and "random_features" ("random_size" of them).
+    importance : dict or None
+        Lists in the order of ``features``: "increases" of the loss on held-out rows without the feature, their
+        "standard_errors" and the "stand_ins", rejected features with their correlation. The "loss" is that with all of
+        them, on "rows" rows, and the mean over "networks" networks.
+    stability : dict or None
+        With ``repeats``: how often each feature was chosen, and clusters of stand-ins.
+    false_discoveries : dict or None
+        With ``fdr``: statistics, threshold and estimated rate.
+    chance : dict or None
+        Where no feature stands out: the "score" of as many features selected on other rows than those of the score, its
+        "standard_error", the scores of "random_features" and "no_features", and whether it is "better".
+    frontier : dict or None
+        With ``costs``: rising "costs" and the "means" and "standard_errors" of the "metric" of what is found for each,
+        on rows that chose none of it; the "cost" of the answer; "no_features", "all_features", "all_cost".
     """
 
     method: str
@@ -199,26 +222,23 @@ def _given_text(name: Any) -> str:
     return str(tuple(name) if isinstance(name, list) else name)
 
 
-class SelectionInterrupted(KeyboardInterrupt):
+class _Partial(BaseException):
+    """The end of a run that had selected some features: ``selections``, one per seed."""
+
+    def __init__(self, message: str, selections: list[Selection]) -> None:
+        super().__init__(message)
+        self.selections = selections
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (str(self), self.selections)
+
+
+class SelectionInterrupted(_Partial, KeyboardInterrupt):
     """Ctrl-C during training; ``selections`` holds the features selected before that, one selection per seed."""
 
-    def __init__(self, message: str, selections: list[Selection]) -> None:
-        super().__init__(message)
-        self.selections = selections
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return SelectionInterrupted, (str(self), self.selections)
-
-
-class TrainingDiverged(RuntimeError):
+class TrainingDiverged(_Partial, RuntimeError):
     """The training loss became NaN or infinite; ``selections`` holds the features selected before that."""
-
-    def __init__(self, message: str, selections: list[Selection]) -> None:
-        super().__init__(message)
-        self.selections = selections
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return TrainingDiverged, (str(self), self.selections)
 
 
 def make_selection(
@@ -278,17 +298,3 @@ def _score_when_taken(trace: Trace, feature: int) -> float:
         if feature in phase.taken and phase.scores is not None:
             return float(phase.scores[feature])
     return 0.0
-
-
-def describe_environment(device: str) -> dict[str, str]:
-    """Versions, platform and device, on which the result may depend."""
-    import torch
-
-    return {
-        "seqatt": __version__,
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-        "numpy": np.__version__,
-        "platform": platform.platform(terse=True),
-        "device": device,
-    }

@@ -110,7 +110,7 @@ def evaluate(
     **options
         ``epochs``, ``batch_size``, ``learning_rate``, ``activation``, ``dropout``, ``input_dropout``,
         ``label_smoothing``, ``batch_norm``, ``embedding_dim``, ``model``, ``loss`` and ``optimizer``, and the options
-        about columns and files, as in ``select``; docs/guide.md has their defaults in an evaluation.
+        about columns and files, as in ``select``; docs/how_to/trusting_the_answer.md has the recipe.
 
     Returns
     -------

@@ -36,11 +36,11 @@ from seqatt.selection import (
     Selection,
     SelectionInterrupted,
     TrainingDiverged,
-    describe_environment,
     make_selection,
 )
 from seqatt.trace import Trace
 from seqatt.training.loop import Diverged, TrainingHook, TrainingInterrupted
+from seqatt.version import describe_environment
 
 if TYPE_CHECKING:  # files need pyarrow, tables do not
     from seqatt.api.knockoffs.discoveries import Discoveries

@@ -56,10 +56,10 @@ def select(
     Parameters
     ----------
     X : array, DataFrame (pandas, polars, Arrow) or sparse matrix of shape (rows, columns); or files
-        Files are a path, a pattern such as "clicks/*.parquet", a folder, a URL, or a list of these. They are read into
-        memory if they fit, else batch by batch: docs/streaming.md. A ``torch.utils.data.DataLoader``, or any iterable
-        of batches (features, target) with a length, is read likewise. So are a polars LazyFrame, a
-        DuckDB relation, and Datasets and record-batch readers of Arrow: docs/how_to/data_sources.md.
+        Files are a path, a pattern such as ``"clicks/*.parquet"``, a folder, a URL, or a list of these. They are read
+        into memory if they fit, else batch by batch: docs/streaming.md. A ``torch.utils.data.DataLoader``, or any
+        iterable of batches (features, target) with a length, is read likewise. So are a polars LazyFrame, a DuckDB
+        relation, and Datasets and record-batch readers of Arrow: docs/how_to/data_sources.md.
     y : array-like of shape (rows,) or (rows, outputs), or str
         Target: classes of any type, numbers, or several columns of either 0/1 or numbers; or the name of a column.
     k : int, float or "auto"

@@ -18,7 +18,7 @@ from seqatt.comparison.setup import ComparisonSetup, prepare
 from seqatt.comparison.split_runs import Selected, SplitRuns
 from seqatt.data.tables.table_data import Groups
 from seqatt.progress import NO_DETAILS, Advance, Details, progress_bar
-from seqatt.selection import describe_environment
+from seqatt.version import describe_environment
 
 MAX_WAITING_SECONDS = 10.0  # of selections before they are evaluated: then their runs are saved
 

@@ -34,8 +34,8 @@ class NormalEquations:
 class Gram:
     """X'X, X'Y, Y'Y, column sums and the number of rows. Two Grams of the same columns can be added.
 
-    Example
-    -------
+    Examples
+    --------
     >>> import numpy as np
     >>> from seqatt.linear import Gram, omp
     >>> rng = np.random.default_rng(0)

@@ -1,0 +1,33 @@
+"""Every example of the gallery runs, draws something and warns of nothing."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+
+import pytest
+
+plt = pytest.importorskip("matplotlib.pyplot", reason="the examples draw: pip install 'seqatt[plot]'")
+pytest.importorskip("pandas", reason="the examples use data frames: pip install 'seqatt[pandas]'")
+
+EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("plot_*.py"))
+
+
+def test_there_are_at_least_ten_examples():
+    assert len(EXAMPLES) >= 10
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_an_example_runs_and_draws(example, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    plt.switch_backend("agg")
+    plt.close("all")
+    monkeypatch.setattr(plt, "show", lambda: None)
+    runpy.run_path(str(example), run_name="__main__")
+    figures = [plt.figure(number) for number in plt.get_fignums()]
+    assert figures
+    assert all(axes.has_data() for figure in figures for axes in figure.axes)
+    for figure in figures:
+        figure.canvas.draw()
+    plt.close("all")

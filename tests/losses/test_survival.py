@@ -129,7 +129,9 @@ def test_a_network_of_your_own_is_trained_with_the_loss():
     X, time, event = survival_problem(0)
 
     def make(columns, outputs):
-        return torch.nn.Sequential(torch.nn.Linear(columns, 32), torch.nn.ReLU(), torch.nn.Linear(32, outputs))
+        return torch.nn.Sequential(
+            torch.nn.Linear(columns, 32), torch.nn.ReLU(), torch.nn.Linear(32, outputs)
+        )
 
     found = seqatt.select(X, np.stack([time, event], axis=1), 3, task="survival", epochs=40, model=make)
     assert sorted(found.indices) == [0, 1, 2]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 
+from seqatt.data.tables.table_data import read_table_data, take_features
 from seqatt.training.ensemble import NOISE, ORDER, Member
 from seqatt.training.loaders.batch import DeviceTable
 from seqatt.training.loaders.in_memory import InMemoryLoader, MemberData
@@ -110,3 +112,12 @@ def test_all_training_rows_as_one_batch_are_gathered_once():
     assert batch.w[1].tolist() == [103, 108, 109, 120]
     loader.use_table(DeviceTable(torch.arange(ROWS * 2.0).view(ROWS, 2), torch.zeros(ROWS, 1), None))
     assert loader.batch(0).x[0, :, 1].tolist() == [7, 17, 19, 41]
+
+
+def test_a_table_of_some_features_lies_row_after_row_on_the_device():
+    rng = np.random.default_rng(0)
+    data = take_features(read_table_data(rng.normal(size=(20, 6)), rng.normal(size=20)), np.array([1, 4]))
+    assert not data.columns.flags.c_contiguous  # otherwise this test could not fail
+    table = DeviceTable.of_data(data, torch.device("cpu"))
+    assert table.x.is_contiguous()
+    np.testing.assert_array_equal(table.x.numpy(), data.columns)

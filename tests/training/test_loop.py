@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,6 +13,11 @@ from tests.support.problems import linear_problem
 from torch import nn
 
 import seqatt
+from seqatt.algorithms.neural.attention_options import AttentionOptions
+from seqatt.algorithms.neural.sequential_attention import make_plan
+from seqatt.algorithms.registry import get_method
+from seqatt.algorithms.request import SelectionRequest
+from seqatt.data.tables.table_data import read_table_data
 from seqatt.training.gates.attention import AttentionGate
 from seqatt.training.gates.masks import MASKS, SoftmaxMask
 from seqatt.training.selection_state import SelectionState
@@ -255,6 +261,20 @@ def test_the_relevant_features_are_found_on_cuda():
         X, y = linear_problem(task)
         for selection in seqatt.select_trials(X, y, 2, seeds=range(3), device="cuda"):
             assert set(selection.indices) == {1, 4}
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+def test_on_cuda_the_order_of_a_table_in_memory_makes_no_difference():
+    X, y = linear_problem("binary")
+    data = read_table_data(X, y)
+    columns = replace(data, columns=np.asfortranarray(data.columns))
+    selected = []
+    for table in (data, columns):
+        request = SelectionRequest(table, 2, [0], AttentionOptions(), torch.device("cuda"))
+        selected += get_method("sequential_attention").select(request, make_plan(request), print)
+    assert selected[0].order == selected[1].order
+    assert selected[0].importance == selected[1].importance
 
 
 @pytest.mark.parametrize("replacement", [0, 3, None])

@@ -133,7 +133,10 @@ class DeviceTable:
     def of_data(cls, data: TableData, device: torch.device) -> DeviceTable:
         """All rows of a table."""
         columns = data.columns
-        x = columns if isinstance(columns, SparseColumns) else torch.from_numpy(columns).to(device)
+        if isinstance(columns, SparseColumns):
+            x: Tensor | SparseColumns = columns
+        else:  # row after row: the Triton kernels read rows by their address
+            x = torch.from_numpy(np.ascontiguousarray(columns)).to(device)
         y = torch.from_numpy(np.ascontiguousarray(data.target.values)).to(device)
         w = None if data.weights is None else torch.from_numpy(data.weights).to(device)
         return cls(x, y, w, torch.from_numpy(data.codes).to(device), data.target.queries)

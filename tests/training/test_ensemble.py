@@ -15,6 +15,7 @@ from seqatt.algorithms.neural.attention_options import AttentionOptions
 from seqatt.algorithms.neural.sequential_attention import make_plan
 from seqatt.algorithms.request import SelectionRequest
 from seqatt.data.tables.table_data import read_table_data
+from seqatt.data.tables.target import Target
 from seqatt.training.backend.threads import WorkerPool
 from seqatt.training.build import make_trial_groups
 from seqatt.training.defaults import default_input_dropout
@@ -239,7 +240,11 @@ def test_a_surplus_is_selected_in_at_most_fifty_phases(k, per_phase, phases):
 def test_the_default_batch_of_files_leaves_every_phase_thirty_two_steps(k):
     """At 1.2 million rows, a batch that counted k phases, without those of the surplus, would leave 21 steps."""
     files = SimpleNamespace(
-        rows=1_200_000, encoded_columns=200, features=200, constant=np.zeros(200, dtype=bool)
+        rows=1_200_000,
+        encoded_columns=200,
+        features=200,
+        constant=np.zeros(200, dtype=bool),
+        target=Target("binary", np.zeros((0, 1)), 1),
     )
     plan = make_plan(SelectionRequest(files, k, [0], AttentionOptions(), CPU))
     assert plan.setup.batch_size > 256

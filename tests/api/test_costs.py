@@ -182,6 +182,7 @@ def test_nothing_is_selected_if_nothing_is_worth_its_cost(problem):
     assert len(some.features) == 2
 
 
+@pytest.mark.slow
 def test_many_features_are_narrowed_down_by_the_method(problem):
     X, y, costs = problem
     wide = X.join(pd.DataFrame(np.random.default_rng(1).normal(size=(240, 60))).add_prefix("n"))
@@ -199,7 +200,7 @@ def test_files_read_batch_by_batch_are_searched_on_a_sample(problem, tmp_path):
     selection = seqatt.select(tmp_path / "t.parquet", costs=costs, budget=50, method="cmim", **options)
     assert selection.settings["reading"] == "batches"
     assert {"a", "b"} <= set(selection.features)
-    assert selection.frontier["rows"] == 300
+    assert selection.frontier["rows"] < 720
 
 
 def test_the_selector_needs_no_number_with_a_budget(problem):
@@ -209,6 +210,7 @@ def test_the_selector_needs_no_number_with_a_budget(problem):
     assert selector.selection_.cost <= 50
 
 
+@pytest.mark.slow
 def test_the_command_line_the_report_and_the_plot_show_the_frontier(problem, tmp_path):
     X, y, costs = problem
     X.assign(y=y).to_csv(tmp_path / "t.csv", index=False)

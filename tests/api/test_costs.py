@@ -56,7 +56,7 @@ class CostedProblem:
 
 @pytest.mark.parametrize(("seed", "share"), [*((s, 0.1) for s in range(6)), (5, 0.2), (8, 0.4), (9, 0.3)])
 def test_with_exact_scores_the_search_finds_the_best_set_but_for_its_margin(seed, share):
-    problem = CostedProblem(seed, rows=2)
+    problem = CostedProblem(seed, rows=5)
     budget = share * problem.costs.total(range(FEATURES))
     search = BudgetSearch(
         lambda sets: [problem.r2(s) for s in sets], problem.costs, budget, 0.0, FEATURES, (), None, 0.0

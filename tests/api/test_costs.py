@@ -111,7 +111,8 @@ def test_the_chosen_set_is_within_five_percent_of_the_exhaustive_optimum(seed, s
     assert problem.r2(selection.indices) >= 0.95 * problem.optimum(budget)
     frontier = selection.frontier
     at = frontier["costs"].index(selection.cost)
-    assert abs(frontier["means"][at] - problem.r2(selection.indices)) < 0.12  # of fewer rows
+    # Not optimistic; fewer rows may find a worse set.
+    assert -0.2 < frontier["means"][at] - problem.r2(selection.indices) < 0.08
     assert abs(frontier["all_features"] - 0.75) < 0.08
 
 

@@ -18,13 +18,13 @@ def summarize(facts: dict[str, Any]) -> list[str]:
         )
     if facts["empty"]:
         sentences.append(f"Nothing selected: {facts['empty']}.")
-    sentences += [facts["constraints"]] if facts["constraints"] else []
     sentences += [_curve(facts)] if facts["curve"] else []
     sentences += [frontier_sentence(facts["frontier"])] if facts["frontier"] and facts["selected"] else []
     sentences += [_evaluation(facts)] if facts["evaluation"] else []
     sentences += [_chance(facts["chance"])] if facts["chance"] else []
     sentences += [_discoveries(facts)] if facts["false_discoveries"] and facts["selected"] else []
     sentences += [_stability(facts)] if facts["stability"] and facts["selected"] else []
+    sentences += [facts["constraints"]] if facts["constraints"] else []
     smallest = facts["settings"].get("min_q_value")
     if smallest is not None and smallest > 0.05 and not facts["chance"]:
         sentences.append(
@@ -96,7 +96,7 @@ def next_steps(facts: dict[str, Any]) -> list[str]:
         steps.append(
             f"The largest number tried ({k}) was chosen: raise max_k to see whether more features help."
         )
-    if not curve and not facts["false_discoveries"]:
+    if not curve and not facts["false_discoveries"] and not facts["frontier"]:
         steps.append(
             'How many features are needed? k="auto" (-k auto) finds out on rows that select none of them.'
         )
@@ -104,7 +104,7 @@ def next_steps(facts: dict[str, Any]) -> list[str]:
         steps.append(
             "What is lost against all features? --holdout 0.2, or seqatt.evaluate on test rows, shows it."
         )
-    if not facts["stability"] and not facts["false_discoveries"]:
+    if not facts["stability"] and not facts["false_discoveries"] and not facts["frontier"]:
         steps.append(
             "How sure is each feature? repeats=20 (--repeats 20) selects on halves of the rows, many times."
         )

@@ -6,7 +6,8 @@ import json
 
 import numpy as np
 import pytest
-from tests.support.command import run
+import torch
+from tests.support.command import run, run_process
 from tests.support.problems import mixed_frame
 
 from seqatt.training import defaults
@@ -43,6 +44,20 @@ def test_the_model_takes_the_selected_columns_and_predicts(table, tmp_path):
     labels, probabilities = session.run(None, inputs)
     assert (labels == frame["target"]).mean() > 0.8
     assert probabilities.shape == (len(frame), 2)
+
+
+def test_a_program_of_torch_is_written_by_a_process_of_its_own(table, tmp_path):
+    """The program refuses to import pandas, which torch.export looks for."""
+    path, _ = table
+    model = tmp_path / "model.pt2"
+    done = run_process(
+        "select", path, "--target", "target", "-k", 2, "--epochs", 30, "--ignore", "id,weight", "--json",
+        "--export", model,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    extra = {"metadata.json": ""}
+    torch.export.load(model, extra_files=extra)
+    assert set(json.loads(extra["metadata.json"])["features"]) == set(json.loads(done.stdout)["features"])
 
 
 def test_another_ending_is_refused_before_anything_is_read(tmp_path):

@@ -202,6 +202,17 @@ def test_a_race_shows_features_and_no_knockoffs(frame):
     assert set(np.argsort(-scores)[:2]) == {1, 4}
 
 
+@pytest.mark.parametrize("options", [{"k": 2}, {"k": "auto", "max_k": 2}, {"fdr": 0.5}], ids=str)
+def test_positions_are_those_of_the_table_where_features_are_forbidden(frame, options):
+    recorder = Recorder()
+    selection = seqatt.select(*frame, forbid=NAMES[:2], callbacks=[recorder], **options, **QUICK)
+    assert selection.indices.tolist() == [NAMES.index(name) for name in selection.features]
+    for state in recorder.phases:
+        assert list(state.names) == NAMES
+        assert state.indices == [NAMES.index(name) for name in state.features]
+        assert state.scores is None or np.isnan(state.scores).tolist() == [True] * 2 + [False] * 6
+
+
 def test_every_seed_has_its_own_calls(frame):
     recorder = Recorder(stops_at_phase=lambda state: state.seed == 0 and len(state.features) == 1)
     one, two = seqatt.select_trials(*frame, 2, seeds=[0, 1], callbacks=[recorder], **QUICK)

@@ -103,6 +103,8 @@ class Run:
         if constraints.costs is not None:
             constraints = self._fit_budget(constraints, k, advance)
             k = constraints.data.features
+        if constraints.excluded:
+            self.monitor.names = tuple(data.given_names[f] for f in np.argsort(data.user_position))
         self._whole, data = data, self._scale(constraints.data)
         repeats, fdr = self.options.answer.repeats, self.options.answer.fdr
         if repeats:

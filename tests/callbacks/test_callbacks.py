@@ -178,8 +178,9 @@ def test_the_folds_of_auto_are_parts(frame):
     assert parts == ["fold 1 of 3", "fold 2 of 3", "fold 3 of 3", "selection"]
     assert recorder.phases[-1].features == selection.features
     stopping = Recorder(stops_at_phase=lambda state: state.part == "fold 2 of 3")
-    stopped = seqatt.select(*frame, "auto", max_k=3, callbacks=[stopping])
+    stopped = seqatt.select(*frame, "auto", max_k=3, forbid=NAMES[:1], callbacks=[stopping])
     assert (stopped.features, stopped.settings["partial"]) == ([], "stopped")
+    assert stopped.settings["forbid"] == NAMES[:1]
 
 
 def test_repeats_are_parts_and_the_finished_pairs_are_the_answer(frame):

@@ -119,7 +119,7 @@ class Run:
         self._layout = data
         kept = constraints.kept
         request = self._make_request(data, source=source, kept=kept)
-        facts: dict[str, Any] = {"k": 0, "task": data.target.task, "rows": data.rows}
+        facts: dict[str, Any] = {"k": 0, "task": data.target.task, "rows": data.rows, **constraints.settings}
         self._settings = facts  # if it ends before k is chosen
         if race is not None:
             request, count = replace(request, data=race.table), race.size
@@ -136,7 +136,7 @@ class Run:
         warn_about_few_steps(method, request, plan)
         if self.options.answer.importance:
             check_importance(data, plan)
-        facts |= {"k": count, **constraints.settings, **data.target.facts(uses_loss=method.uses_loss)}
+        facts |= {"k": count, **data.target.facts(uses_loss=method.uses_loss)}
         self._settings = facts | self.options.data.to_settings() | reading.facts | plan.settings
         name, layout = (SELECTION, data) if race is None else (RACE, race)
         steps = plan.steps if method.trains or isinstance(data, TableData) else data.rows  # sums count rows
@@ -230,7 +230,8 @@ class Run:
             traces = [replace(trace, importance=None) for trace in traces]
         if not isinstance(self._layout, TableData):
             return traces
-        fixed = self._curve is None and not answer.repeats and answer.fdr is None
+        nothing = self._frontier is not None and not self._frontier["chosen"]
+        fixed = self._curve is None and not answer.repeats and answer.fdr is None and not nothing
         own = replace(request, data=self._layout)  # without knockoffs
         try:
             sure = {"importance": bool(answer.importance), "chance": fixed}

@@ -60,6 +60,23 @@ def test_a_program_of_torch_is_written_by_a_process_of_its_own(table, tmp_path):
     assert set(json.loads(extra["metadata.json"])["features"]) == set(json.loads(done.stdout)["features"])
 
 
+@pytest.mark.parametrize("flags", [["--groups-of-rows"], ["--time"], ["--groups-of-rows", "--time"]], ids=str)
+def test_columns_that_divide_rows_are_no_inputs(flags, table, tmp_path):
+    path, frame = table
+    columns = ["group", "day"][: len(flags)]
+    frame.assign(group=np.arange(len(frame)) // 10, day=np.arange(len(frame)) // 7).to_csv(path, index=False)
+    given = [word for pair in zip(flags, columns, strict=True) for word in pair]
+    ignored = ",".join(["id", "weight", *({"group", "day"} - set(columns))])
+    model = tmp_path / "model.onnx"
+    done = run(
+        "select", path, "--target", "target", "-k", 2, "--epochs", 30, "--ignore", ignored, "--json",
+        "--export", model, *given,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    inputs = {each.name for each in onnxruntime.InferenceSession(model).get_inputs()}
+    assert inputs == set(json.loads(done.stdout)["features"])
+
+
 def test_another_ending_is_refused_before_anything_is_read(tmp_path):
     done = run("select", "missing.csv", "--target", "y", "-k", 2, "--export", tmp_path / "model.pkl")
     assert done.returncode == 2

@@ -101,11 +101,15 @@ class BaseSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
                 "callbacks: one of them stopped before a feature was selected; let it stop later"
             )
         if not self.support_.any():
+            reason = why_empty(self.selection_)
+            if self.selection_.frontier is not None:
+                raise ValueError(
+                    f"costs: selected no features: {reason}; leave them out, or use a smaller cost_rate"
+                )
             by_rate = self.selection_.false_discoveries is not None
             argument = "fdr:" if by_rate else "n_features_to_select: 'auto'"
             raise ValueError(
-                f"{argument} selected no features: {why_empty(self.selection_)}; use "
-                f"{'a larger rate or ' * by_rate}a number instead"
+                f"{argument} selected no features: {reason}; use {'a larger rate or ' * by_rate}a number instead"
             )
         check_unique_names(X, "X")
         frame = nw.from_native(X, eager_only=True, pass_through=True)

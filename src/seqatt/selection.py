@@ -202,13 +202,13 @@ def describe_task(settings: dict[str, Any]) -> str:
 
 
 def why_empty(selection: Selection) -> str | None:
-    """Why nothing was selected, where that is the answer of k="auto" or of fdr; else None."""
+    """Why nothing was selected, where that is the answer of k="auto", of fdr or of costs; else None."""
     if selection.features or selection.settings.get("partial"):
         return None
     if selection.false_discoveries is not None:
         return NOTHING_DISCOVERED
     if selection.frontier is not None:
-        return NOT_WORTH_IT
+        return NOT_WORTH_IT if "cost_rate" in selection.settings else NOTHING_FOUND
     return NOTHING_FOUND if selection.curve is not None else None
 
 

@@ -141,6 +141,22 @@ def test_a_numeric_target_is_binned_by_the_schema_sample(frame, path):
     assert selection.scores[0] == pytest.approx(information, rel=0.01)
 
 
+@pytest.mark.parametrize("method", ["cmim", "linear_omp"])
+def test_a_quantile_on_files_is_that_of_memory(method, tmp_path):
+    """The feature n1 changes the spread alone, which only a high quantile depends on."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(3_000, 4)), columns=[f"n{i}" for i in range(4)])
+    y = 0.3 * X["n0"] + np.exp(X["n1"]) * rng.normal(size=len(X))
+    X.assign(y=y).to_parquet(tmp_path / "a.parquet", row_group_size=1_000)
+    options = {"k": 2, "method": method, "task": "quantile", "quantile": 0.95}
+    in_memory = seqatt.select(X, y, **options)
+    on_files = seqatt.select(tmp_path / "a.parquet", target="y", memory=0, schema_rows=3_000, **options)
+    assert on_files.settings["reading"] == "batches"
+    assert on_files.features == in_memory.features
+    assert on_files.features[0] == "n1"
+    assert on_files.scores == pytest.approx(in_memory.scores, rel=1e-5)
+
+
 def test_more_pairs_of_values_than_fit_in_memory_are_refused(path, monkeypatch):
     monkeypatch.setattr(pair_counts, "MAX_CELLS", 100)
     with pytest.raises(ValueError, match="use fewer bins, a smaller max_categories, or ignore some columns"):

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from tests.support.command import run
 
 import seqatt
@@ -177,9 +178,28 @@ def test_nothing_is_selected_if_nothing_is_worth_its_cost(problem):
     assert nothing.features == []
     assert nothing.cost == 0
     assert "no feature is worth its cost at this rate" in repr(nothing)
+    assert nothing.chance is None  # there is nothing to test
+    options = {"costs": dear, "cost_rate": 5.0}
+    selector = seqatt.FeatureSelector(method="f_test", options=options).fit(X, y)
+    with pytest.raises(ValueError, match=r"^costs: selected no features: no feature is worth its cost"):
+        selector.transform(X)
     some = seqatt.select(X, y, costs=dear, cost_rate=0.05, method="f_test")
     assert set(some.features) <= {"a", "b", "c", "d"}
     assert len(some.features) == 2
+
+
+def test_a_budget_without_anything_to_find_speaks_of_no_rate():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(120, 3)), columns=list("abc"))
+    nothing = seqatt.select(X, rng.normal(size=120), costs={"a": 1}, budget=1, method="f_test")
+    assert nothing.features == []
+    assert "no number of features does better than none" in repr(nothing)
+
+
+def test_a_fraction_is_one_of_the_features_that_may_be_selected(problem):
+    X, y, _ = problem
+    options = {"forbid": ["a", "b", "c"], "costs": {"d": 1}, "budget": 1, "method": "random"}
+    assert seqatt.select(X, y, 0.5, **options).settings["max_k"] == 2  # of four, as without costs
 
 
 @pytest.mark.slow
@@ -257,6 +277,10 @@ def test_the_command_line_the_report_and_the_plot_show_the_frontier(problem, tmp
         (
             {"costs": {"a": 8, "b": 9}, "budget": 10, "keep": ["a", "b"]},
             r"budget: 10 does not pay for the features of keep, which cost 17 \(a 8 and b 9\)",
+        ),
+        (
+            {"costs": {"a": 5}, "budget": 1, "model": torch.nn.Linear(7, 1)},
+            "model: the module was made for all columns, and costs leave fewer; give a function",
         ),
         ({"costs": {"a": 5}, "budget": 1, "k": "auto"}, "k: costs decide how many features are selected"),
         ({"costs": {"a": 5}, "budget": 1, "repeats": 4}, "costs: cannot be combined with repeats"),

@@ -48,6 +48,10 @@ class Net(nn.Module):
         ),
         ({"model": lambda: Net()}, "model: the function <lambda> cannot be called"),
         ({"model": nn.Embedding(8, 1)}, "not codes for an nn.Embedding; say inputs='raw' for"),
+        (
+            {"quantile": 0.9},
+            "quantile: is for task='quantile', got task=None; add task='quantile' or leave it",
+        ),
         ({"task": "guessing"}, "use one of binary, multiclass, multilabel, regression, poisson, "),
     ],
 )

@@ -178,8 +178,9 @@ def test_the_folds_of_auto_are_parts(frame):
     assert parts == ["fold 1 of 3", "fold 2 of 3", "fold 3 of 3", "selection"]
     assert recorder.phases[-1].features == selection.features
     stopping = Recorder(stops_at_phase=lambda state: state.part == "fold 2 of 3")
-    stopped = seqatt.select(*frame, "auto", max_k=3, callbacks=[stopping])
+    stopped = seqatt.select(*frame, "auto", max_k=3, forbid=NAMES[:1], callbacks=[stopping])
     assert (stopped.features, stopped.settings["partial"]) == ([], "stopped")
+    assert stopped.settings["forbid"] == NAMES[:1]
 
 
 def test_repeats_are_parts_and_the_finished_pairs_are_the_answer(frame):
@@ -200,6 +201,17 @@ def test_a_race_shows_features_and_no_knockoffs(frame):
     scores = next(state.scores for state in states if state.scores is not None)
     assert scores.shape == (8,)
     assert set(np.argsort(-scores)[:2]) == {1, 4}
+
+
+@pytest.mark.parametrize("options", [{"k": 2}, {"k": "auto", "max_k": 2}, {"fdr": 0.5}], ids=str)
+def test_positions_are_those_of_the_table_where_features_are_forbidden(frame, options):
+    recorder = Recorder()
+    selection = seqatt.select(*frame, forbid=NAMES[:2], callbacks=[recorder], **options, **QUICK)
+    assert selection.indices.tolist() == [NAMES.index(name) for name in selection.features]
+    for state in recorder.phases:
+        assert list(state.names) == NAMES
+        assert state.indices == [NAMES.index(name) for name in state.features]
+        assert state.scores is None or np.isnan(state.scores).tolist() == [True] * 2 + [False] * 6
 
 
 def test_every_seed_has_its_own_calls(frame):

@@ -6,7 +6,8 @@ import json
 
 import numpy as np
 import pytest
-from tests.support.command import run
+import torch
+from tests.support.command import run, run_process
 from tests.support.problems import mixed_frame
 
 from seqatt.training import defaults
@@ -43,6 +44,37 @@ def test_the_model_takes_the_selected_columns_and_predicts(table, tmp_path):
     labels, probabilities = session.run(None, inputs)
     assert (labels == frame["target"]).mean() > 0.8
     assert probabilities.shape == (len(frame), 2)
+
+
+def test_a_program_of_torch_is_written_by_a_process_of_its_own(table, tmp_path):
+    """The program refuses to import pandas, which torch.export looks for."""
+    path, _ = table
+    model = tmp_path / "model.pt2"
+    done = run_process(
+        "select", path, "--target", "target", "-k", 2, "--epochs", 30, "--ignore", "id,weight", "--json",
+        "--export", model,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    extra = {"metadata.json": ""}
+    torch.export.load(model, extra_files=extra)
+    assert set(json.loads(extra["metadata.json"])["features"]) == set(json.loads(done.stdout)["features"])
+
+
+@pytest.mark.parametrize("flags", [["--groups-of-rows"], ["--time"], ["--groups-of-rows", "--time"]], ids=str)
+def test_columns_that_divide_rows_are_no_inputs(flags, table, tmp_path):
+    path, frame = table
+    columns = ["group", "day"][: len(flags)]
+    frame.assign(group=np.arange(len(frame)) // 10, day=np.arange(len(frame)) // 7).to_csv(path, index=False)
+    given = [word for pair in zip(flags, columns, strict=True) for word in pair]
+    ignored = ",".join(["id", "weight", *({"group", "day"} - set(columns))])
+    model = tmp_path / "model.onnx"
+    done = run(
+        "select", path, "--target", "target", "-k", 2, "--epochs", 30, "--ignore", ignored, "--json",
+        "--export", model, *given,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    inputs = {each.name for each in onnxruntime.InferenceSession(model).get_inputs()}
+    assert inputs == set(json.loads(done.stdout)["features"])
 
 
 def test_another_ending_is_refused_before_anything_is_read(tmp_path):

@@ -21,7 +21,12 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from tests.support.problems import linear_problem, mixed_frame
 
-from seqatt import SequentialAttentionClassifier, SequentialAttentionRegressor, SequentialAttentionSelector
+from seqatt import (
+    Callback,
+    SequentialAttentionClassifier,
+    SequentialAttentionRegressor,
+    SequentialAttentionSelector,
+)
 from seqatt.data.tables.table_data import read_table_data
 from seqatt.data.tables.target import Target
 from seqatt.prediction import train
@@ -117,6 +122,10 @@ def test_a_classifier_and_a_regressor_take_the_target_as_what_they_are_for(short
         SequentialAttentionClassifier(task="regression").fit(X, grades)
     with pytest.raises(ValueError, match=r"^Unknown label type: continuous"):
         quick().fit(X, X[:, 0])
+    survival = np.array([(True, 1.5)] * len(X), dtype=[("event", bool), ("time", float)])
+    for estimator in (quick(), quick("regression")):
+        with pytest.raises(ValueError, match=r"^y: is a structured array, of events and times; only classes"):
+            estimator.fit(X, survival)
 
 
 def test_the_same_seed_gives_the_same_predictions_and_another_does_not(problem, short):
@@ -225,6 +234,17 @@ def test_without_a_feature_the_prediction_is_the_share_of_each_class():
     assert set(fitted.predict(X)) == {"a"}
     with pytest.raises(ValueError, match=r"^export: no feature was selected"):
         fitted.export("model.onnx")
+
+
+def test_without_a_feature_because_a_callback_stopped_the_warning_says_so(problem, short):
+    class Stop(Callback):
+        def on_batch(self, state):
+            state.stop()
+
+    with pytest.warns(
+        UserWarning, match=r"no features were selected \(a callback stopped before the first\)"
+    ):
+        quick(callbacks=[Stop()]).fit(*problem)
 
 
 def test_your_own_code_is_refused_with_another_way(problem):

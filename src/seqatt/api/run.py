@@ -103,6 +103,8 @@ class Run:
         if constraints.costs is not None:
             constraints = self._fit_budget(constraints, k, advance)
             k = constraints.data.features
+        if constraints.excluded:
+            self.monitor.names = tuple(data.given_names[f] for f in np.argsort(data.user_position))
         self._whole, data = data, self._scale(constraints.data)
         repeats, fdr = self.options.answer.repeats, self.options.answer.fdr
         if repeats:
@@ -117,7 +119,7 @@ class Run:
         self._layout = data
         kept = constraints.kept
         request = self._make_request(data, source=source, kept=kept)
-        facts: dict[str, Any] = {"k": 0, "task": data.target.task, "rows": data.rows}
+        facts: dict[str, Any] = {"k": 0, "task": data.target.task, "rows": data.rows, **constraints.settings}
         self._settings = facts  # if it ends before k is chosen
         if race is not None:
             request, count = replace(request, data=race.table), race.size
@@ -134,7 +136,7 @@ class Run:
         warn_about_few_steps(method, request, plan)
         if self.options.answer.importance:
             check_importance(data, plan)
-        facts |= {"k": count, **constraints.settings, **data.target.facts(uses_loss=method.uses_loss)}
+        facts |= {"k": count, **data.target.facts(uses_loss=method.uses_loss)}
         self._settings = facts | self.options.data.to_settings() | reading.facts | plan.settings
         name, layout = (SELECTION, data) if race is None else (RACE, race)
         steps = plan.steps if method.trains or isinstance(data, TableData) else data.rows  # sums count rows
@@ -228,7 +230,8 @@ class Run:
             traces = [replace(trace, importance=None) for trace in traces]
         if not isinstance(self._layout, TableData):
             return traces
-        fixed = self._curve is None and not answer.repeats and answer.fdr is None
+        nothing = self._frontier is not None and not self._frontier["chosen"]
+        fixed = self._curve is None and not answer.repeats and answer.fdr is None and not nothing
         own = replace(request, data=self._layout)  # without knockoffs
         try:
             sure = {"importance": bool(answer.importance), "chance": fixed}

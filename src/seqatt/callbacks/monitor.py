@@ -37,6 +37,7 @@ class Monitor:
     ) -> None:
         """``alone``: not beside other ranks, which have to agree before one of them stops."""
         self.bar, self.alone = bar, alone
+        self.names: tuple[Any, ...] = ()  # of the user's features, where only some of them take part
         self.stop_requested = False
         self.callbacks, self._method, self._seed = callbacks, method, seed
         self._started = time.perf_counter()
@@ -129,8 +130,13 @@ class Part:
     ) -> None:
         """``positions`` and ``names`` are those of the method's features; -1 is no feature of the user: a knockoff."""
         self.monitor, self._name, self._k = monitor, name, k
+        self._names: tuple[Any, ...] | None = monitor.names or None
+        if self._names is not None and len(positions):
+            found = {str(own): position for position, own in enumerate(self._names)}
+            positions = np.array(
+                [p if p < 0 else found[str(n)] for p, n in zip(positions, names, strict=True)]
+            )
         self._positions, self._given_names = positions, names
-        self._names: tuple[Any, ...] | None = None
         self._steps, self._done = max(steps, 1), 0
         self._is_step = is_step
         self._phase, self._phases = 0, 0
@@ -178,7 +184,7 @@ class Part:
             self._loss = record.loss
         if record is not None and record.scores is not None and self.monitor.callbacks:
             own = self._positions >= 0
-            self._scores = np.empty(np.count_nonzero(own))
+            self._scores = np.full(len(self.names), np.nan)
             self._scores[self._positions[own]] = record.scores[own]
             # Read-only: shared by all callbacks until the next features are selected.
             self._scores.flags.writeable = False

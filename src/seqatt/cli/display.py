@@ -48,8 +48,10 @@ def show(selection: Selection, target: str) -> None:
         for sentence in describe_stability(selection):
             console.print(escape(escape_controls(sentence)))
     else:
-        by_rate = selection.false_discoveries is not None
-        anyway = "Leave --fdr out and give -k to select" if by_rate else "A number as -k selects"
+        flag = (
+            "--fdr" if selection.false_discoveries is not None else "--cost" if selection.frontier else None
+        )
+        anyway = f"Leave {flag} out and give -k to select" if flag else "A number as -k selects"
         console.print(f"Nothing selected: {why_empty(selection)}. {anyway} as many anyway.")
     if selection.false_discoveries is not None:
         console.print(_describe_discoveries(selection.false_discoveries))

@@ -64,7 +64,10 @@ def export_selected(
         )
     X, y = opened.columns.read_table([] if own.on_bad_file == "skip" else None)
     of_table = {name: getattr(own, name) for name in names_of(TableOptions)} | {"ignore": ()}
-    of_table |= {"task": selection.settings["task"], "groups_of_rows": None, "time": None}
+    # Groups and times divide rows; they are no inputs of the model.
+    groups = None if own.groups_of_rows is None else X.column(own.groups_of_rows)
+    X = X.drop_columns(list({own.groups_of_rows, own.time} - {None}))
+    of_table |= {"task": selection.settings["task"], "groups_of_rows": groups, "time": None}
     network = {name: options.get(name) for name in OF_NETWORKS}
     model = fit_model(
         X, y, own.sample_weight, None, TableOptions(**of_table), network, selection.seed, progress=not quiet

@@ -10,7 +10,8 @@ import signal
 import sys
 import warnings
 from contextlib import suppress
-from importlib.abc import MetaPathFinder
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
 
 from seqatt.display_text import escape_controls
 
@@ -27,15 +28,18 @@ def _stop(signal_number: int, _: object) -> None:
     raise _Stopped(signal_number)
 
 
-class _WithoutPandas(MetaPathFinder):
+class _WithoutPandas(MetaPathFinder, Loader):
     """Refuses to import pandas: whoever tries gets the error of a package that is not installed.
 
-    No command needs it, but Arrow and scikit-learn import it where it is installed, which takes half a second.
+    No command needs it, but Arrow and scikit-learn import it where it is installed, which takes half a second. To look
+    for it without importing it, as torch.export does, is no error.
     """
 
-    def find_spec(self, fullname: str, path: object, target: object = None) -> None:
-        if fullname == "pandas":
-            raise ModuleNotFoundError("pandas is not imported by the commands of seqatt", name=fullname)
+    def find_spec(self, fullname: str, path: object, target: object = None) -> ModuleSpec | None:
+        return ModuleSpec(fullname, self) if fullname == "pandas" else None
+
+    def create_module(self, spec: ModuleSpec) -> None:
+        raise ModuleNotFoundError("pandas is not imported by the commands of seqatt", name=spec.name)
 
 
 MESSAGES = {signal.SIGINT: "interrupted", signal.SIGTERM: "stopped by SIGTERM"}

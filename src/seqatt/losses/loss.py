@@ -73,8 +73,11 @@ class Loss(ABC):
     def grad(self, out: Tensor, y: Tensor) -> Tensor:
         """The gradient (T, B, o) of the sum over the rows of a batch for the outputs."""
 
-    def as_numbers(self, values: NDArray[Any]) -> NDArray[Any]:
-        """The target for a test of each feature alone, and for methods without a network."""
+    def as_numbers(self, values: NDArray[Any], sample: NDArray[Any] | None = None) -> NDArray[Any]:
+        """The target for a test of each feature alone, and for methods without a network.
+
+        Of files, ``values`` are those of some rows and ``sample`` those of the schema sample.
+        """
         return values
 
     @abstractmethod

@@ -38,11 +38,11 @@ class QuantileLoss(Loss):
     def grad(self, out: Tensor, y: Tensor) -> Tensor:
         return (out >= y).to(out.dtype).sub_(self.level)
 
-    def as_numbers(self, values: NDArray[Any]) -> NDArray[Any]:
+    def as_numbers(self, values: NDArray[Any], sample: NDArray[Any] | None = None) -> NDArray[Any]:
         """The gradient of the best constant: a feature that changes the spread alone is related to it as well."""
-        limit = np.quantile(values, self.level)
-        above = values > limit
-        return np.asarray(above if above.any() else values >= limit, dtype=np.float32)
+        sample = values if sample is None else sample
+        limit = np.quantile(sample, self.level)
+        return np.asarray(values > limit if (sample > limit).any() else values >= limit, dtype=np.float32)
 
     def measure(self, encoding: Any, outputs: Floats, targets: NDArray[Any]) -> Metrics:
         loss = self._pinball(outputs * encoding.scale + encoding.shift, targets)

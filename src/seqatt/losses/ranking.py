@@ -53,7 +53,7 @@ class PairwiseLoss(Loss):
         grads = [_gradient(o[:, 0], *own.unbind(1)) for o, own in zip(out, y, strict=True)]
         return torch.stack(grads).unsqueeze(2)
 
-    def as_numbers(self, values: NDArray[Any]) -> NDArray[Any]:
+    def as_numbers(self, values: NDArray[Any], sample: NDArray[Any] | None = None) -> NDArray[Any]:
         query = values[:, 1].astype(np.int64)
         mean = np.bincount(query, values[:, 0]) / np.maximum(np.bincount(query), 1)
         return np.asarray(values[:, 0] - mean[query])[:, None]

@@ -58,7 +58,7 @@ class CoxLoss(Loss):
         grads = [_gradient(o[:, 0], *own.unbind(1)) for o, own in zip(out, y, strict=True)]
         return torch.stack(grads).unsqueeze(2)
 
-    def as_numbers(self, values: NDArray[Any]) -> NDArray[Any]:
+    def as_numbers(self, values: NDArray[Any], sample: NDArray[Any] | None = None) -> NDArray[Any]:
         """Events minus the cumulative hazard of all rows at their times (Nelson and Aalen): the gradient at zero."""
         y = torch.from_numpy(values).double()
         return np.asarray(-_gradient(torch.zeros(len(y), dtype=y.dtype), *y.unbind(1)).numpy()[:, None])

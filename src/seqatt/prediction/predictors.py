@@ -14,6 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from seqatt.data.tables.options import TableOptions
+from seqatt.data.tables.target import is_structured
 from seqatt.estimators import SequentialAttentionSelector
 from seqatt.options import names_of
 from seqatt.prediction.fitted_model import FittedModel, fit_model
@@ -49,11 +50,14 @@ class _Predictor(SequentialAttentionSelector):
         return options
 
     def _fit(self, table: Any, labels: NDArray[Any], sample_weight: Any, options: dict[str, Any]) -> Self:
+        if is_structured(labels):
+            raise ValueError(f"y: is a structured array, of events and times; {PREDICTED}")
         options["task"] = self._choose_task(options["task"], labels)
         super()._fit(table, labels, sample_weight, options)
         if not len(self.selection_.columns):
+            reason = why_empty(self.selection_) or "a callback stopped before the first"
             warnings.warn(
-                f"no features were selected ({why_empty(self.selection_)}), so that every row gets the same prediction",
+                f"no features were selected ({reason}), so that every row gets the same prediction",
                 stacklevel=3,
             )
         self.model_: FittedModel = fit_model(
@@ -117,7 +121,8 @@ class SequentialAttentionClassifier(ClassifierMixin, _Predictor):  # type: ignor
         if isinstance(series, nw.Series) and series.dtype == nw.Categorical:
             y = np.asarray(series.to_native())  # labels of their own type, so that predictions have it too
         labels = super()._read_target(y)
-        check_classification_targets(labels)
+        if not is_structured(labels):  # refused later
+            check_classification_targets(labels)
         return labels
 
     def _choose_task(self, task: str | None, labels: NDArray[Any]) -> str:

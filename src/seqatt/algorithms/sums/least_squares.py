@@ -126,7 +126,7 @@ def _units(squared_norms: Floats, gram: Gram, blocks: FeatureBlocks, constant: N
 
 
 def _targets(rows: EncodedRows, data: FileData) -> Floats:
-    """Targets (n, outputs): one indicator column per class, or the values themselves."""
+    """Targets (n, outputs): one indicator column per class, or numbers."""
     if data.target.task == "multiclass":
         return np.asarray(np.eye(data.target.outputs)[rows.target])
-    return rows.target.astype(np.float64)[:, None]
+    return data.target.loss.as_numbers(rows.target, data.target.values).astype(np.float64)[:, None]

@@ -81,7 +81,9 @@ class RowCoder:
         classes = None if self.numeric else max(2, data.target.outputs)
         self.bins = bins or default_bins(int(data.expected_rows), classes)
         sample = read_schema_sample(data, options)
-        self._target_edges = bin_edges(sample.target, self.bins, sample.weights) if self.numeric else None
+        self._target = data.target
+        numbers = self._numeric_target(sample)
+        self._target_edges = bin_edges(numbers, self.bins, sample.weights) if self.numeric else None
         self.classes = self.bins if self.numeric else classes or 2
         self.columns = sorted(data.feature_of_column)  # one variable each
         self.widths = [1] * len(self.columns)
@@ -120,8 +122,11 @@ class RowCoder:
     def labels(self, rows: EncodedRows) -> Codes:
         """The class (n,) of each row, or the bin of a numeric target."""
         if self._target_edges is not None:
-            return np.searchsorted(self._target_edges, rows.target, side="right")
+            return np.searchsorted(self._target_edges, self._numeric_target(rows), side="right")
         return rows.target.astype(np.int64)
+
+    def _numeric_target(self, rows: EncodedRows) -> NDArray[Any]:
+        return self._target.loss.as_numbers(rows.target, self._target.values)
 
 
 class JointTables:

@@ -123,10 +123,15 @@ def find_constraints(
         check_method(method, "keep:")
     constraints = _find(data, answer)
     constraints.check_budget(answer.budget)
-    if constraints.excluded and isinstance(getattr(options, "model", None), nn.Module):
+    if isinstance(getattr(options, "model", None), nn.Module) and (constraints.excluded or constraints.costs):
+        fewer = (
+            f"{constraints.excluded} features may not be selected"
+            if constraints.excluded
+            else "costs leave fewer"
+        )
         raise ValueError(
-            f"model: the module was made for all columns, and {constraints.excluded} features may not be selected; "
-            "give a function (columns, outputs) that makes the model, or leave out forbid and candidates"
+            f"model: the module was made for all columns, and {fewer}; give a function (columns, outputs) that makes "
+            f"the model, or leave out {'forbid and candidates' if constraints.excluded else 'costs'}"
         )
     return constraints
 

@@ -186,7 +186,9 @@ def fit_budget(
     """The frontier of a selection of at most ``k`` features; on files, that of their schema sample."""
     assert constraints.costs is not None
     fewest, most = constraints.sizes()
-    largest = most if k is None else min(most, resolve_k(k, constraints.data.features + constraints.excluded))
+    # A fraction is one of the features that may be selected, as without costs.
+    features = constraints.data.features + constraints.excluded * isinstance(k, int)
+    largest = most if k is None else min(most, resolve_k(k, features))
     if largest < fewest:
         constraints.bound(largest)  # says why
     request = sample_request(request, categories)

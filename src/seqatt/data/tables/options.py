@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from seqatt.options import SELECTION, Options, option
-from seqatt.validation import anything, boolean, column_names, integer, number
+from seqatt.validation import anything, boolean, column_names, integer, number, show
 
 if TYPE_CHECKING:  # the command line reads options without importing numpy
     from seqatt.data.tables.groups import Groups
@@ -109,6 +109,13 @@ class TableOptions(Options):
         "Categories per column that get a column of their own, where a method does not embed them.",
         group=SELECTION,
     )
+
+    def check_together(self) -> None:
+        super().check_together()
+        if self.quantile != 0.5 and self.task != "quantile":
+            raise ValueError(
+                f"quantile: is for task='quantile', got task={show(self.task)}; add task='quantile' or leave it out"
+            )
 
     def to_settings(self) -> dict[str, Any]:
         """Row weights only as a fact; the task is recorded as it was resolved."""

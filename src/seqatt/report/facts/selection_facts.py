@@ -101,7 +101,7 @@ def _why_empty(selection: Selection) -> str:
     if selection.false_discoveries is not None:
         return NOTHING_DISCOVERED
     if selection.frontier is not None:
-        return NOT_WORTH_IT
+        return NOT_WORTH_IT if "cost_rate" in selection.settings else NOTHING_FOUND
     return NOTHING_FOUND if selection.curve is not None else "no feature was selected"
 
 

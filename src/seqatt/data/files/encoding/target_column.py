@@ -13,6 +13,7 @@ from pyarrow import types as of
 from seqatt.data.files.options import FileOptions
 from seqatt.data.tables.target import Target, read_target
 from seqatt.data.tables.weights import compute_class_weights
+from seqatt.losses.table import LOSSES
 
 Floats = NDArray[np.float64]
 MIN_SHARE = 1e-6  # share of a class, at least: its logarithm must be finite
@@ -76,14 +77,14 @@ class TargetColumn:
 
 def fit_target(name: str, column: Any, weights: Floats | None, options: FileOptions) -> TargetColumn:
     """Infer task, classes and class weights from the schema sample."""
+    if options.task in LOSSES and not LOSSES[options.task].streams:  # no task that is inferred from a column
+        raise ValueError(
+            f"task: {options.task!r} needs a table; raise memory so that the files are read into one"
+        )
     try:
         target = read_target(pa.chunked_array([column]), weights, options.task, "target", options.quantile)
     except ValueError as error:
         raise ValueError(f"{error} (column {name!r}, in a schema sample of {len(column):,} rows)") from None
-    if not target.loss.streams:
-        raise ValueError(
-            f"task: {target.task!r} needs a table; raise memory so that the files are read into one"
-        )
     base = np.ones(len(column)) if weights is None else weights
     if not base.any():
         raise ValueError(

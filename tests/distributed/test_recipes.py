@@ -90,6 +90,7 @@ def test_the_line_for_one_machine_runs(folder, environment):
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_the_line_for_several_machines_runs_on_each_of_them(folder, environment):
     command = on_this_machine(recipe("bash torchrun-nodes"), folder, 1)
     check_selection(folder, start(command, environment), start(command, environment))

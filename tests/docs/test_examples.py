@@ -10,6 +10,7 @@ import pytest
 plt = pytest.importorskip("matplotlib.pyplot", reason="the examples draw: pip install 'seqatt[plot]'")
 pytest.importorskip("pandas", reason="the examples use data frames: pip install 'seqatt[pandas]'")
 
+LONG = ("plot_costs", "plot_wide_table")  # only by make test-all, and where the site runs them
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("plot_*.py"))
 
 
@@ -18,7 +19,13 @@ def test_there_are_at_least_ten_examples():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "example",
+    [
+        pytest.param(path, id=path.stem, marks=[pytest.mark.exhaustive] * (path.stem in LONG))
+        for path in EXAMPLES
+    ],
+)
 def test_an_example_runs_and_draws(example, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     plt.switch_backend("agg")

@@ -121,7 +121,7 @@ def test_the_chosen_set_is_within_five_percent_of_the_exhaustive_optimum(seed, s
     at = frontier["costs"].index(selection.cost)
     # Not optimistic; fewer rows may find a worse set.
     assert -0.2 < frontier["means"][at] - problem.r2(selection.indices) < 0.08
-    assert abs(frontier["all_features"] - 0.75) < 0.08
+    assert abs(frontier["all_features"] - 0.75) < 0.12  # of 600 rows
 
 
 @pytest.fixture(scope="module")

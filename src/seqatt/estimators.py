@@ -40,13 +40,14 @@ class BaseSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
     ) -> Self:
         """Select features; ``sample_weight``, ``groups_of_rows`` and ``time`` have one value per row."""
         table = self._check(X, reset=True)
-        if isinstance(y, str):
-            raise TypeError(
-                f"y: must be the values, because the mask of a selector has all columns of X; pass X without the "
-                f"column, X.drop(columns={y!r}), and X[{y!r}]"
-            )
-        check_same_order(X, y, ("X", "y"))
-        check_same_order(X, sample_weight, ("X", "sample_weight"))
+        of_rows = {"y": y, "sample_weight": sample_weight, "groups_of_rows": groups_of_rows, "time": time}
+        for name, values in of_rows.items():
+            if isinstance(values, str):
+                raise TypeError(
+                    f"{name}: must be the values, because the mask of a selector has all columns of X; pass X without "
+                    f"the column, X.drop(columns={values!r}), and X[{values!r}]"
+                )
+            check_same_order(X, values, ("X", name))
         return self._fit(
             table,
             self._read_target(y),

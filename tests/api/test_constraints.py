@@ -267,6 +267,8 @@ def quota(features: str, least: int = 0, most: int | None = None) -> dict:
         ({"forbid": ["zz"]}, "forbid: 'zz' is not a feature of X, which has 12; did you mean 'z'?"),
         ({"forbid": "z"}, "forbid: must be positions or names"),
         ({"forbid": ["z"], "keep": ["z"]}, "forbid: 'z' is in keep too; leave it out of one of them"),
+        ({"candidates": [False] * 12}, "candidates: has no feature; leave it out if all may be selected"),
+        ({"candidates": np.zeros(12, dtype=bool)}, "candidates: has no feature; leave it out if all may be"),
         ({"forbid": list("zbcdefghijkl")}, "forbid: leave no feature of 12 to select; exclude fewer"),
         (
             {"candidates": ["b", "c", "d"]},

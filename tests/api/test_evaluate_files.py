@@ -158,3 +158,19 @@ def test_an_own_model_gets_no_batch_of_a_single_row(tmp_path):
 
 def test_a_batch_larger_than_the_files_does_not_multiply_the_passes():
     assert resolve_stream_budget(2000, 5, 1, 20_000) == (2000, 5, 5)
+
+
+@pytest.mark.parametrize("role", ["groups_of_rows", "time"])
+def test_positions_do_not_count_a_column_that_divides_rows(role, tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(200, 3)), columns=list("abc"))
+    frame.insert(0, "q", np.repeat(np.arange(20), 10))
+    frame["y"] = frame["a"] + 0.1 * rng.normal(size=200)
+    frame.to_parquet(tmp_path / "rows.parquet")
+    path = tmp_path / "rows.parquet"
+    by_position, by_name = (
+        seqatt.evaluate(path, None, path, None, columns, target="y", seeds=[0], **{role: "q"})
+        for columns in ([0], ["a"])
+    )
+    assert by_position.mean == by_name.mean
+    assert by_name.mean["r2"] > 0.9

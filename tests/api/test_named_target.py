@@ -64,6 +64,10 @@ def test_compare_takes_a_named_target():
 def test_a_selector_says_why_it_takes_no_name():
     with pytest.raises(TypeError, match=r"y: must be the values.*X\.drop\(columns='y'\)"):
         seqatt.OMPSelector(2).fit(frame(), "y")
+    X, y = frame().drop(columns="y"), frame()["y"]
+    for name in ("sample_weight", "groups_of_rows", "time"):
+        with pytest.raises(TypeError, match=rf"^{name}: must be the values.*X\.drop\(columns='a'\)"):
+            seqatt.OMPSelector(2).fit(X, y, **{name: "a"})
 
 
 def test_errors_name_the_argument_that_was_given():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -95,6 +96,13 @@ def test_rows_that_do_not_fit_are_read_batch_by_batch(frame, file, name):
     if name == "dataset":  # its row groups are those of the file
         files = seqatt.select(file, target="y", memory=0, schema_rows=1_000, **QUICK)
         assert found.scores.tolist() == files.scores.tolist()
+
+
+def test_a_query_without_a_target_is_no_iterable_of_batches(frame):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # polars warns about the columns of a LazyFrame
+        selection = seqatt.select(frame.lazy(), k=2, task="reconstruction", method="f_test")
+    assert len(selection.features) == 2
 
 
 def test_a_stream_is_not_gathered_beyond_the_budget(frame, monkeypatch):

@@ -464,6 +464,11 @@ def test_options_reach_their_method(small):
             ValueError,
             "options: 'fdr' lets random choose how many features; methods are compared at equal numbers",
         ),
+        (
+            {"options": {"random": {"costs": {"a": 1}, "budget": 1}}},
+            ValueError,
+            "options: 'costs' lets random choose how many features; methods are compared at equal numbers",
+        ),
         ({"seeds": 5}, TypeError, r"seeds: must be a list such as range\(5\)"),
         ({"seeds": [1, 1]}, ValueError, "seeds: must not contain duplicates"),
         ({"seeds": [-1]}, ValueError, "seed: must be a whole number"),

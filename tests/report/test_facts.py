@@ -231,6 +231,13 @@ def test_the_code_of_a_report_repeats_the_selection():
     assert selection.settings["options"]["epochs"] == 4
 
 
+def test_the_code_of_a_reconstruction_has_no_target():
+    X = np.random.default_rng(0).normal(size=(60, 4))
+    selection = seqatt.select(X, k=2, task="reconstruction", method="f_test")
+    again = eval(selection_facts(selection)["code"], {"seqatt": seqatt, "X": X})
+    assert again.features == selection.features
+
+
 def test_the_code_names_what_it_cannot_spell_out():
     X, y = linear_problem("binary")
     selection = seqatt.select(X, y, 2, method="cmim", sample_weight=np.ones(len(y)))

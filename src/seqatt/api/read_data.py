@@ -69,9 +69,12 @@ def are_files(X: Any) -> bool:
 
 def are_batches(X: Any) -> bool:
     """Whether ``X`` is an iterable of batches with a length, and no table, array or list of them."""
-    if isinstance(X, str | bytes | dict | list | tuple) or hasattr(X, "shape") or hasattr(X, "columns"):
+    # Queries first: to ask a LazyFrame for its columns resolves its schema.
+    if isinstance(X, str | bytes | dict | list | tuple) or are_files(X):
         return False
-    return hasattr(X, "__iter__") and hasattr(X, "__len__") and not are_files(X)
+    if hasattr(X, "shape") or hasattr(X, "columns"):
+        return False
+    return hasattr(X, "__iter__") and hasattr(X, "__len__")
 
 
 def are_streams(X: Any) -> bool:

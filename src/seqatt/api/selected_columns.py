@@ -14,7 +14,8 @@ def ignore_unselected(files: FileSet, targets: list[str], features: Any, options
     """The options, with all unselected features in ``ignore`` and absent from the other options."""
     if features is None:
         return options
-    no_features = (*targets, options.sample_weight, *options.ignore)
+    roles = (options.sample_weight, options.groups_of_rows, options.time)
+    no_features = (*targets, *roles, *options.ignore)
     names = [name for name in files.types if name not in no_features]
     positions = find_positions(
         features, names, named=True, kind="column", argument="indices", table="the training files"

@@ -77,7 +77,7 @@ def check_options(
         shared = sorted(set(method_options) & set(names_of(FileOptions)))
         if shared:
             raise ValueError(f"options: {shared[0]!r} applies to all methods; pass it to compare itself")
-        sized = [name for name in ("fdr", "max_k", "k_rule") if name in method_options]
+        sized = [name for name in ("fdr", "costs", "max_k", "k_rule") if name in method_options]
         if sized:
             raise ValueError(
                 f"options: {sized[0]!r} lets {method} choose how many features; methods are compared at equal numbers, "

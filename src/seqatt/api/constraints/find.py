@@ -145,6 +145,9 @@ def _find(data: TableData | FileData, answer: AnswerOptions) -> Constraints:
             find_features(data, features, name, named=True)
             for name, features in (("candidates", answer.candidates), ("forbid", answer.forbid))
         )
+        given = answer.candidates
+        if not candidates and (not isinstance(given, tuple) or given):  # a mask, or an empty selection
+            raise ValueError("candidates: has no feature; leave it out if all may be selected")
         both = [feature for feature in forbidden if feature in kept]
         if both:
             name = show(data.given_names[both[0]])

@@ -199,7 +199,9 @@ def selection_code(selection: Selection, column: str | None) -> str:
 
 def call_code(function: str, given: Mapping[str, Any], column: str | None) -> str:
     """A call of a function of seqatt with a table and a target."""
-    data = ["X, y"] if column is None else ["X", f"target={column!r}"]
+    data = ["X", "y"] if column is None else ["X", f"target={column!r}"]
+    if given.get("task") == "reconstruction":  # has no target
+        data = ["X"]
     return f"seqatt.{function}({', '.join([*data, *(f'{n}={_literal(v)}' for n, v in given.items())])})"
 
 

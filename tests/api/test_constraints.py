@@ -313,3 +313,9 @@ def test_contradictions_are_refused_with_the_arithmetic(options, message):
     X, y = planted(100)
     with pytest.raises((TypeError, ValueError), match=message):
         seqatt.select(X, y, **{"k": 4} | options)
+
+
+def test_a_column_of_a_group_is_no_feature_and_the_group_is_named():
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 4)), columns=list("abcd"))
+    with pytest.raises(ValueError, match=r"forbid: 'a' is a column of the group 'pair', .* name the group"):
+        seqatt.select(frame, frame["d"] * 2, 1, groups={"pair": ["a", "b"]}, forbid=["a"], method="f_test")

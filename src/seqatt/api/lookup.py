@@ -67,6 +67,7 @@ def find_features(data: FeatureLayout, requested: Any, argument: str, *, named: 
     """Features that the user requests, as features of ``data``, which may order them differently."""
     in_user_order = np.argsort(data.user_position)
     given_names = [data.given_names[f] for f in in_user_order]
+    _refuse_columns_of_groups(data, requested, argument)
     positions = find_positions(
         requested,
         [str(name) for name in given_names],
@@ -77,6 +78,20 @@ def find_features(data: FeatureLayout, requested: Any, argument: str, *, named: 
         given_names=given_names,
     )
     return [int(in_user_order[position]) for position in positions]
+
+
+def _refuse_columns_of_groups(data: FeatureLayout, requested: Any, argument: str) -> None:
+    """Name the group of a column that is no feature by itself."""
+    if not isinstance(requested, list | tuple):
+        return
+    for feature, columns in zip(data.given_names, data.input_columns, strict=True):
+        members = {data.given_input_names[column] for column in columns} if len(columns) > 1 else set()
+        inside = [item for item in requested if isinstance(item, str) and item in members]
+        if inside and feature not in requested:
+            raise ValueError(
+                f"{argument}: {show(inside[0])} is a column of the group {show(feature)}, which is selected as a "
+                "whole; name the group"
+            )
 
 
 def _find_numbered(

@@ -8,6 +8,7 @@ import re
 import time
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from tests.support.problems import linear_problem
 
@@ -182,3 +183,10 @@ def test_settings_record_the_options_about_the_table():
     assert settings["groups"] == [[0, 2]]
     assert settings["sample_weight"] is True
     json.dumps(settings)
+
+
+def test_a_notebook_says_why_nothing_was_selected():
+    rng = np.random.default_rng(0)
+    empty = seqatt.select(rng.normal(size=(90, 4)), rng.integers(2, size=90), 4, fdr=0.1, method="f_test")
+    assert empty.features == []
+    assert why_empty(empty) in empty._repr_html_()

@@ -278,3 +278,11 @@ def test_probabilities_are_calibrated_on_a_real_table():
         fitted = SequentialAttentionClassifier(5, random_state=split).fit(train, y_train)
         losses.append(log_loss(y_test, fitted.predict_proba(test)))
     assert np.mean(losses) < 0.12
+
+
+def test_too_few_groups_of_rows_are_refused_before_anything_is_selected():
+    X, y = linear_problem("binary", rows=60)
+    classifier = SequentialAttentionClassifier(2)
+    with pytest.raises(ValueError, match="groups_of_rows: has 3 groups, and each of 5 networks"):
+        classifier.fit(X, y, groups_of_rows=np.arange(60) % 3)
+    assert not hasattr(classifier, "selection_")

@@ -18,6 +18,7 @@ from seqatt.data.tables.target import is_structured
 from seqatt.estimators import SequentialAttentionSelector
 from seqatt.options import names_of
 from seqatt.prediction.fitted_model import FittedModel, fit_model
+from seqatt.prediction.train import NETWORKS
 from seqatt.selection import why_empty
 
 OF_NETWORKS = ("hidden", "activation", "embedding_dim")  # options of the networks that predict
@@ -53,6 +54,12 @@ class _Predictor(SequentialAttentionSelector):
         if is_structured(labels):
             raise ValueError(f"y: is a structured array, of events and times; {PREDICTED}")
         options["task"] = self._choose_task(options["task"], labels)
+        groups = options.get("groups_of_rows")
+        if groups is not None and (count := len(set(np.asarray(groups).tolist()))) < NETWORKS:
+            raise ValueError(
+                f"groups_of_rows: has {count} groups, and each of {NETWORKS} networks holds out groups of its own; use "
+                "SequentialAttentionSelector, or leave it out"
+            )
         super()._fit(table, labels, sample_weight, options)
         if not len(self.selection_.columns):
             reason = why_empty(self.selection_) or "a callback stopped before the first"

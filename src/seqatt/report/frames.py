@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from seqatt.report.facts.selection_facts import feature_rows
+from seqatt.report.facts.selection_facts import explain_empty, feature_rows
 from seqatt.report.values import html, metric_name, number, score
 
 if TYPE_CHECKING:
@@ -40,7 +40,9 @@ def selection_html(selection: Selection) -> str:
     cells = [[_cell(name, value, shown) for name, value in row.items()] for row in rows[:MAX_ROWS]]
     headings = [titles.get(name, name) for name in rows[0]] if rows else []
     more = len(selection.features) - len(cells)
-    note = f"<p>and {more:,} more</p>" if more > 0 else "" if rows else "<p>none</p>"
+    note = f"<p>and {more:,} more</p>" if more > 0 else ""
+    if not rows:
+        note = f"<p>{html(explain_empty(selection))}</p>"
     return f"<p><b>{html(title)}</b></p>{plain_table(headings, cells)}{note}"
 
 

@@ -77,7 +77,10 @@ def _columns_of_rows(files: FileSet, options: FileOptions) -> list[str]:
 def split_target(files: FileSet, target: Any) -> list[str]:
     """The columns to predict: one, or several with commas."""
     if not isinstance(target, str):
-        raise TypeError(f"target: must name the column of the files to predict, got {show(target)}")
+        given = show(target) if isinstance(target, int | float) else f"a {type(target).__name__}"
+        raise TypeError(
+            f"target: must name the column of the files to predict, got {given}; add it as a column"
+        )
     if target in files.types or "," not in target:
         return [target]
     targets = target.split(",")

@@ -67,7 +67,7 @@ def selection_facts(
         "target": None if target is None else show_name(target),
         "selected": len(selection.features),
         "available": len(selection.names),
-        "empty": None if selection.features else _why_empty(selection),
+        "empty": None if selection.features else explain_empty(selection),
         "partial": selection.settings.get("partial"),
         "constraints": constraint_sentence(selection.settings, selection.features),
         "features": feature_rows(selection),
@@ -95,7 +95,8 @@ def selection_facts(
     return plain_facts(facts)
 
 
-def _why_empty(selection: Selection) -> str:
+def explain_empty(selection: Selection) -> str:
+    """Why nothing was selected, in words."""
     if selection.settings.get("partial"):
         return "no feature was selected"
     if selection.false_discoveries is not None:

@@ -107,15 +107,22 @@ def test_two_ranks_killed_at_any_moment_and_resumed_select_what_one_process_sele
     assert sum(steps) > 2_701 / 32 + 10  # steps on the rows of one rank alone are half as large
 
 
+SOME = ("sequential_attention", "batch_attention", "sequential_lasso", "deep_lasso")
+REST = [method for method in TRAINED if method not in SOME]
+
+
 @pytest.mark.slow
-def test_with_every_method_that_trains_two_ranks_select_what_one_process_selects(files, tmp_path):
+@pytest.mark.parametrize(
+    "methods", [SOME, pytest.param(REST, marks=pytest.mark.exhaustive)], ids=["some", "rest"]
+)
+def test_with_every_method_that_trains_two_ranks_select_what_one_process_selects(methods, files, tmp_path):
     """One of them runs out of rows and continues with empty batches."""
     # The penalty of DeepLASSO is not a sum over rows, and each rank adds that of its own rows: a short training.
     options = {method: QUICK | {"method": method} for method in TRAINED}
     options["deep_lasso"] |= {"penalty": 0.01}
-    cases = [{"ranks": 2, "options": options[method]} for method in TRAINED]
+    cases = [{"ranks": 2, "options": options[method]} for method in methods]
     different = {}
-    for method, report in zip(TRAINED, run_cases(files, tmp_path, cases), strict=True):
+    for method, report in zip(methods, run_cases(files, tmp_path, cases), strict=True):
         whole = report["whole"][0]
         alone = seqatt.select(files, target="click", shards=2, **options[method])
         rel = 0.1 if method == "deep_lasso" else 2e-3

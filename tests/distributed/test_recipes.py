@@ -133,6 +133,7 @@ def test_the_numbers_and_names_of_the_kubernetes_manifest_agree():
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_the_command_of_the_kubernetes_manifest_runs_as_two_pods(folder, environment):
     yaml = pytest.importorskip("yaml", reason="needs PyYAML: pip install pyyaml")
     _, job = yaml.safe_load_all(recipe("yaml"))

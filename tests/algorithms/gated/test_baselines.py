@@ -59,7 +59,7 @@ def test_a_category_and_a_group_are_each_selected_as_one_feature(method):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", GATED)
+@pytest.mark.parametrize("method", QUICK_GATED)
 def test_three_relevant_features_among_thirty_are_found(method):
     rng = np.random.default_rng(1)
     X = rng.normal(size=(600, 30))

@@ -53,6 +53,24 @@ def test_sigterm_during_start_up_ends_with_exit_code_143(seconds):
     assert (process.returncode, err) == (143, "stopped by SIGTERM\n")
 
 
+@pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals")
+def test_sigterm_where_python_ignores_exceptions_ends_the_program_too():
+    code = (
+        "import os, signal, sys, seqatt.cli.main as main\n"
+        "class Deleted:\n"
+        "    def __del__(self): os.kill(os.getpid(), signal.SIGTERM)\n"
+        "class Finder:\n"
+        "    def find_spec(self, name, *_):\n"
+        "        if name == 'seqatt.cli.app': Deleted()\n"
+        "sys.meta_path.insert(0, Finder())\n"
+        "main.main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, "methods"], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (143, "", "stopped by SIGTERM\n")
+
+
 def test_sigterm_is_handled_before_any_library_is_imported():
     code = (
         "import sys, seqatt.cli.main; print(sorted({'typer', 'torch', 'numpy', 'rich'} & set(sys.modules)))"

@@ -42,12 +42,24 @@ class _WithoutPandas(MetaPathFinder, Loader):
         raise ModuleNotFoundError("pandas is not imported by the commands of seqatt", name=spec.name)
 
 
+def _end_if_stopped(lost: sys.UnraisableHookArgs) -> None:
+    """End the program all the same where Python ignores exceptions: in a ``__del__``, or as an import ends."""
+    if isinstance(lost.exc_value, _Stopped):
+        _end_stopped(lost.exc_value)
+    sys.__unraisablehook__(lost)
+
+
+def _end_stopped(stopped: _Stopped) -> None:
+    _end(128 + stopped.signal_number, MESSAGES[signal.Signals(stopped.signal_number)])
+
+
 MESSAGES = {signal.SIGINT: "interrupted", signal.SIGTERM: "stopped by SIGTERM"}
 
 
 def main() -> None:
     """Run a command. An error is one line on stderr instead of a traceback; exit codes are in the commands' help."""
     try:
+        sys.unraisablehook = _end_if_stopped
         for signal_number in MESSAGES:
             signal.signal(signal_number, _stop)
         from seqatt.progress import Timings
@@ -67,7 +79,7 @@ def main() -> None:
             code = done.code if isinstance(done.code, int) else int(done.code is not None)
             _end(code)  # at once: Python and torch take half a second to end
     except _Stopped as stopped:
-        _end(128 + stopped.signal_number, MESSAGES[signal.Signals(stopped.signal_number)])
+        _end_stopped(stopped)
     except BrokenPipeError:
         _end(1)
     except (ValueError, TypeError, OSError, RuntimeError, MemoryError, ImportError) as error:

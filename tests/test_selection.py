@@ -14,7 +14,7 @@ from tests.support.problems import linear_problem
 
 import seqatt
 from seqatt.json_files import write_atomically
-from seqatt.selection import why_empty
+from seqatt.selection_file import why_empty
 
 
 @pytest.fixture(scope="module")

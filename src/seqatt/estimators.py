@@ -23,7 +23,8 @@ from seqatt.data.tables.options import TableOptions
 from seqatt.data.tables.table_data import Groups
 from seqatt.data.tables.target import is_structured, target_array
 from seqatt.options import describe, fill_in_options
-from seqatt.selection import Selection, why_empty
+from seqatt.selection import Selection
+from seqatt.selection_file import why_empty
 from seqatt.validation import integer
 
 FINDS_K = ("fdr", "budget", "cost_rate")  # options with which k need not be given

@@ -15,12 +15,10 @@ from seqatt.json_files import write_atomically
 from seqatt.report.selection_display import SelectionDisplay
 from seqatt.selection_file import (
     FORMAT,
-    NOT_WORTH_IT,
-    NOTHING_DISCOVERED,
-    NOTHING_FOUND,
     named_fields,
     plain_names,
     read_selection_file,
+    why_empty,
 )
 from seqatt.trace import Trace
 
@@ -199,17 +197,6 @@ def describe_task(settings: dict[str, Any]) -> str:
     """The kind of target in a few words, from the settings of a selection or a comparison: "multiclass, 3 classes"."""
     task, classes = str(settings.get("task", "unknown task")), settings.get("classes")
     return f"{task}, {classes} classes" if classes is not None and task == "multiclass" else task
-
-
-def why_empty(selection: Selection) -> str | None:
-    """Why nothing was selected, where that is the answer of k="auto", of fdr or of costs; else None."""
-    if selection.features or selection.settings.get("partial"):
-        return None
-    if selection.false_discoveries is not None:
-        return NOTHING_DISCOVERED
-    if selection.frontier is not None:
-        return NOT_WORTH_IT if "cost_rate" in selection.settings else NOTHING_FOUND
-    return NOTHING_FOUND if selection.curve is not None else None
 
 
 def lacks_evidence(settings: dict[str, Any]) -> bool:

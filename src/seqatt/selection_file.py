@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from seqatt.json_files import (
     are_integers,
@@ -17,6 +17,9 @@ from seqatt.json_files import (
     read_numbers,
 )
 
+if TYPE_CHECKING:
+    from seqatt.selection import Selection
+
 NAMED = ("features", "names", "input_names")  # fields that hold names
 NOTHING_FOUND = "no number of features does better than none"  # of an empty selection of k="auto"
 NOTHING_DISCOVERED = "no feature stands out from its knockoffs at this rate"  # the same of fdr
@@ -26,6 +29,17 @@ NOT_WORTH_IT = "no feature is worth its cost at this rate"  # the same of cost_r
 FINDINGS = ("curve", "importance", "stability", "false_discoveries", "chance", "frontier")
 FORMAT = 2  # version of the JSON format
 RENAMED_IN_FORMAT_2 = {"members": "input_columns", "inputs": "input_names"}  # format 1 is read too
+
+
+def why_empty(selection: Selection) -> str | None:
+    """Why nothing was selected, where that is the answer of k="auto", of fdr or of costs; else None."""
+    if selection.features or selection.settings.get("partial"):
+        return None
+    if selection.false_discoveries is not None:
+        return NOTHING_DISCOVERED
+    if selection.frontier is not None:
+        return NOT_WORTH_IT if "cost_rate" in selection.settings else NOTHING_FOUND
+    return NOTHING_FOUND if selection.curve is not None else None
 
 
 def read_selection_file(path: str | os.PathLike[str], names: Sequence[str]) -> dict[str, Any]:

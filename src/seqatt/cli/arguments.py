@@ -8,6 +8,7 @@ import csv
 import json
 import logging
 import os
+from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -87,16 +88,23 @@ def _read_lines(path: str, flag: str) -> list[str]:
     return [line for line in lines if line.strip()]
 
 
+def _read_each(
+    given: list[str] | None, flag: str, read_text: Callable[[str], dict[str, Any]]
+) -> dict[str, Any]:
+    """What each use of a flag gives by name, as text or as a file of JSON; no name may be given twice."""
+    everything: dict[str, Any] = {}
+    for text in given or []:
+        found = _read_objects(text, flag) if text.endswith(".json") else read_text(text)
+        for name in found:
+            if name in everything:
+                raise typer.BadParameter(f"{name!r} is given twice", param_hint=flag)
+        everything |= found
+    return everything
+
+
 def read_quotas(given: list[str] | None) -> dict[str, Any]:
     """Quotas NAME:LEAST:MOST=FEATURE,..., where LEAST and MOST may be empty, or files of JSON that hold some."""
-    quotas: dict[str, Any] = {}
-    for text in given or []:
-        found = _read_objects(text, "--quota") if text.endswith(".json") else _read_quota(text)
-        for name in found:
-            if name in quotas:
-                raise typer.BadParameter(f"{name!r} is given twice", param_hint="--quota")
-        quotas |= found
-    return quotas
+    return _read_each(given, "--quota", _read_quota)
 
 
 def _read_quota(text: str) -> dict[str, Any]:
@@ -113,14 +121,7 @@ def _read_quota(text: str) -> dict[str, Any]:
 
 def read_costs(given: list[str] | None) -> dict[str, Any]:
     """Costs FEATURE=COST, NAME=COST:FEATURE,... of what several features share, or files of JSON that hold some."""
-    costs: dict[str, Any] = {}
-    for text in given or []:
-        found = _read_objects(text, "--cost") if text.endswith(".json") else _read_cost(text)
-        for name in found:
-            if name in costs:
-                raise typer.BadParameter(f"{name!r} is given twice", param_hint="--cost")
-        costs |= found
-    return costs
+    return _read_each(given, "--cost", _read_cost)
 
 
 def _read_cost(text: str) -> dict[str, Any]:

@@ -17,7 +17,8 @@ from seqatt.report.facts.constraint_facts import (
     frontier_facts,
     frontier_sentence,
 )
-from seqatt.selection import NO_BETTER, Selection, describe_task, lacks_evidence, why_empty
+from seqatt.selection import NO_BETTER, Selection, describe_task, lacks_evidence
+from seqatt.selection_file import why_empty
 
 BAR = 40  # width of the longest bar of a curve, where there is room
 BESIDE_BAR = 27  # of a line with a bar: score, standard error, mark of the chosen one and spaces

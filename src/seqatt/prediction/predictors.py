@@ -19,7 +19,7 @@ from seqatt.estimators import SequentialAttentionSelector
 from seqatt.options import names_of
 from seqatt.prediction.fitted_model import FittedModel, fit_model
 from seqatt.prediction.train import NETWORKS
-from seqatt.selection import why_empty
+from seqatt.selection_file import why_empty
 
 OF_NETWORKS = ("hidden", "activation", "embedding_dim")  # options of the networks that predict
 OWN_CODE = ("model", "loss", "optimizer")

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from seqatt.report.facts.selection_facts import explain_empty, feature_rows
+from seqatt.report.facts.selection_facts import NOT_SELECTED, feature_rows
 from seqatt.report.values import html, metric_name, number, score
+from seqatt.selection_file import why_empty
 
 if TYPE_CHECKING:
     from seqatt.selection import Selection
@@ -42,7 +43,7 @@ def selection_html(selection: Selection) -> str:
     more = len(selection.features) - len(cells)
     note = f"<p>and {more:,} more</p>" if more > 0 else ""
     if not rows:
-        note = f"<p>{html(explain_empty(selection))}</p>"
+        note = f"<p>{html(why_empty(selection) or NOT_SELECTED)}</p>"
     return f"<p><b>{html(title)}</b></p>{plain_table(headings, cells)}{note}"
 
 

@@ -21,12 +21,13 @@ from seqatt.report.facts.constraint_facts import constraint_sentence, frontier_f
 from seqatt.report.facts.history_facts import history_facts
 from seqatt.report.facts.sentences import next_steps, summarize
 from seqatt.report.values import finite, plain_facts, show_name
-from seqatt.selection_file import NOT_WORTH_IT, NOTHING_DISCOVERED, NOTHING_FOUND
+from seqatt.selection_file import why_empty
 
 if TYPE_CHECKING:
     from seqatt.selection import Selection
 
 FACTS_FORMAT = 1
+NOT_SELECTED = "no feature was selected"  # in a run that was stopped
 MAX_FEATURES = 500  # rows of the table of features; the others are in selection.json
 SETS = {
     "selected": "selected",
@@ -67,7 +68,7 @@ def selection_facts(
         "target": None if target is None else show_name(target),
         "selected": len(selection.features),
         "available": len(selection.names),
-        "empty": None if selection.features else explain_empty(selection),
+        "empty": None if selection.features else why_empty(selection) or NOT_SELECTED,
         "partial": selection.settings.get("partial"),
         "constraints": constraint_sentence(selection.settings, selection.features),
         "features": feature_rows(selection),
@@ -93,17 +94,6 @@ def selection_facts(
     facts["summary"] = summarize(facts)
     facts["next"] = next_steps(facts)
     return plain_facts(facts)
-
-
-def explain_empty(selection: Selection) -> str:
-    """Why nothing was selected, in words."""
-    if selection.settings.get("partial"):
-        return "no feature was selected"
-    if selection.false_discoveries is not None:
-        return NOTHING_DISCOVERED
-    if selection.frontier is not None:
-        return NOT_WORTH_IT if "cost_rate" in selection.settings else NOTHING_FOUND
-    return NOTHING_FOUND if selection.curve is not None else "no feature was selected"
 
 
 def feature_rows(selection: Selection, limit: int | None = MAX_FEATURES) -> list[dict[str, Any]]:

@@ -23,6 +23,9 @@ def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--data", action="append", default=[], help="only this data set (may be repeated)")
     parser.add_argument("--setting", action="append", default=[], help="only this setting (may be repeated)")
     parser.add_argument("--seeds", type=int, help="number of trials; default: 5, for wide 10")
+    parser.add_argument(
+        "--jobs", type=int, default=1, help="processes of one thread each; not where seconds are measured"
+    )
     parser.add_argument("--epochs", type=float, help="shorter selections, for a trial run; needs --results")
     parser.add_argument(
         "--evaluate-again",
@@ -38,6 +41,8 @@ def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
             parser.error(f"NAME: there is no experiment {name!r}; use {', '.join(EXPERIMENTS)}")
     if options.seeds is not None and options.seeds < 1:
         parser.error(f"--seeds: must be at least 1, got {options.seeds}")
+    if options.jobs < 1:
+        parser.error(f"--jobs: must be at least 1, got {options.jobs}")
     if options.evaluate_again and not set(options.names) <= set(EVALUATED_AGAIN):
         parser.error(f"--evaluate-again: is for {', '.join(EVALUATED_AGAIN)}, whose features are recorded")
     if options.epochs is not None and options.results.resolve() == COMMITTED.resolve():
@@ -64,7 +69,7 @@ def main(arguments: list[str] | None = None) -> int:
                 count = evaluate_again(results, make_request(name, options), EXPERIMENTS[name].evaluate_again)
                 print(f"{name}: evaluated the features of {count} runs again", flush=True)
                 continue
-            executed = execute_runs(results, runs, EXPERIMENTS[name].execute)
+            executed = execute_runs(results, runs, EXPERIMENTS[name].execute, options.jobs)
             print(
                 f"{name}: executed {executed} of {len(runs)} runs; the others are already recorded",
                 flush=True,

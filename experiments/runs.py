@@ -8,8 +8,10 @@ import platform
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -60,19 +62,20 @@ class Run:
 Execute = Callable[[Run], dict[str, Any]]
 
 
-def execute_runs(results: Results, runs: Iterable[Run], execute: Execute) -> int:
-    """Execute the runs that are not recorded yet; return their number.
+def execute_runs(results: Results, runs: Iterable[Run], execute: Execute, jobs: int = 1) -> int:
+    """Execute the runs that are not recorded yet, in ``jobs`` processes; return their number.
 
     A run counts as recorded if the results file holds it with the same options, so a killed process resumes
     where it stopped.
     """
     pending = [run for run in runs if not results.has(run.key, run.options)]
+    if jobs > 1 and any(run.machine for run in pending):
+        raise ValueError(
+            f"--jobs: {results.name} measures seconds, which need a machine to themselves; leave it out"
+        )
     environment = describe_environment()
-    for number, run in enumerate(pending, 1):
-        print_progress(f"{results.name} {number}/{len(pending)}: {run.key} ...")
-        started = time.perf_counter()
-        measured = execute(run)
-        seconds = time.perf_counter() - started
+    for number, (run, measured, seconds) in enumerate(_executed(pending, execute, jobs), 1):
+        print_progress(f"{results.name} {number}/{len(pending)}: {run.key}")
         entry: dict[str, Any] = {"data": run.data, "setting": run.setting, "seeds": list(run.seeds)}
         entry |= {"machine": run.machine} if run.machine else {}
         entry |= {"options": run.options, **measured, "seconds": round(seconds, 2)}
@@ -81,6 +84,28 @@ def execute_runs(results: Results, runs: Iterable[Run], execute: Execute) -> int
         outcome = f"{np.mean(scores):.4f}, " if scores else measured.get("failed", "")
         print_progress(f"    {outcome}{seconds:.1f} s")
     return len(pending)
+
+
+def _executed(runs: list[Run], execute: Execute, jobs: int) -> Iterator[tuple[Run, dict[str, Any], float]]:
+    """Each run with what it measured and its seconds, in the order in which they end."""
+    if jobs == 1:
+        for run in runs:
+            yield run, *_execute(execute, run)
+        return
+    # New processes instead of forks: a fork of a process that has used OpenMP or CUDA may hang.
+    with ProcessPoolExecutor(jobs, get_context("spawn"), torch.set_num_threads, (1,)) as pool:
+        submitted = {pool.submit(_execute, execute, run): run for run in runs}
+        try:
+            for future in as_completed(submitted):
+                yield submitted[future], *future.result()
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def _execute(execute: Execute, run: Run) -> tuple[dict[str, Any], float]:
+    started = time.perf_counter()
+    measured = execute(run)
+    return measured, time.perf_counter() - started
 
 
 def evaluate_again(

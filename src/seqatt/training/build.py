@@ -127,12 +127,11 @@ class _GroupBuilder:
 
     def on_table(self, seeds: Sequence[int]) -> TrialGroup:
         """The trials of some seeds; the rows of a table are divided anew for each seed."""
-        table, setup = self._table, self._setup
-        assert table is not None
-        units = self._data.units if isinstance(self._data, TableData) else None
+        data, table, setup = self._data, self._table, self._setup
+        assert isinstance(data, TableData) and table is not None  # noqa: PT018
         members = self._members(seeds)
         parts = setup.members if setup.variants == 1 else ENSEMBLE_SIZE
-        rows = {seed: split_rows(table.count, seed, parts, units) for seed in seeds}
+        rows = {seed: split_rows(data, seed, parts) for seed in seeds}
 
         def make_loader(some: Sequence[Member]) -> Loader:
             member_data = [

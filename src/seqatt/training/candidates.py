@@ -14,12 +14,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from seqatt.data.tables.row_units import RowUnits
 from seqatt.data.tables.table_data import TableData
 from seqatt.training.defaults import resolve_batch_size
-from seqatt.training.ensemble import HOLDOUT, NOISE, ORDER, WEIGHTS, Member
+from seqatt.training.ensemble import NOISE, ORDER, WEIGHTS, Member, hold_out
 from seqatt.training.loaders.batch import Batch, DeviceTable
-from seqatt.training.loaders.in_memory import InMemoryLoader, MemberData
+from seqatt.training.loaders.in_memory import InMemoryLoader, MemberData, spread_rows
 from seqatt.training.models.architecture import MLPShape
 from seqatt.training.models.mlp import MLP
 from seqatt.training.options import FOLDS, CandidateOptions
@@ -39,9 +38,7 @@ class CandidateModels:
     ) -> None:
         self._data, self._table, self._options, self._device = data, table, options, device
         self._member = Member(seed, 0)
-        self._train_rows, validation_rows = _split_folds(
-            data.rows, resolve_folds(data, options), self._member, data.units
-        )
+        self._train_rows, validation_rows = _split_folds(data, seed, resolve_folds(data, options))
         self._validation_rows = validation_rows.to(device)
         self._batch_size = resolve_candidate_batch_size(data, options)
         self.steps = resolve_candidate_steps(data, options)
@@ -125,21 +122,13 @@ def _for_models(batch: Batch, columns: Tensor) -> Batch:
     return Batch(x, batch.y.repeat_interleave(models, 0), w)
 
 
-def _split_folds(
-    rows: int, folds: int, member: Member, units: RowUnits | None
-) -> tuple[Tensor | None, Tensor]:
+def _split_folds(data: TableData, seed: int, folds: int) -> tuple[Tensor | None, Tensor]:
     """For each fold the rows to train on and those held out; with fewer than 5 rows, all rows are both."""
-    size = rows // FOLDS
-    if size == 0:
-        return None, torch.arange(rows)[None]
-    if units is not None:
-        pairs = units.hold_out(FOLDS, folds, np.random.default_rng([member.seed, HOLDOUT]))
-        trained, held = (torch.from_numpy(np.stack(side)) for side in zip(*pairs, strict=True))
-        return trained, held[:, :MAX_VALIDATION_ROWS]
-    order = torch.randperm(rows, generator=member.generator(HOLDOUT))
-    starts = range(0, folds * size, size)
-    held_out = torch.stack([order[at : at + size] for at in starts])[:, :MAX_VALIDATION_ROWS]
-    return torch.stack([torch.cat([order[:at], order[at + size :]]) for at in starts]), held_out
+    if data.rows < FOLDS:
+        return None, torch.arange(data.rows)[None]
+    pairs = hold_out(data, seed, FOLDS, folds)
+    trained, held_out = (torch.from_numpy(np.stack(side)) for side in zip(*pairs, strict=True))
+    return trained, spread_rows(held_out, MAX_VALIDATION_ROWS)
 
 
 def resolve_folds(data: TableData, options: CandidateOptions) -> int:

@@ -9,7 +9,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from seqatt.data.tables.row_units import RowUnits
+from seqatt.data.tables.row_units import Rows, keep_neighbours_together
+from seqatt.data.tables.table_data import TableData
 from seqatt.training.defaults import training_rows
 
 WEIGHTS, ORDER, NOISE, HOLDOUT, GATE = range(5)  # independent random streams of one seed
@@ -39,24 +40,29 @@ class Member:
         return int(np.random.SeedSequence(words).generate_state(1, np.uint64)[0]) & (2**63 - 1)
 
 
-def split_rows(
-    rows: int, seed: int, members: int, units: RowUnits | None = None
-) -> list[tuple[Tensor | None, Tensor | None]]:
+def split_rows(data: TableData, seed: int, members: int) -> list[tuple[Tensor | None, Tensor | None]]:
     """For each member, the numbers of the rows it trains on and of those held out from it.
 
     A single model has all rows for both, written as None. For an ensemble the rows are divided into one part more
-    than there are members, and each member holds out a part of its own. ``units`` are never divided.
+    than there are members, and each member holds out a part of its own.
     """
-    size = rows - training_rows(rows, members)
-    if size == 0:
+    if training_rows(data.rows, members) == data.rows:
         return [(None, None)] * members
-    if units is not None:
-        pairs = units.hold_out(members + 1, members, np.random.default_rng([seed, HOLDOUT]))
-        return [(torch.from_numpy(trained), torch.from_numpy(held)) for trained, held in pairs]
-    order = torch.randperm(rows, generator=Member(seed, 0).generator(HOLDOUT))
-    held_out = [order[i * size : (i + 1) * size] for i in range(members)]
-    trained = [torch.cat([order[: i * size], order[(i + 1) * size :]]) for i in range(members)]
-    return list(zip(trained, held_out, strict=True))
+    pairs = hold_out(data, seed, members + 1, members)
+    return [(torch.from_numpy(trained), torch.from_numpy(held_out)) for trained, held_out in pairs]
+
+
+def hold_out(data: TableData, seed: int, parts: int, count: int) -> list[tuple[Rows, Rows]]:
+    """For each of the first ``count`` of so many parts of the rows, the rows outside of it and its own.
+
+    A part has whole groups of rows, or the latest rows, where the data has ``units``, else blocks of neighbours.
+    """
+    rng = np.random.default_rng([seed, HOLDOUT])
+    if data.units is not None:
+        return data.units.hold_out(parts, count, rng)
+    order, size = keep_neighbours_together(data.target.strata, parts, rng), data.rows // parts
+    own = [slice(start, start + size) for start in range(0, count * size, size)]
+    return [(np.delete(order, part), order[part].copy()) for part in own]
 
 
 def pool_scores(scores: NDArray[np.float64], candidates: NDArray[np.bool_]) -> NDArray[np.float64]:

@@ -35,9 +35,7 @@ def assert_earlier(train, test):
 
 
 def test_members_hold_out_whole_groups_of_their_own():
-    pairs = [
-        [rows.numpy() for rows in pair] for pair in split_rows(400, 0, 4, table(groups_of_rows=GROUPS).units)
-    ]
+    pairs = [[rows.numpy() for rows in pair] for pair in split_rows(table(groups_of_rows=GROUPS), 0, 4)]
     for train, held_out in pairs:
         assert_whole_groups(train, held_out)
         assert len(train) == len(pairs[0][0]) > 250
@@ -45,8 +43,36 @@ def test_members_hold_out_whole_groups_of_their_own():
     assert_whole_groups(*(held_out for _, held_out in pairs))
 
 
+@pytest.mark.parametrize("task", ["classes", "numbers"])
+def test_without_groups_neighbours_are_held_out_together(task):
+    X = np.random.default_rng(2).normal(size=(2000, 3))
+    y = np.sort(X[:, 0]) if task == "numbers" else np.repeat(np.arange(4), 500) % 2
+    data = read_table_data(X, y)
+    pairs = [[rows.numpy() for rows in pair] for pair in split_rows(data, 0, 4)]
+    for train, held_out in pairs:
+        assert sorted(np.concatenate([train, held_out])) == list(range(2000))
+        # Of 400 held-out rows nearly all have both neighbours in the same part, which is rare by chance.
+        both_sides = np.isin(held_out - 1, held_out) & np.isin(held_out + 1, held_out)
+        assert both_sides.mean() > 0.7
+        assert abs(y[held_out].mean() - y.mean()) < 0.1  # of a sorted target, every part has all of its range
+    assert len(np.unique(np.concatenate([held_out for _, held_out in pairs]))) == 1600
+    first = split_rows(data, 1, 4)[0][1].numpy()
+    assert set(first) != set(pairs[0][1])  # another seed holds out other rows
+    folds = divide_rows(data, 0)
+    assert sorted(np.concatenate(folds)) == list(range(2000))
+    assert all((np.diff(fold) == 1).mean() > 0.9 for fold in folds)
+
+
+def test_every_fold_trains_on_rare_classes():
+    y = np.repeat([0, 1, 2], [180, 17, 3])
+    data = read_table_data(np.random.default_rng(0).normal(size=(200, 3)), y)
+    for seed in range(20):
+        for fold in divide_rows(data, seed):
+            assert set(y[np.setdiff1d(np.arange(200), fold)]) == {0, 1, 2}
+
+
 def test_members_hold_out_later_rows_of_their_own():
-    pairs = [[rows.numpy() for rows in pair] for pair in split_rows(400, 0, 4, table(time=TIMES).units)]
+    pairs = [[rows.numpy() for rows in pair] for pair in split_rows(table(time=TIMES), 0, 4)]
     for train, held_out in pairs:
         assert_earlier(train, held_out)
         assert len(train) == 320
@@ -141,7 +167,7 @@ def test_groups_or_times_that_cannot_be_used_are_refused(options, message):
 def test_memorised_groups_are_not_taken_for_signal():
     """The fingerprint of a patient predicts the outcome of that patient alone: new patients show that it is noise."""
     rng = np.random.default_rng(0)
-    patient = np.repeat(np.arange(30), 20)
+    patient = rng.permutation(np.repeat(np.arange(30), 20))  # not next to each other, where it would show
     outcome = rng.integers(0, 2, 30)[patient]
     X = rng.normal(size=(600, 10))
     X[:, 1:] = rng.normal(size=(30, 9))[patient] + 0.05 * rng.normal(size=(600, 9))  # who it is

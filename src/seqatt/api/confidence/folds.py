@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from seqatt.api.evaluation_data import EvaluationData, resolve_options
 from seqatt.api.evaluation_networks import evaluate_networks
 from seqatt.api.evaluation_rows import RowBlock
+from seqatt.data.tables.row_units import keep_neighbours_together
 from seqatt.data.tables.table_data import TableData, take_rows
 from seqatt.losses.loss import Loss, Metrics, Score
 from seqatt.training.defaults import evaluation_steps, resolve_batch_size
@@ -39,15 +40,12 @@ class Fold(NamedTuple):
 
 
 def divide_rows(data: TableData, seed: int, folds: int = FOLDS) -> list[NDArray[np.int64]]:
-    """The rows of each fold; every class is divided evenly, unless groups of rows or time order decide."""
+    """The rows of each fold: blocks of neighbours, unless groups of rows or time order decide."""
     rng = np.random.default_rng([seed, folds])
     if data.units is not None:
         return data.units.folds(folds, rng)
-    shuffled = rng.permutation(data.rows)
-    codes = data.target.codes
-    if codes is not None:
-        shuffled = shuffled[np.argsort(codes[shuffled], kind="stable")]
-    return [np.sort(shuffled[start::folds]) for start in range(folds)]
+    order = keep_neighbours_together(data.target.strata, folds, rng)
+    return [np.sort(part) for part in np.array_split(order, folds)]
 
 
 def make_fold(data: TableData, rows: NDArray[np.int64]) -> Fold:

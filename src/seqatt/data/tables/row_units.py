@@ -18,6 +18,7 @@ from seqatt.data.tables.containers import to_array
 
 Rows = NDArray[np.int64]
 TIME_BLOCKS = 40  # into which time is divided where halves of the rows are drawn
+BLOCKS_PER_PART = 4  # of neighbours, where rows have neither groups nor times
 MIN_LATEST_ROWS = 8  # held out per network, else all networks share the latest rows
 
 
@@ -117,6 +118,22 @@ class RowUnits:
         """Rows in random order, those of a group next to each other: the first ones are of whole groups."""
         rows = rng.permutation(rows)
         return rows if self.in_time else rows[adjacent_order(self.unit[rows])]
+
+
+def keep_neighbours_together(strata: Rows, parts: int, rng: np.random.Generator) -> Rows:
+    """All rows, in the order of so many equal parts: blocks of neighbours, dealt to the parts in turn.
+
+    Rows next to each other are often related (measurements of one person, frames of one recording), and a network that
+    has seen one of them is not tested by the other. So the rows of each stratum are cut into four blocks of neighbours
+    per part. Every part has its share of every stratum; where neighbours are unrelated, it is as good as a random one.
+    """
+    by_stratum = np.argsort(strata, kind="stable")
+    sizes = np.bincount(strata)
+    place = np.empty(len(strata))
+    place[by_stratum] = np.arange(len(strata)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    place = ((place + 0.5) / sizes[strata] + rng.random()) % 1  # the first block may start anywhere
+    block = (place * BLOCKS_PER_PART * parts).astype(np.int64)
+    return np.lexsort((place, block % parts))
 
 
 def adjacent_order(unit: NDArray[Any]) -> Rows:

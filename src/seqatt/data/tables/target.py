@@ -18,6 +18,7 @@ from seqatt.losses.table import find_loss
 from seqatt.validation import show
 
 FEW_CLASSES, MAX_CLASSES = 20, 100  # distinct whole numbers that are classes if they repeat, and at most
+NUMBER_STRATA = 10  # ranges of a target of numbers, of which every part of the rows has its share
 CLASS_ROWS = 3  # rows per class from which on whole numbers repeat as classes do
 
 
@@ -48,6 +49,19 @@ class Target:
             return None
         values = self.values.sum(1) if self.task == "ordinal" else self.values.reshape(-1)
         return np.asarray(values.astype(np.int64))
+
+    @property
+    def strata(self) -> NDArray[np.int64]:
+        """What every part of the rows should have its share of (n,): the classes, or ten ranges of the numbers."""
+        codes = self.codes
+        if codes is not None:
+            return codes
+        numbers = self.values.reshape(len(self.values), -1)[:, 0]
+        strata = np.empty(len(numbers), dtype=np.int64)
+        strata[np.argsort(numbers, kind="stable")] = (
+            np.arange(len(numbers)) * NUMBER_STRATA // max(1, len(numbers))
+        )
+        return strata
 
     @property
     def queries(self) -> NDArray[np.float32] | None:

@@ -186,7 +186,7 @@ class InMemoryLoader:
     def _validation_rows(self, count: int, generator: torch.Generator) -> Tensor:
         own = [member.validation_rows for member in self._members if member.validation_rows is not None]
         if own:
-            return torch.stack(own)[:, :count]
+            return spread_rows(torch.stack(own), count)
         count = min(count, self._table.count)
         index = torch.randperm(self._table.count, generator=generator)[:count]
         return index.expand(len(self._members), -1)
@@ -246,6 +246,11 @@ class InMemoryLoader:
         batches = rows[: self._per_pass * self.batch_size].view(self._per_pass, self.batch_size)
         # A CPU gathers the rows of a batch faster in the order of the table.
         return batches if self._worker else torch.from_numpy(np.sort(batches.numpy()))
+
+
+def spread_rows(rows: Tensor, count: int) -> Tensor:
+    """At most ``count`` of the row numbers (T, n) of each model, at equal distances."""
+    return rows if rows.shape[1] <= count else rows[:, torch.arange(count) * rows.shape[1] // count]
 
 
 def validation_batches(

@@ -59,6 +59,24 @@ def split_rows(
     return list(zip(trained, held_out, strict=True))
 
 
+def split_subset(
+    subset: NDArray[np.int64], seed: int, members: int, units: RowUnits | None = None
+) -> list[tuple[Tensor, Tensor]]:
+    """The same for a trial that sees these rows of a table alone; ``units`` are those of all rows.
+
+    A single model has all rows of the subset for both, those held out in random order.
+    """
+    rows = torch.from_numpy(subset)
+    own_units = units and units.take(subset)
+    shuffled = rows[torch.randperm(len(rows), generator=torch.Generator().manual_seed(0))]
+    # Subsets of whole units differ in size, and the larger ones are cut to the rows that all have.
+    alone = (rows if units is None else shuffled, shuffled)
+    return [
+        alone if trained is None or held_out is None else (rows[trained], rows[held_out])
+        for trained, held_out in split_rows(len(rows), seed, members, own_units)
+    ]
+
+
 def pool_scores(scores: NDArray[np.float64], candidates: NDArray[np.bool_]) -> NDArray[np.float64]:
     """The scores (trials, members, d) of each trial's members as one score per feature (trials, d).
 

@@ -90,6 +90,12 @@ class Cell:
 
 DEFAULTS = asdict(Cell())
 
+PEER_CELLS = tuple(  # small enough for Boruta, which takes a minute or two per draw on a core
+    Cell(target, rows=rows, columns=columns, correlation=c)
+    for target in ("linear", "interactions")
+    for rows, columns, c in ((500, 30, 0.3), (1000, 50, 0.6))
+)
+
 CELLS = (
     *(
         Cell(target, correlation=c)

@@ -2,12 +2,16 @@
 
     python benchmarks/false_discoveries.py --draws 100 --processes 16 --seconds 600 --out results.jsonl
     python benchmarks/false_discoveries.py --out results.jsonl --report
+    pip install knockpy hidimstat packaging Boruta
+    python benchmarks/false_discoveries.py --peers --draws 20 --out peers.jsonl
 
 Every draw is a task of its own, of one thread; its result is appended to ``--out`` as a line of JSON when it is done,
 and a second run of the command continues the first. Draw 0 of all cells comes first, then draw 1, and so on. One
 selection gives the three nominal rates, because only the threshold differs. Methods: any of ``seqatt.methods()``,
 ``lasso`` (the order in which the features and the same knockoffs enter the LASSO), and, where they are installed,
-``knockpy`` (its Gaussian knockoffs, one per feature, and the LASSO) and ``boruta``, which has no nominal rate.
+``knockpy`` and ``hidimstat`` (their Gaussian knockoffs, one per feature, and the LASSO) and ``boruta``, which has no
+nominal rate. ``--peers`` runs these beside the first two on four cells and writes a record of what ``--out`` has then.
+They have their defaults, but for shrinkage in knockpy and Boruta's random forest, which is that of its example.
 """
 
 from __future__ import annotations
@@ -20,16 +24,20 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from discovery_problems import CELLS, Cell
+from discovery_problems import CELLS, PEER_CELLS, Cell
 from numpy.typing import NDArray
+from record_file import write_record
 
 RATES = (0.05, 0.1, 0.2)
-NEEDS = {"lasso": "sklearn", "knockpy": "knockpy", "boruta": "boruta"}
+NEEDS = {"lasso": "sklearn", "knockpy": "knockpy", "hidimstat": "hidimstat", "boruta": "boruta"}
+PEERS = ("knockpy", "hidimstat", "boruta")
+NOTES = "Boruta has no nominal rate: its features are the same at every rate."
 Chosen = list[list[int]]  # columns per rate
 
 
@@ -86,6 +94,15 @@ def run_knockpy(X: Any, y: Any, draw: int, task: str) -> Chosen:
     return by_knockoffs(np.asarray(filter.W, dtype=np.float64), 1)
 
 
+def run_hidimstat(X: Any, y: Any, draw: int, task: str) -> Chosen:
+    from hidimstat import ModelXKnockoff
+
+    assert task == "regression"  # its statistic is that of LassoCV
+    knockoffs = ModelXKnockoff(random_state=draw).fit(np.asarray(X), np.asarray(y))
+    knockoffs.importance(np.asarray(X), np.asarray(y))
+    return by_knockoffs(np.asarray(knockoffs.importances_, dtype=np.float64).reshape(-1), 1)
+
+
 def run_boruta(X: Any, y: Any, draw: int, task: str) -> Chosen:
     from boruta import BorutaPy
     from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
@@ -100,6 +117,7 @@ def run_boruta(X: Any, y: Any, draw: int, task: str) -> Chosen:
 RUNNERS: dict[str, Callable[[Any, Any, int, str], Chosen]] = {
     "lasso": run_lasso,
     "knockpy": run_knockpy,
+    "hidimstat": run_hidimstat,
     "boruta": run_boruta,
 }
 
@@ -139,7 +157,8 @@ def run_all(options: argparse.Namespace, cells: list[Cell], methods: list[str]) 
         for cell in cells
         for method in methods
         if (cell.name, draw, method) not in done
-        and (cell.values == "normal" or method not in ("knockpy", "boruta"))
+        and (cell.values == "normal" or method not in PEERS)
+        and (cell.task == "regression" or method != "hidimstat")
     )
     os.environ |= {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     end, count = time.monotonic() + options.seconds, 0
@@ -195,6 +214,21 @@ def report(results: list[dict[str, Any]], cells: list[Cell], methods: list[str])
             print("|---|---|" + "---|" * (len(RATES) + 1), *rows, sep="\n", end="\n\n")
 
 
+def record(results: list[dict[str, Any]], cells: list[Cell]) -> list[dict[str, Any]]:
+    """Per cell and method: draws, means of the realised rates and of the power, and CPU seconds per draw."""
+    rows = []
+    for name in [cell.name for cell in cells]:
+        for method in dict.fromkeys(r["method"] for r in results if r["cell"] == name):
+            own = [r for r in results if r["cell"] == name and r["method"] == method]
+            false, true = (np.array([r[side] for r in own], dtype=np.float64) for side in ("false", "true"))
+            row = {"cell": name, "method": method, "draws": len(own)}
+            row["realised"] = (false / np.maximum(1, false + true)).mean(0).round(4).tolist()
+            row["power"] = (true / max(1, own[0]["signals"])).mean(0).round(4).tolist()
+            row["cpu_seconds"] = round(float(np.mean([r["cpu_seconds"] for r in own])), 2)
+            rows.append(row)
+    return rows
+
+
 def summarise(results: list[dict[str, Any]]) -> list[str]:
     """Of the draws of one cell: rate and power at every nominal rate, and seconds per draw."""
     texts = []
@@ -220,17 +254,32 @@ def main() -> None:
     parser.add_argument(
         "--seconds", type=float, default=600, help="No draw is started after so many seconds."
     )
-    parser.add_argument("--methods", default="sequential_attention,lasso", help="With commas.")
+    parser.add_argument(
+        "--methods", help="With commas; by default sequential_attention, lasso and the peers if any."
+    )
     parser.add_argument("--cells", default="", help="Only cells whose name has this text.")
+    parser.add_argument(
+        "--peers", action="store_true", help="The other libraries too, on cells for them; a record."
+    )
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--out", type=Path, default=Path("false_discoveries.jsonl"))
     parser.add_argument("--report", action="store_true", help="Run nothing, print what there is.")
     options = parser.parse_args()
-    methods = [m for m in options.methods.split(",") if m not in NEEDS or find_spec(NEEDS[m]) is not None]
-    cells = [cell for cell in CELLS if options.cells in cell.name]
+    default = ",".join(("sequential_attention", "lasso", *(PEERS if options.peers else ())))
+    requested = (options.methods or default).split(",")
+    methods = [m for m in requested if m not in NEEDS or find_spec(NEEDS[m]) is not None]
+    for missing in sorted(set(requested) - set(methods)):
+        print(f"{missing}: is not installed, and left out")
+    cells = [cell for cell in (PEER_CELLS if options.peers else CELLS) if options.cells in cell.name]
     if not options.report:
         run_all(options, cells, methods)
-    report(read_results(options.out), cells, methods)
+    results = read_results(options.out)
+    report(results, cells, methods)
+    if options.peers:
+        command = "python benchmarks/false_discoveries.py --peers"
+        versions = {method: version(method) for method in PEERS if find_spec(NEEDS[method]) is not None}
+        facts = {"rates": RATES, "notes": NOTES, "versions": versions, "results": record(results, cells)}
+        write_record("false-discoveries-peers", f"{command} --draws {options.draws}", facts)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
     python -m benchmarks.stability                 # everything, and a record
     python -m benchmarks.stability cost            # one part: bound, twins, agreement or cost
+    python -m benchmarks.stability cost --device cuda  # on a GPU, and a record of its own
 
 - **bound**: false choices among the features that the bound is about, against the bound; means over draws. Noise is
   independent, in blocks of ten columns of correlation 0.9, or there is no signal at all.
@@ -9,12 +10,13 @@
   cluster is.
 - **agreement**: Jaccard index of the answers for independent tables of the same problem, and of those of two seeds on
   one table, for one selection and for repeats; and the share of the signals that are found.
-- **cost**: seconds of 20 repeats over those of one selection, in turns.
+- **cost**: seconds of 20 repeats over those of one selection, in turns, when the device has been used; and how many of
+  the features that 20 repeats choose are those on a CPU, where another device is given.
 """
 
 from __future__ import annotations
 
-import sys
+import argparse
 import time
 import warnings
 from collections.abc import Callable
@@ -53,10 +55,10 @@ PROBLEMS: dict[str, tuple[Callable[[int], Problem], int]] = {
 }
 
 
-def select(X: Any, y: Any, k: int, **options: Any) -> seqatt.Selection:
+def select(X: Any, y: Any, k: int, device: str = "cpu", **options: Any) -> seqatt.Selection:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return seqatt.select(X, y, k, task="regression", device="cpu", **options)
+        return seqatt.select(X, y, k, task="regression", device=device, **options)
 
 
 def measure_bound() -> list[dict[str, Any]]:
@@ -154,30 +156,55 @@ def jaccard(one: set[int], other: set[int]) -> float:
     return len(one & other) / len(one | other)
 
 
-def measure_cost() -> list[dict[str, Any]]:
+def measure_cost(device: str = "cpu") -> list[dict[str, Any]]:
     rows = []
     for count, columns, k in ((300, 30, 5), (2_000, 60, 10), (20_000, 100, 20)):
         X, y, _ = draw_table(0, count, columns, 5, 2.0)
-        select(X[:200], y[:200], 2)  # not measured: the first call of a process loads libraries
-        ratios = []
-        for _ in range(3 if count < 20_000 else 1):
-            once, often = _seconds(X, y, k, None), _seconds(X, y, k, 20)
-            ratios.append(often / once)
-        rows.append({"rows": count, "columns": columns, "k": k, "ratio": float(np.median(ratios))})
-        print(f"{count} x {columns}, k = {k}: 20 repeats take {np.median(ratios):.1f} times one selection")
+        rounds = 3 if count < 20_000 or device != "cpu" else 1
+        # Not measured: the first call of a process loads libraries and, on a GPU, compiles kernels for these sizes.
+        for repeats in (None, 20) if device != "cpu" else ():
+            select(X, y, k, device, repeats=repeats)
+        select(X[:200], y[:200], 2, device)
+        seconds = np.array(
+            [[_seconds(X, y, k, device, often) for often in (None, 20)] for _ in range(rounds)]
+        )
+        once, often = np.median(seconds, 0)
+        row = {"rows": count, "columns": columns, "k": k, "device": device, "seconds": once}
+        row |= {"seconds_of_20": often, "ratio": float(np.median(seconds[:, 1] / seconds[:, 0]))}
+        print(f"{count} x {columns}, k = {k}, {device}: 20 repeats take {row['ratio']:.1f} times one selection "
+              f"({often:.2f} s against {once:.2f} s)")  # fmt: skip
+        if device != "cpu":
+            one, other = (select(X, y, k, where, repeats=20) for where in (device, "cpu"))
+            row["same_features"] = len(set(one.features) & set(other.features))
+            print(f"    {row['same_features']} of {k} features are those of a CPU")
+        rows.append(row)
     return rows
 
 
-def _seconds(X: Floats, y: Floats, k: int, repeats: int | None) -> float:
+def _seconds(X: Floats, y: Floats, k: int, device: str, repeats: int | None) -> float:
     started = time.perf_counter()
-    select(X, y, k, repeats=repeats)
+    select(X, y, k, device, repeats=repeats)
     return time.perf_counter() - started
 
 
-PARTS = {"bound": measure_bound, "twins": measure_twins, "agreement": measure_agreement, "cost": measure_cost}
+PARTS: dict[str, Callable[[], list[dict[str, Any]]]] = {
+    "bound": measure_bound,
+    "twins": measure_twins,
+    "agreement": measure_agreement,
+    "cost": measure_cost,
+}
 
 if __name__ == "__main__":
-    parts = sys.argv[1:] or list(PARTS)
-    results = {part: PARTS[part]() for part in parts}
-    if parts == list(PARTS):
+    parser = argparse.ArgumentParser(description="What repeats promise, on generated problems.")
+    parser.add_argument("parts", nargs="*", help=f"of {', '.join(PARTS)}; all by default")
+    parser.add_argument("--device", default="cpu", help="for the cost; the other parts are measured on a CPU")
+    arguments = parser.parse_args()
+    parts = arguments.parts or list(PARTS)
+    if unknown := set(parts) - set(PARTS):
+        parser.error(f"unknown parts: {', '.join(sorted(unknown))}")
+    results = {part: measure_cost(arguments.device) if part == "cost" else PARTS[part]() for part in parts}
+    if arguments.device != "cpu":
+        command = " ".join(["python -m benchmarks.stability", *arguments.parts, "--device", arguments.device])
+        write_record(f"stability-{arguments.device}", command, results)
+    elif parts == list(PARTS):
         write_record("stability", "python -m benchmarks.stability", results)

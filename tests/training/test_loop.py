@@ -251,7 +251,7 @@ def test_the_history_records_every_phase():
         selected = [f for f in selected if f not in entry["dropped"]] + entry["taken"]
         assert np.isfinite(entry["loss"])
         assert entry["seconds"] >= 0
-    assert selected == selection.features
+    assert set(selected) == set(selection.features)  # which are then ordered by usefulness
 
 
 @pytest.mark.gpu

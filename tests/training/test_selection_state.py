@@ -34,6 +34,18 @@ def test_constant_features_are_dropped_before_useful_ones_and_before_useless_one
     assert state.order == [[1, 4]]
 
 
+def test_trials_that_see_different_rows_have_constant_features_of_their_own():
+    constant = np.array([[True, False, False, False, False], [False, False, False, False, True]])
+    state = SelectionState(2, constant, CPU, 2)
+    assert torch.isinf(state.blocked).float().argmax(1).tolist() == [0, 0, 4, 4]
+    scores = np.array([[5.0, 4, 3, 2, 1], [1, 2, 3, 4, 5]])
+    assert state.take(scores, 2) == [[1, 2], [3, 2]]
+    assert [state.rank_unselected(trial, scores[trial])[-1] for trial in range(2)] == [0, 4]
+    state.take(scores, 3)
+    assert [order[-1] for order in state.order] == [0, 4]
+    assert state.drop(np.full((2, 5), 9.0), 1) == [[0], [4]]
+
+
 def test_the_models_of_a_trial_are_next_to_each_other_and_see_its_features():
     state = make_state(trials=2, repeats=3)
     state.take(np.array([[0.0, 1, 0, 0, 0], [0, 0, 0, 1, 0]]), 1)

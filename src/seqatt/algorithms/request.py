@@ -6,7 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from seqatt.checkpoints.options import CheckpointOptions
 from seqatt.data.files.options import FileOptions
@@ -37,7 +39,8 @@ class SelectionRequest:
 
     ``data`` is a table or, for a method with a ``select_files``, files; then ``source`` reads them. ``hook`` shows
     progress and saves checkpoints. The features ``kept`` are among the k, first and in this order, and ``quotas`` bound
-    how many of some sets are.
+    how many of some sets are. ``subsets`` are the rows of a table that the trial of each seed sees, for a method of the
+    training loop; None if every trial sees all rows.
     """
 
     data: TableData | FileData
@@ -50,12 +53,18 @@ class SelectionRequest:
     running: Running = field(default_factory=Running)
     kept: tuple[int, ...] = ()
     quotas: Quotas | None = None
+    subsets: tuple[NDArray[np.int64], ...] | None = None
 
-    def as_part(self, name: str, steps: int) -> SelectionRequest:
-        """The same request as one of several selections that the work of the run consists of."""
+    def as_part(self, name: str, steps: int, counts: int = 1) -> SelectionRequest:
+        """The same request as one of several selections that the work of the run consists of, or ``counts`` of them."""
         monitor, data = self.hook.part.monitor, self.data
-        part = monitor.start_part(name, data.user_position, data.given_names, self.k, steps, is_step=True)
+        part = monitor.start_part(name, data.user_position, data.given_names, self.k, steps, counts=counts)
         return replace(self, hook=TrainingHook(part))
+
+    @property
+    def rows(self) -> int:
+        """How many rows a trial sees; the fewest, where subsets of whole units differ in size."""
+        return self.data.rows if self.subsets is None else min(map(len, self.subsets))
 
     @property
     def table(self) -> TableData:

@@ -162,12 +162,12 @@ class Run:
         except TrainingInterrupted as error:
             self._settings["partial"] = STOPPED if self.monitor.stop_requested else INTERRUPTED
             # With several strengths of a penalty there are more traces than seeds: none of them is chosen yet.
-            traces = error.traces if len(error.traces) <= len(self.seeds) else []
-            selections = self._make_partial(traces, request)
+            selections = self._make_partial(error.traces * (len(error.traces) <= len(self.seeds)), request)
             selected = min((len(selection.features) for selection in selections), default=0)
             message = f"interrupted after {selected} of {count} features were selected"
-            if repeats and selections and selections[0].stability is not None:
-                message = f"interrupted after {selections[0].stability['repeats']} of {repeats} repeats"
+            finished = [own.stability["repeats"] for own in selections if own.stability is not None]
+            if finished and finished[0] < repeats:
+                message = f"interrupted after {finished[0]} of {repeats} repeats"
             if race is not None:
                 message = "interrupted before the features had competed with their knockoffs"
             raise SelectionInterrupted(message, selections) from None

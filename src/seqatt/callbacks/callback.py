@@ -26,8 +26,8 @@ class CallbackState:
     method, seed :
         Those of the selection.
     part : str
-        "selection", or what else is running: "fold 2 of 3" (k="auto"), "repeat 5 of 20" (``repeats``), "features and
-        knockoffs" (``fdr``), "test fold 1 of 3" (the test against random features).
+        "selection", or what else is running: "fold 2 of 3" (k="auto"), "repeat 5 of 20" (``repeats``; "repeats 1 to
+        20 of 20" on a GPU), "features and knockoffs" (``fdr``), "test fold 1 of 3" (the test against random features).
     phase, phases : int
         The number of the phase that runs, or has just ended, and how many there are; 0 where a method has no phases.
     k : int

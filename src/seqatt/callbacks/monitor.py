@@ -65,18 +65,18 @@ class Monitor:
         k: int,
         steps: int,
         *,
-        is_step: bool = False,
+        counts: int = 0,
     ) -> Part:
-        """Begin to select k features in so many steps, which may be itself a step of other work, such as a fold."""
-        self._part = Part(self, name, positions, names, k, steps, is_step=is_step)
+        """Begin to select k features in so many steps, which may itself be ``counts`` steps of other work: a fold."""
+        self._part = Part(self, name, positions, names, k, steps, counts=counts)
         self._shown = 0.0
         return self._part
 
-    def show_share(self, share: float) -> None:
-        """Show that so much of the next step of other work is done."""
-        share = min(share, 1.0 - self._shown)
-        self._shown += share
-        self.bar(share)
+    def show_share(self, share: float, counts: int) -> None:
+        """Show that such a share of the next ``counts`` steps of other work is done."""
+        steps = min(counts * share, counts - self._shown)
+        self._shown += steps
+        self.bar(steps)
 
     def describe(self) -> str:
         """What is running, in up to two lines: the part, the phase and the loss; the features selected so far."""
@@ -126,7 +126,7 @@ class Part:
         k: int = 0,
         steps: int = 0,
         *,
-        is_step: bool = False,
+        counts: int = 0,
     ) -> None:
         """``positions`` and ``names`` are those of the method's features; -1 is no feature of the user: a knockoff."""
         self.monitor, self._name, self._k = monitor, name, k
@@ -138,7 +138,7 @@ class Part:
             )
         self._positions, self._given_names = positions, names
         self._steps, self._done = max(steps, 1), 0
-        self._is_step = is_step
+        self._counts = counts
         self._phase, self._phases = 0, 0
         self._indices: list[int] = []
         self._loss: float | None = None
@@ -162,8 +162,8 @@ class Part:
     def count(self, steps: int) -> None:
         """Count steps and show them: those before a checkpoint, by themselves."""
         self._done += steps
-        if self._is_step:
-            self.monitor.show_share(steps / self._steps)
+        if self._counts:
+            self.monitor.show_share(steps / self._steps, self._counts)
         else:
             self.monitor.bar(steps)
 

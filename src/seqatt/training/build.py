@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from itertools import product
+from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
+from torch import Tensor
 
 from seqatt.data.files.encoding.rows import EncodedRows
-from seqatt.data.tables.table_data import TableData
+from seqatt.data.tables.table_data import TableData, constant_within
 from seqatt.training.defaults import ENSEMBLE_SIZE
-from seqatt.training.ensemble import NOISE, ORDER, Member, split_rows
+from seqatt.training.ensemble import NOISE, ORDER, Member, split_rows, split_subset
 from seqatt.training.gates.gate import Gate
 from seqatt.training.loaders.batch import DeviceTable
 from seqatt.training.loaders.device_transfer import DeviceTransfer
@@ -34,6 +38,7 @@ if TYPE_CHECKING:  # files need pyarrow, tables do not
     from seqatt.data.files.loader import FileLoader
 
 MakeGate = Callable[[Model, Sequence[Member]], Gate]
+Rows = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -86,19 +91,39 @@ def make_trial_groups(
     setup: TrainingSetup,
     make_gate: MakeGate | None = None,
     *,
-    score_penalty: ScorePenalty | None = None,
+    score_penalties: Sequence[ScorePenalty | None] | None = None,
+    subsets: Sequence[Rows] | None = None,
     source: StreamSource | None = None,
 ) -> Iterable[TrialGroup]:
-    """One trial group per seed, or one for all where trials share kernels (the built-in model of a table on a GPU).
+    """One trial group per seed, or one for all where trials share a tensor.
 
     Groups of a table are a list, because they train together. Those of files are made one after another.
-    ``score_penalty`` gives the penalties (0 or less) that are added to the scores.
+    ``score_penalties`` give the penalties (0 or less) that are added to the scores, and ``subsets`` the rows of the
+    table that a trial sees, if not all: one of each per seed.
     """
-    builder = _GroupBuilder(data, options, device, setup, make_gate, score_penalty, source)
+    builder = _GroupBuilder(data, options, device, setup, make_gate, source)
+    nothing = [None] * len(seeds)
+    each = zip(seeds, subsets or nothing, score_penalties or nothing, strict=True)
+    trials = [_Trial(*parts) for parts in each]
     if not isinstance(data, TableData):
-        return (builder.on_files(seed) for seed in seeds)
-    together = options.built_in and device.type != "cpu"
-    return [builder.on_table(some) for some in ([list(seeds)] if together else [[seed] for seed in seeds])]
+        return (builder.on_files(trial) for trial in trials)
+    return [
+        builder.on_table(some)
+        for some in ([trials] if share_a_tensor(options, device) else [[trial] for trial in trials])
+    ]
+
+
+def share_a_tensor(options: TrainingOptions, device: torch.device) -> bool:
+    """Whether the models of all trials of a table train in one tensor: the built-in network on a GPU."""
+    return options.built_in and device.type != "cpu"
+
+
+class _Trial(NamedTuple):
+    """A seed, the rows of a table that it sees (None: all of them), and its score penalty."""
+
+    seed: int
+    rows: Rows | None
+    score_penalty: ScorePenalty | None
 
 
 class _GroupBuilder:
@@ -111,12 +136,11 @@ class _GroupBuilder:
         device: torch.device,
         setup: TrainingSetup,
         make_gate: MakeGate | None,
-        score_penalty: ScorePenalty | None,
         source: StreamSource | None,
     ) -> None:
         self._data, self._options, self._device, self._setup = data, options, device, setup
-        self._make_gate, self._score_penalty, self._source = make_gate, score_penalty, source
-        self._together = options.built_in and device.type != "cpu"  # models of a group share one tensor
+        self._make_gate, self._source = make_gate, source
+        self._together = share_a_tensor(options, device)
         self._columns = make_feature_columns(data, options, device)
         cells = setup.batch_size * (len(data.feature_of) + len(data.coded_features))
         dropout = setup.input_dropout
@@ -125,29 +149,49 @@ class _GroupBuilder:
         self._table = DeviceTable.of_data(data, device) if isinstance(data, TableData) else None
         self._validation: DeviceTable | None = None
 
-    def on_table(self, seeds: Sequence[int]) -> TrialGroup:
-        """The trials of some seeds; the rows of a table are divided anew for each seed."""
-        data, table, setup = self._data, self._table, self._setup
-        assert isinstance(data, TableData) and table is not None  # noqa: PT018
-        members = self._members(seeds)
-        parts = setup.members if setup.variants == 1 else ENSEMBLE_SIZE
-        rows = {seed: split_rows(data, seed, parts) for seed in seeds}
+    def on_table(self, trials: Sequence[_Trial]) -> TrialGroup:
+        """Some trials; the rows that each sees are divided anew for its seed."""
+        table, setup = self._table, self._setup
+        assert table is not None
+        members = self._members(trials)
+        rows = self._rows_of_members(trials)
 
-        def make_loader(some: Sequence[Member]) -> Loader:
+        def make_loader(some: slice) -> Loader:
             member_data = [
-                MemberData(m.generator(ORDER), m.generator(NOISE), *rows[m.seed][m.number]) for m in some
+                MemberData(member.generator(ORDER), member.generator(NOISE), *own)
+                for member, own in zip(members[some], rows[some], strict=True)
             ]
             return InMemoryLoader(table, setup.batch_size, member_data, self._dropout)
 
-        return self._make_group(members, make_loader, table)
+        return self._make_group(trials, members, make_loader, table)
 
-    def on_files(self, seed: int) -> TrialGroup:
+    def _rows_of_members(self, trials: Sequence[_Trial]) -> list[tuple[Tensor | None, Tensor | None]]:
+        """The rows that each model trains on and those held out from it, None for all of the table.
+
+        In one tensor all models have the same numbers of rows.
+        """
+        data, setup = self._data, self._setup
+        assert isinstance(data, TableData)
+        parts = setup.members if setup.variants == 1 else ENSEMBLE_SIZE
+        rows: list[tuple[Tensor | None, Tensor | None]] = []
+        strata = data.target.strata
+        for trial in trials:
+            split = (
+                split_rows(strata, trial.seed, parts, data.units)
+                if trial.rows is None
+                else split_subset(trial.rows, strata, trial.seed, parts, data.units)
+            )
+            rows += [split[number] for _ in range(setup.variants) for number in range(setup.members)]
+        trained, held_out = zip(*rows, strict=True)
+        return list(zip(_of_one_length(trained), _of_one_length(held_out), strict=True))
+
+    def on_files(self, trial: _Trial) -> TrialGroup:
         """The trials of one seed, which read the files in the order of that seed."""
         data, setup, source = self._data, self._setup, self._source
         assert not isinstance(data, TableData) and source is not None  # noqa: PT018
         plain = not self._options.built_in and data.target_column.unweighted
         stream = FileStream(
-            source.make_loader(seed, setup.batch_size, setup.passes),
+            source.make_loader(trial.seed, setup.batch_size, setup.passes),
             setup.batch_size,
             setup.steps,
             setup.passes,
@@ -162,41 +206,45 @@ class _GroupBuilder:
             transfer, multiclass = DeviceTransfer(self._device), data.target.task == "multiclass"
             self._validation = device_table(transfer, source.validation, multiclass, weighted=not plain)
 
-        def make_loader(some: Sequence[Member]) -> Loader:
-            noise = [member.generator(NOISE) for member in some]
-            parts = [member.number for member in some]
+        members = self._members([trial])
+
+        def make_loader(some: slice) -> Loader:
+            noise = [member.generator(NOISE) for member in members[some]]
+            parts = [member.number for member in members[some]]
             return StreamLoader(stream, noise, self._dropout, self._validation, parts, setup.members)
 
-        return self._make_group(self._members([seed]), make_loader, self._validation, stream)
+        return self._make_group([trial], members, make_loader, self._validation, stream)
 
-    def _members(self, seeds: Sequence[int]) -> list[Member]:
+    def _members(self, trials: Sequence[_Trial]) -> list[Member]:
         variants, members = range(self._setup.variants), range(self._setup.members)
-        return [Member(seed, number, variant) for seed in seeds for variant in variants for number in members]
+        return [Member(trial.seed, n, variant) for trial, variant, n in product(trials, variants, members)]
 
     def _make_group(
         self,
+        trials: Sequence[_Trial],
         members: list[Member],
-        make_loader: Callable[[Sequence[Member]], Loader],
+        make_loader: Callable[[slice], Loader],
         some_rows: DeviceTable | None,
         stream: FileStream | None = None,
     ) -> TrialGroup:
         """``some_rows`` are rows on which a user's own model is tried before training."""
         setup, data = self._setup, self._data
-        trials = len(members) // setup.members
-        state = SelectionState(trials, data.constant, self._device, setup.members, setup.kept, setup.quotas)
+        count, variants = len(trials) * setup.variants, range(setup.variants)
+        constant = np.stack([self._constant(trial) for trial in trials for _ in variants])
+        state = SelectionState(count, constant, self._device, setup.members, setup.kept, setup.quotas)
         trainers = []
-        for first, some in self._per_trainer(members):
+        for own in self._per_trainer(len(members)):
+            some = members[own]
             model = make_model(data, some, self._options, self._device, self._reducer)
             if isinstance(model, TorchModule) and some_rows is not None:
                 check_own_model(model, data, some_rows, self._options)
             gate = None if self._make_gate is None else self._make_gate(model, some)
-            own_state = state.of_models(slice(first, first + len(some)))
             trainers.append(
                 Trainer(
                     model,
                     gate,
-                    make_loader(some),
-                    own_state,
+                    make_loader(own),
+                    state.of_models(own),
                     self._columns,
                     setup.weight_decay,
                     setup.members,
@@ -207,11 +255,25 @@ class _GroupBuilder:
         if setup.working_set and some_rows is not None:
             feature_of = torch.from_numpy(data.feature_of)
             working_set = WorkingSet(some_rows, feature_of, data.constant, setup.working_set)
-        return TrialGroup(trainers, state, self._score_penalty, stream, working_set)
+        penalties = [trial.score_penalty for trial in trials for _ in variants]
+        return TrialGroup(trainers, state, penalties, stream, working_set)
 
-    def _per_trainer(self, members: list[Member]) -> Iterator[tuple[int, list[Member]]]:
-        """The members of each trainer, with the number of the first: all of them on a GPU, one each on a CPU."""
+    def _constant(self, trial: _Trial) -> NDArray[np.bool_]:
+        """Features (d,) that are constant in the rows that a trial sees."""
+        data = self._data
+        if trial.rows is None or not isinstance(data, TableData):
+            return data.constant
+        return constant_within(data, trial.rows)
+
+    def _per_trainer(self, members: int) -> Iterator[slice]:
+        """The members of each trainer: all of them in one tensor, or one each."""
         if self._together:
-            yield 0, members
+            yield slice(0, members)
         else:
-            yield from ((number, [member]) for number, member in enumerate(members))
+            yield from (slice(number, number + 1) for number in range(members))
+
+
+def _of_one_length(rows: Sequence[Tensor | None]) -> list[Tensor | None]:
+    """The first rows of each model, as many as all have."""
+    fewest = min((len(own) for own in rows if own is not None), default=0)
+    return [None if own is None else own[:fewest] for own in rows]

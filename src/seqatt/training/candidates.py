@@ -126,7 +126,7 @@ def _split_folds(data: TableData, seed: int, folds: int) -> tuple[Tensor | None,
     """For each fold the rows to train on and those held out; with fewer than 5 rows, all rows are both."""
     if data.rows < FOLDS:
         return None, torch.arange(data.rows)[None]
-    pairs = hold_out(data, seed, FOLDS, folds)
+    pairs = hold_out(data.target.strata, seed, FOLDS, folds, data.units)
     trained, held_out = (torch.from_numpy(np.stack(side)) for side in zip(*pairs, strict=True))
     return trained, spread_rows(held_out, MAX_VALIDATION_ROWS)
 

@@ -9,8 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from seqatt.data.tables.row_units import Rows, keep_neighbours_together
-from seqatt.data.tables.table_data import TableData
+from seqatt.data.tables.row_units import Rows, RowUnits, keep_neighbours_together
 from seqatt.training.defaults import training_rows
 
 WEIGHTS, ORDER, NOISE, HOLDOUT, GATE = range(5)  # independent random streams of one seed
@@ -40,27 +39,50 @@ class Member:
         return int(np.random.SeedSequence(words).generate_state(1, np.uint64)[0]) & (2**63 - 1)
 
 
-def split_rows(data: TableData, seed: int, members: int) -> list[tuple[Tensor | None, Tensor | None]]:
+def split_rows(
+    strata: Rows, seed: int, members: int, units: RowUnits | None = None
+) -> list[tuple[Tensor | None, Tensor | None]]:
     """For each member, the numbers of the rows it trains on and of those held out from it.
 
     A single model has all rows for both, written as None. For an ensemble the rows are divided into one part more
     than there are members, and each member holds out a part of its own.
     """
-    if training_rows(data.rows, members) == data.rows:
+    if training_rows(len(strata), members) == len(strata):
         return [(None, None)] * members
-    pairs = hold_out(data, seed, members + 1, members)
+    pairs = hold_out(strata, seed, members + 1, members, units)
     return [(torch.from_numpy(trained), torch.from_numpy(held_out)) for trained, held_out in pairs]
 
 
-def hold_out(data: TableData, seed: int, parts: int, count: int) -> list[tuple[Rows, Rows]]:
+def split_subset(
+    subset: Rows, strata: Rows, seed: int, members: int, units: RowUnits | None = None
+) -> list[tuple[Tensor, Tensor]]:
+    """The same for a trial that sees these rows of a table alone; ``strata`` and ``units`` are those of all rows.
+
+    A single model has all rows of the subset for both, those held out in random order.
+    """
+    rows = torch.from_numpy(subset)
+    own_units = units and units.take(subset)
+    shuffled = rows[torch.randperm(len(rows), generator=torch.Generator().manual_seed(0))]
+    # Subsets of whole units differ in size, and the larger ones are cut to the rows that all have.
+    alone = (rows if units is None else shuffled, shuffled)
+    return [
+        alone if trained is None or held_out is None else (rows[trained], rows[held_out])
+        for trained, held_out in split_rows(strata[subset], seed, members, own_units)
+    ]
+
+
+def hold_out(
+    strata: Rows, seed: int, parts: int, count: int, units: RowUnits | None = None
+) -> list[tuple[Rows, Rows]]:
     """For each of the first ``count`` of so many parts of the rows, the rows outside of it and its own.
 
-    A part has whole groups of rows, or the latest rows, where the data has ``units``, else blocks of neighbours.
+    A part has whole groups of rows, or the latest rows, where there are ``units``, else blocks of neighbours from every
+    stratum.
     """
     rng = np.random.default_rng([seed, HOLDOUT])
-    if data.units is not None:
-        return data.units.hold_out(parts, count, rng)
-    order, size = keep_neighbours_together(data.target.strata, parts, rng), data.rows // parts
+    if units is not None:
+        return units.hold_out(parts, count, rng)
+    order, size = keep_neighbours_together(strata, parts, rng), len(strata) // parts
     own = [slice(start, start + size) for start in range(0, count * size, size)]
     return [(np.delete(order, part), order[part].copy()) for part in own]
 

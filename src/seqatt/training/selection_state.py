@@ -89,6 +89,7 @@ class SelectionState:
 
     The models read them from ``selected`` (1 or 0) and ``blocked`` (0 or -inf), both (trials * repeats, d):
     one row per model, ``repeats`` models per trial. After ``use_features`` they have the columns of these alone.
+    ``constant`` is (d,), or (trials, d) where trials see different rows.
     The features ``kept`` are selected from the start, stay first, and are never dropped. What ``quotas`` do not allow
     next is blocked.
     """
@@ -102,14 +103,14 @@ class SelectionState:
         kept: Sequence[int] = (),
         quotas: Quotas | None = None,
     ) -> None:
-        self._constant = constant
+        self._constant = np.broadcast_to(constant, (trials, constant.shape[-1]))
         self._quotas = quotas
         self.kept = list(kept)
         self._repeats = repeats
         self._active: NDArray[np.int64] | None = None  # the features of the tensors, None if all
         self.order: list[list[int]] = [list(kept) for _ in range(trials)]
         self._dropped: list[list[int]] = [[] for _ in range(trials)]
-        self.selected = torch.zeros(trials * repeats, len(constant), device=device)
+        self.selected = torch.zeros(trials * repeats, constant.shape[-1], device=device)
         self.blocked = torch.zeros_like(self.selected)
         self._update_tensors()
 
@@ -141,10 +142,12 @@ class SelectionState:
                 row[~self._quotas.takeable(order)] = -np.inf
         ranked = key.argmax(1)[:, None] if count == 1 else np.argsort(-key, axis=1, kind="stable")
         taken: list[list[int]] = ranked[:, :count].tolist()
-        for order, features in zip(self.order, taken, strict=True):
+        for order, features, constant in zip(self.order, taken, self._constant, strict=True):
             order.extend(features)
             # Stable: moves constant features to the end, but not those that are kept.
-            order.sort(key=lambda f: bool(self._constant[f]) and f not in self.kept)
+            is_last = constant.copy()
+            is_last[self.kept] = False
+            order.sort(key=is_last.__getitem__)
         self._update_tensors()
         return taken
 
@@ -156,8 +159,8 @@ class SelectionState:
         """
         assert self._quotas is None or count == 1
         dropped = []
-        for order, row in zip(self.order, usefulness, strict=True):
-            key = np.where(self._constant[order], -np.inf, row)
+        for order, row, constant in zip(self.order, usefulness, self._constant, strict=True):
+            key = np.where(constant[order], -np.inf, row)
             if self._quotas is not None:
                 key[~self._quotas.droppable(order)] = np.inf
             key[: len(self.kept)] = np.inf
@@ -176,17 +179,17 @@ class SelectionState:
         Features that were selected once and then dropped come first, the last dropped first. The others
         follow by score (d,), ties by index; constant features come last.
         """
-        selected = self.order[trial]
-        dropped = [f for f in reversed(self._dropped[trial]) if f not in selected and not self._constant[f]]
+        selected, constant = self.order[trial], self._constant[trial]
+        dropped = [f for f in reversed(self._dropped[trial]) if f not in selected and not constant[f]]
         is_other = np.ones(len(scores), dtype=bool)
         is_other[selected + dropped] = False
         others = np.flatnonzero(is_other)
-        ranked = np.lexsort((-scores[others], self._constant[others]))  # stable: ties by index
+        ranked = np.lexsort((-scores[others], constant[others]))  # stable: ties by index
         return dropped + list(others[ranked].tolist())
 
     def candidates(self) -> NDArray[np.bool_]:
         """Which features (trials, d) can be selected next: neither selected nor constant, and allowed by the quotas."""
-        candidates = np.tile(~self._constant, (len(self.order), 1))
+        candidates = ~self._constant
         for row, order in zip(candidates, self.order, strict=True):
             row[order] = False
             if self._quotas is not None:
@@ -207,7 +210,7 @@ class SelectionState:
         self._update_tensors()
 
     def _update_tensors(self) -> None:
-        selected = np.zeros((len(self.order), len(self._constant)), dtype=bool)
+        selected = np.zeros(self._constant.shape, dtype=bool)
         for row, order in zip(selected, self.order, strict=True):
             row[order] = True
         blocked = ~self.candidates()

@@ -19,7 +19,7 @@ from seqatt.training.backend.threads import WorkerPool
 from seqatt.training.ensemble import average_blocks, pool_scores
 from seqatt.training.loaders.stream import FileStream
 from seqatt.training.schedule import Phase, Schedule
-from seqatt.training.screening.score_penalty import ScorePenalty
+from seqatt.training.screening.score_penalty import ScorePenalty, TrialPenalties
 from seqatt.training.screening.working_set import WorkingSet
 from seqatt.training.selection_state import SelectionState
 from seqatt.training.state import Arrays
@@ -39,15 +39,15 @@ class TrialGroup:
         self,
         trainers: Sequence[Trainer],
         state: SelectionState,
-        score_penalty: ScorePenalty | None = None,
+        score_penalties: Sequence[ScorePenalty | None] | None = None,
         stream: FileStream | None = None,
         working_set: WorkingSet | None = None,
     ) -> None:
-        """``working_set`` is for one trial: it chooses which features train."""
+        """``score_penalties`` has one per trial; ``working_set``, which chooses what trains, is for a single trial."""
         self.trainers = list(trainers)
         self.state = state
         self._working_set = working_set
-        self.score_penalty = score_penalty
+        self.penalties = TrialPenalties(score_penalties or [None] * len(state.order))
         self.stream = stream
         self.chunk_steps = min(trainer.chunk_steps for trainer in trainers)
         trials, features = state.candidates().shape
@@ -163,8 +163,9 @@ class TrialGroup:
             return
         hidden_gradients = [trainer.hidden_gradient for trainer in self.trainers]
         outside = working_set.outside_scores(hidden_gradients, selected, pool)
-        if outside is not None and self.score_penalty is not None:
-            outside += self.score_penalty.share * self.score_penalty.penalties(selected)
+        penalty = self.penalties[0]
+        if outside is not None and penalty is not None:
+            outside += penalty.share * penalty.penalties(selected)
         self._use_features(working_set.choose(self._last_scores[0], outside, selected))
 
     def _use_features(self, features: NDArray[np.int64]) -> None:
@@ -198,13 +199,11 @@ class TrialGroup:
         scores = self._by_trial([trainer.scores() for trainer in self.trainers])
         features = None if self._working_set is None else self._working_set.features
         own = slice(None) if features is None else features
-        if scores.shape[1] > 1 or self.score_penalty is not None:
+        if scores.shape[1] > 1 or self.penalties:
             pooled = pool_scores(scores, self.state.candidates()[:, own])
         else:
             pooled = scores[:, 0]
-        if self.score_penalty is not None:
-            penalties = [self.score_penalty.penalties(order) for order in self.state.order]
-            pooled += self.score_penalty.share * np.stack(penalties)[:, own]
+        self.penalties.add_to_scores(pooled, self.state.order, own)
         if features is None:
             return pooled
         # Features outside the working set come after all others, in the order they had before.
@@ -220,14 +219,14 @@ class TrialGroup:
         median feature, because the losses without a very useful feature differ by more than chance.
         """
         losses = self._losses_without_each(pool)
-        if self.score_penalty is None or losses.shape[1] == 1:
+        if not self.penalties or losses.shape[1] == 1:
             return np.asarray(losses.mean(1))
         losses -= losses.mean(2, keepdims=True)  # the validation rows of some members are harder than others'
         variance = np.median(losses.var(1, ddof=1), axis=1, keepdims=True)
         standard_error = np.sqrt(variance / losses.shape[1])
-        t_statistic = losses.mean(1) / np.where(standard_error > 0, standard_error, 1.0)
-        penalties = [self.score_penalty.selected_penalties(order) for order in self.state.order]
-        return np.asarray(t_statistic + np.stack(penalties))
+        usefulness = np.asarray(losses.mean(1) / np.where(standard_error > 0, standard_error, 1.0))
+        self.penalties.add_to_usefulness(usefulness, self.state.order)
+        return usefulness
 
     def _losses_without_each(self, pool: WorkerPool) -> NDArray[np.float64]:
         """The loss without each selected feature (trials, members, m), in the order of selection."""

@@ -12,7 +12,7 @@ from seqatt.api.stability.repeats import divide
 from seqatt.comparison.table_rows import SplitRequest, read_table_rows
 from seqatt.data.tables.row_units import RowUnits, read_row_units
 from seqatt.data.tables.table_data import read_table_data
-from seqatt.training.ensemble import split_rows
+from seqatt.training.ensemble import split_rows as split_strata
 
 GROUPS = np.random.default_rng(0).integers(0, 25, 400)
 TIMES = np.random.default_rng(1).permutation(400) // 2
@@ -22,6 +22,10 @@ def table(**options):
     rng = np.random.default_rng(2)
     X = rng.normal(size=(400, 6))
     return read_table_data(X, (X[:, 0] > 0).astype(int), **options)
+
+
+def split_rows(data, seed, members):
+    return split_strata(data.target.strata, seed, members, data.units)
 
 
 def assert_whole_groups(*sides):

@@ -12,8 +12,14 @@ from scipy.stats import norm, pearsonr
 import seqatt
 from seqatt.data.tables import encoding
 from seqatt.data.tables.table_data import read_table_data
+from seqatt.training.backend.threads import WorkerPool
 from seqatt.training.screening.row_sample import draw_sample
-from seqatt.training.screening.score_penalty import UNRELATED_FACTOR, ScorePenalty, correlation_p_value
+from seqatt.training.screening.score_penalty import (
+    UNRELATED_FACTOR,
+    ScorePenalty,
+    TrialPenalties,
+    correlation_p_value,
+)
 from seqatt.training.screening.univariate_test import benjamini_hochberg
 
 
@@ -126,3 +132,25 @@ def test_features_that_repeat_a_selected_one_come_before_noise():
     rows = np.random.default_rng(0).permutation(2000)[:1600]
     selected = seqatt.select(problem.X[rows], problem.y[rows], 20, seed=0).indices
     assert useful[selected].sum() >= 15
+
+
+def test_each_trial_gets_its_own_penalties_and_one_without_them_keeps_its_scores():
+    one, other = (make_penalty(*table(seed=seed)) for seed in (0, 1))
+    one.share = 0.5
+    penalties, orders = TrialPenalties([one, None, other]), [[0, 5], [1, 7], [8, 2]]
+    assert penalties
+    assert not TrialPenalties([None, None])
+    assert penalties.distinct == 3
+    assert TrialPenalties([one, one]).distinct == 1
+    some = np.array([3, 9])
+    for threads in (1, 2):
+        scores, usefulness = np.ones((3, 2)), np.ones((3, 2))
+        with WorkerPool(threads) as pool:
+            penalties.use_pool(pool)
+            penalties.add_to_scores(scores, orders, some)
+            penalties.add_to_usefulness(usefulness, orders)
+        expected = [0.5 * one.penalties(orders[0]), np.zeros(40), other.penalties(orders[2])]
+        np.testing.assert_array_equal(scores - 1, [own[some] for own in expected])
+        expected = one.selected_penalties(orders[0]), np.zeros(2), other.selected_penalties(orders[2])
+        np.testing.assert_allclose(usefulness - 1, expected)
+        assert usefulness.min() < 1 > scores.min()

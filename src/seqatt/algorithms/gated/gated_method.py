@@ -123,7 +123,7 @@ def make_plan(
     requested = getattr(options, "penalty", None)
     strengths = list(penalties(k)) if requested is None else [requested]
     variants = max(1, len(strengths))
-    compared, rows = len(strengths) > 1, data.rows
+    compared, rows = len(strengths) > 1, request.rows
     parts = ENSEMBLE_SIZE if compared else 1
     batch_size, passes = resolve_batch_size(rows, options.batch_size, parts), 1
     steps = resolve_steps(rows, batch_size, options.epochs, k)
@@ -198,7 +198,7 @@ def select_gated(
                 options,
                 request.k,
                 steps,
-                data.rows,
+                request.rows,
                 embedded,
                 reducer,
             )
@@ -206,7 +206,14 @@ def select_gated(
 
     with training_threads(largest_product(data, options, plan.setup.batch_size), device) as threads:
         groups = make_trial_groups(
-            data, request.seeds, options, device, plan.setup, make_gate_of, source=request.source
+            data,
+            request.seeds,
+            options,
+            device,
+            plan.setup,
+            make_gate_of,
+            subsets=request.subsets,
+            source=request.source,
         )
         return train(
             groups,

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from seqatt.algorithms.neural.attention_options import AttentionOptions
 from seqatt.algorithms.neural.attention_schedule import CLOSING_SHARE, MAX_PHASES, make_schedule
@@ -17,7 +19,7 @@ from seqatt.algorithms.request import SelectionRequest
 from seqatt.data.tables.table_data import SparseColumns, TableData
 from seqatt.progress import Advance
 from seqatt.trace import Trace
-from seqatt.training.backend.threads import training_threads
+from seqatt.training.backend.threads import WorkerPool, training_threads
 from seqatt.training.build import TrainingSetup, make_trial_groups
 from seqatt.training.defaults import (
     ENSEMBLE_SIZE,
@@ -46,7 +48,7 @@ from seqatt.training.models.model import Model
 from seqatt.training.schedule import MAX_DROP_PHASES, Phase, Schedule
 from seqatt.training.screening.asinh import asinh_columns
 from seqatt.training.screening.copies import copies_last
-from seqatt.training.screening.row_sample import draw_sample
+from seqatt.training.screening.row_sample import RowSample, draw_sample
 from seqatt.training.screening.score_penalty import ScorePenalty
 from seqatt.training.screening.univariate_test import univariate_test
 
@@ -67,7 +69,7 @@ class AttentionPlan(Plan):
 
 def make_plan(request: SelectionRequest) -> AttentionPlan:
     data, k, options = request.data, request.k, request.options
-    rows, columns, one_pass = data.rows, data.encoded_columns, options.one_pass
+    rows, columns, one_pass = request.rows, data.encoded_columns, options.one_pass
     added = k - len(request.kept)
     own_model, streamed = options.model is not None, not isinstance(data, TableData)
 
@@ -113,7 +115,7 @@ def make_plan(request: SelectionRequest) -> AttentionPlan:
     default_test = default_univariate_test(rows, columns)
     threshold = resolve(options.univariate_test, default_test, applies=one_pass and tested)
     weight_decay = resolve(options.weight_decay, default_weight_decay(rows))
-    asinh_inputs = _resolve_asinh(data, options)
+    asinh_inputs = _resolve_asinh(request)
     logit_learning_rate = _resolve_logit_learning_rate(options)
     working_set = _resolve_working_set(request, len(request.kept) + sum(phase.take for phase in schedule))
     settings = options.to_settings() | {
@@ -156,7 +158,7 @@ def make_plan(request: SelectionRequest) -> AttentionPlan:
 def _holds_out_rows(request: SelectionRequest, members: int) -> bool:
     """Whether models have validation rows that they do not train on."""
     if isinstance(request.data, TableData):
-        return training_rows(request.data.rows, members) < request.data.rows
+        return training_rows(request.rows, members) < request.rows
     return request.source is not None and request.source.validation is not None
 
 
@@ -186,11 +188,12 @@ def _resolve_working_set(request: SelectionRequest, selected: int) -> int:
     return default_working_set(copied_rows, varying, selected)
 
 
-def _resolve_asinh(data: TableData | FileData, options: AttentionOptions) -> bool:
+def _resolve_asinh(request: SelectionRequest) -> bool:
     """Whether numbers are transformed by asinh.
 
     A user's own model gets the numbers as they are, and so does a model that is to be linear in them.
     """
+    data, options = request.data, request.options
     if not isinstance(data, TableData):
         if options.asinh_inputs:
             raise ValueError(
@@ -202,9 +205,9 @@ def _resolve_asinh(data: TableData | FileData, options: AttentionOptions) -> boo
             raise ValueError("asinh_inputs: is for standardised numbers; leave scaling at 'standard'")
         return False
     if options.asinh_inputs is not None:
-        return options.asinh_inputs
+        return bool(options.asinh_inputs)
     nonlinear = bool(options.one_pass) and options.model is None and bool(options.hidden)
-    return nonlinear and default_asinh_inputs(data.rows, data.encoded_columns)
+    return nonlinear and default_asinh_inputs(request.rows, data.encoded_columns)
 
 
 @register(
@@ -227,8 +230,12 @@ def sequential_attention(request: SelectionRequest, plan: AttentionPlan, advance
         gate.keeps_logits = not options.reset_logits
         return gate
 
-    share = penalty_share(data.rows, data.encoded_columns)
-    score_penalty, facts = _test_features(screened, plan.univariate_test, share)
+    screen = partial(_screen, screened, plan, penalty_share(request.rows, data.encoded_columns))
+    if request.subsets is None:
+        screenings = [screen(None)] * len(request.seeds)
+    else:
+        with WorkerPool(min(len(request.subsets), torch.get_num_threads())) as pool:
+            screenings = pool.run([partial(screen, rows) for rows in request.subsets])
     with training_threads(largest_product(data, options, plan.setup.batch_size), device) as threads:
         groups = make_trial_groups(
             data,
@@ -237,14 +244,18 @@ def sequential_attention(request: SelectionRequest, plan: AttentionPlan, advance
             device,
             plan.setup,
             make_gate,
-            score_penalty=score_penalty,
+            score_penalties=[screening.score_penalty for screening in screenings],
+            subsets=request.subsets,
             source=request.source,
         )
         traces = train(groups, plan.schedule, request.hook, threads)
-    if plan.schedule[-1].orders and isinstance(screened, TableData):
-        sample = draw_sample(screened)
-        traces = [replace(t, order=copies_last(t.order, sample, len(request.kept))) for t in traces]
-    return [replace(trace, settings=trace.settings | facts) for trace in traces]
+    finished = []
+    for trace, (sample, _, facts) in zip(traces, screenings, strict=True):
+        order = trace.order
+        if plan.schedule[-1].orders and sample is not None:
+            order = copies_last(order, sample, len(request.kept))
+        finished.append(replace(trace, order=order, settings={**trace.settings, **facts}))
+    return finished
 
 
 def make_attention_gate(
@@ -258,20 +269,30 @@ def make_attention_gate(
     return gate
 
 
-def _test_features(
-    data: TableData | FileData, threshold: float, share: float
-) -> tuple[ScorePenalty | None, dict[str, Any]]:
+class _Screening(NamedTuple):
+    """What the rows that a trial sees say before training: a sample, the score penalty, facts for the settings."""
+
+    sample: RowSample | None = None
+    score_penalty: ScorePenalty | None = None
+    facts: Mapping[str, Any] = MappingProxyType({})
+
+
+def _screen(
+    data: TableData | FileData, plan: AttentionPlan, share: float, subset: NDArray[np.int64] | None
+) -> _Screening:
     """The penalty of features that fall short in the univariate test, and the smallest q-value for the settings.
 
     Features beyond the threshold have a penalty of zero, so that their scores come from attention alone. The penalty
     is None where it is the same for all features.
     """
+    threshold = plan.univariate_test
+    if not isinstance(data, TableData) or not (threshold or plan.schedule[-1].orders):
+        return _Screening()
+    sample = draw_sample(data, subset)
     if not threshold:
-        return None, {}
-    assert isinstance(data, TableData)
-    sample = draw_sample(data)
+        return _Screening(sample)
     log_q = univariate_test(sample)
     shortfall = np.minimum(log_q, threshold) - threshold
-    differs = len(np.unique(shortfall[~data.constant])) > 1
+    differs = len(np.unique(shortfall[~sample.data.constant])) > 1
     penalty = ScorePenalty(sample, shortfall, share) if differs else None
-    return penalty, {"min_q_value": float(f"{10.0 ** -log_q.max():.3g}")}
+    return _Screening(sample, penalty, {"min_q_value": float(f"{10.0 ** -log_q.max():.3g}")})

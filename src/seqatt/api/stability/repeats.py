@@ -1,8 +1,14 @@
-"""Selections on halves of the rows: complementary pairs, which share no row (Shah and Samworth 2013)."""
+"""Selections on halves of the rows: complementary pairs, which share no row (Shah and Samworth 2013).
+
+Where all trials of a table train in one tensor, so do the repeats: each is a trial that sees rows of its own. Elsewhere
+they run one after another, each on a table of its half.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -14,11 +20,16 @@ from seqatt.api.stability.pooling import pool_repeats
 from seqatt.data.tables.table_data import TableData, take_rows
 from seqatt.progress import Advance
 from seqatt.trace import Trace
+from seqatt.training.build import TrainingSetup, share_a_tensor
 from seqatt.training.loop import TrainingInterrupted
 
 BUDGET = 0.3  # steps of a repeat, as a share of those of one selection
 MEMBERS = 2  # models per repeat, unless requested: what an ensemble is for, the repeats do
 MANY, SURPLUS = 20, 1.25  # of more features, a repeat drops fewer: each is found by a pass over held-out rows
+AT_ONCE = 20  # repeats that train in one tensor, at most
+MAX_CELLS = (
+    1 << 29
+)  # and their inputs of a batch and weights of first layers: 2 GiB, and Adam's moments beside them
 MIN_ROWS = 10  # of a half; with fewer, methods would fail
 HALVES, SEEDS = 21, 22  # independent random streams of one seed
 
@@ -39,7 +50,7 @@ def select_repeatedly(
     """Select on halves of the rows, an even number of times, and pool what was selected.
 
     ``plan`` is that of a selection on all rows. Its request has one seed. Ctrl-C raises ``TrainingInterrupted`` with
-    what is pooled of the pairs that were finished.
+    what is pooled of the pairs that were finished or, of repeats that train together, of what they had selected.
     """
     data, (seed,) = request.table, request.seeds
     rows = data.rows // 2
@@ -48,24 +59,71 @@ def select_repeatedly(
     traces: list[Trace] = []
     settings: dict[str, Any] = {}
     options = request.options
+    halves, together = _halves(data, seed, repeats), _count_together(method, request, plan)
     try:
-        for pair in range(repeats // 2):
-            for half in divide(data, seed, pair):
-                own = replace(request, data=take_rows(data, half), seeds=[seeds[len(traces)]])
-                if not traces:
-                    options = _options_of_repeat(method, own, plan.settings, data.rows)
-                own = replace(own, options=options)
-                own_plan = method.plan(own)
-                settings = own_plan.settings
-                own = own.as_part(f"repeat {len(traces) + 1} of {repeats}", own_plan.steps)
-                traces += map(own.arrange, method.select(own, own_plan, own.hook.advance))
-                advance(1)
-    except KeyboardInterrupt:
-        finished = traces[: len(traces) // 2 * 2]
-        pooled = [pool_repeats(request, finished, rows)] if finished else []
-        raise TrainingInterrupted(pooled) from None
+        while some := tuple(islice(halves, together)):
+            first, last = len(traces) + 1, len(traces) + len(some)
+            own = _on_halves(replace(request, seeds=seeds[first - 1 : last]), some)
+            if not traces:
+                options = _options_of_repeat(method, own, plan.settings, data.rows)
+            own = replace(own, options=options)
+            own_plan = method.plan(own)
+            settings = own_plan.settings
+            name = f"repeat {first}" if first == last else f"repeats {first} to {last}"
+            own = own.as_part(f"{name} of {repeats}", own_plan.steps, len(some))
+            found = method.select(own, own_plan, own.hook.advance)
+            traces += [_share_seconds(own.arrange(trace), len(some)) for trace in found]
+            advance(len(some))
+    except KeyboardInterrupt as error:
+        running = error.traces if isinstance(error, TrainingInterrupted) else []
+        if len(running) != min(together, repeats):  # strengths of a penalty, none of which is chosen yet
+            running = []
+        raise TrainingInterrupted(_pool_partly(request, traces, running, rows)) from None
     trace = pool_repeats(request, traces, rows)
     return [replace(trace, settings=settings | {"repeats": repeats} | _test_results(traces))]
+
+
+def _halves(data: TableData, seed: int, repeats: int) -> Iterator[NDArray[np.int64]]:
+    for pair in range(repeats // 2):
+        yield from divide(data, seed, pair)
+
+
+def _count_together(method: Method, request: SelectionRequest, plan: Any) -> int:
+    """How many repeats train at a time: an even number where models share a tensor, else 1."""
+    options, columns = request.options, request.data.encoded_columns
+    if not method.trains or not share_a_tensor(options, request.device):
+        return 1
+    setup: TrainingSetup = plan.setup
+    cells = setup.members * setup.variants * columns * (setup.batch_size + max(options.hidden, default=1))
+    return min(AT_ONCE, max(2, MAX_CELLS // cells // 2 * 2))
+
+
+def _on_halves(request: SelectionRequest, halves: tuple[NDArray[np.int64], ...]) -> SelectionRequest:
+    """The request for one selection per half: a table of it or, of several, trials that see rows of their own."""
+    if len(halves) == 1:
+        return replace(request, data=take_rows(request.table, halves[0]))
+    return replace(request, subsets=halves)
+
+
+def _share_seconds(trace: Trace, trials: int) -> Trace:
+    """The trace with the seconds of each phase, which were those of several trials, divided among them."""
+    if trials == 1:
+        return trace
+    phases = [replace(phase, seconds=phase.seconds / trials) for phase in trace.phases]
+    return replace(trace, phases=phases)
+
+
+def _pool_partly(
+    request: SelectionRequest, finished: list[Trace], running: list[Trace], rows: int
+) -> list[Trace]:
+    """What is known at an interruption: what the finished pairs say, else what those that train together selected."""
+    if len(finished) >= 2:
+        return [pool_repeats(request, finished[: len(finished) // 2 * 2], rows)]
+    # Of a surplus that was not removed yet, the first features count.
+    size = min([request.k, *(len(trace.order) for trace in running)])
+    if len(running) < 2 or size <= len(request.kept):
+        return []
+    return [pool_repeats(replace(request, k=size), [trace.first(size) for trace in running], rows)]
 
 
 def _options_of_repeat(
@@ -80,7 +138,7 @@ def _options_of_repeat(
     if epochs:
         own = method.plan(replace(request, options=options)).settings
         batches = all_rows / settings.get("batch_size", 1)
-        own_batches = request.data.rows / own.get("batch_size", 1)
+        own_batches = request.rows / own.get("batch_size", 1)
         options = replace(options, epochs=BUDGET * epochs * batches / own_batches)
     return options
 

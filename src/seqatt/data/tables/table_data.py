@@ -28,11 +28,14 @@ __all__ = [
     "Groups",
     "SparseColumns",
     "TableData",
+    "constant_within",
     "read_table_data",
     "resolve_k",
     "take_features",
     "take_rows",
 ]
+
+FEW_ROWS = 1024  # of many, in which nearly every feature varies
 
 
 @dataclass(frozen=True)
@@ -235,6 +238,14 @@ def take_rows(data: TableData, rows: NDArray[np.int64]) -> TableData:
         units=data.units and data.units.take(rows),
         effective_rows=data.effective_rows * len(rows) / data.rows,
     )
+
+
+def constant_within(data: TableData, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which features (d,) are constant in these rows of a table."""
+    few = rows[:: max(1, len(rows) // FEW_ROWS)]
+    constant = take_rows(data, few).constant
+    # A feature that varies in a few of the rows varies in all: a large table is seldom copied for the others.
+    return constant if (constant == data.constant).all() else take_rows(data, rows).constant
 
 
 def take_features(data: TableData, features: NDArray[np.int64]) -> TableData:

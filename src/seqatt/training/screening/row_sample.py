@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from seqatt.data.tables.table_data import SparseColumns, TableData
+from seqatt.data.tables.table_data import SparseColumns, TableData, constant_within, take_rows
 from seqatt.training.backend.matmul import matmul
 
 Floats = NDArray[np.float64]
@@ -101,20 +101,30 @@ def transposed_product(a: Floats, b: Floats) -> Floats:
     return np.asarray(out[0].numpy().T)
 
 
-def draw_sample(data: TableData) -> RowSample:
-    """All rows of a sparse or small table, else random rows, the same ones at every call."""
+def draw_sample(data: TableData, subset: NDArray[np.int64] | None = None) -> RowSample:
+    """All rows of a sparse or small table, else random rows, the same ones at every call.
+
+    With a ``subset``, the sample that a table of these rows would have; its ``data`` are the sampled rows alone.
+    """
     hot = [min(MAX_HOT_VALUES, count - 1) for count in data.code_counts]
-    rows = np.arange(data.rows)
-    max_rows = max(MIN_ROWS, MAX_CELLS // (len(data.feature_of) + sum(hot)))
-    share = 1.0
-    if data.rows > max_rows and not isinstance(data.columns, SparseColumns):
-        rows = np.sort(np.random.default_rng(0).permutation(rows)[:max_rows])
-        share = len(rows) / data.rows
+    if subset is not None:
+        drawn = subset[_draw_rows(data, len(subset), hot)]
+        return draw_sample(replace(take_rows(data, drawn), constant=constant_within(data, subset)))
+    rows = _draw_rows(data, data.rows, hot)
+    share = len(rows) / data.rows
     weights = np.ones(len(rows)) if data.weights is None else data.weights[rows].astype(np.float64)
     weights = weights * share * data.effective_rows / weights.sum()
     if not hot:
         return RowSample(data, rows, weights)
     return RowSample(_with_hot_codes(data, rows, hot), np.arange(len(rows)), weights)
+
+
+def _draw_rows(data: TableData, count: int, hot: list[int]) -> NDArray[np.int64]:
+    """Numbers of the rows of a sample, in order, if the table had ``count`` rows."""
+    max_rows = max(MIN_ROWS, MAX_CELLS // (len(data.feature_of) + sum(hot)))
+    if count <= max_rows or isinstance(data.columns, SparseColumns):
+        return np.arange(count)
+    return np.sort(np.random.default_rng(0).permutation(np.arange(count))[:max_rows])
 
 
 def _with_hot_codes(data: TableData, rows: NDArray[np.int64], hot: list[int]) -> TableData:

@@ -7,7 +7,8 @@ not related to any selected feature gets a larger penalty.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 import torch
@@ -16,6 +17,7 @@ from scipy.special import gammaincc
 
 from seqatt.data.tables.table_data import SparseColumns
 from seqatt.training.backend.matmul import matmul
+from seqatt.training.backend.threads import WorkerPool
 from seqatt.training.screening.row_sample import BLOCK_COLUMNS, RowSample
 from seqatt.training.screening.univariate_test import benjamini_hochberg
 
@@ -107,6 +109,51 @@ class ScorePenalty:
             values /= np.where(norms[block] > 0, norms[block], np.inf)
             out[0, start : start + BLOCK_COLUMNS] = torch.from_numpy(values.T)
         return out
+
+
+class TrialPenalties:
+    """The score penalties of the trials of a group, None for a trial without one."""
+
+    def __init__(self, penalties: Sequence[ScorePenalty | None]) -> None:
+        self._penalties = list(penalties)
+        self._pool = WorkerPool(1)
+
+    def __bool__(self) -> bool:
+        return any(penalty is not None for penalty in self._penalties)
+
+    def __getitem__(self, trial: int) -> ScorePenalty | None:
+        return self._penalties[trial]
+
+    @property
+    def distinct(self) -> int:
+        """How many there are, of which trials on the same rows share one."""
+        return len(set(map(id, self._penalties)))
+
+    def use_pool(self, pool: WorkerPool) -> None:
+        """Compute those of different trials on the threads of this pool."""
+        self._pool = pool
+
+    def add_to_scores(
+        self, scores: Floats, orders: Sequence[list[int]], features: slice | NDArray[np.int64]
+    ) -> None:
+        """Add their shares to the scores (trials, m) of these features, where each trial has selected its order."""
+        for trial, penalties in self._compute(ScorePenalty.penalties, orders):
+            penalty = self._penalties[trial]
+            assert penalty is not None
+            scores[trial] += penalty.share * penalties[features]
+
+    def add_to_usefulness(self, usefulness: Floats, orders: Sequence[list[int]]) -> None:
+        """Add those of the selected features to how useful (trials, m) each of them is."""
+        for trial, penalties in self._compute(ScorePenalty.selected_penalties, orders):
+            usefulness[trial] += penalties
+
+    def _compute(
+        self, function: Callable[[ScorePenalty, list[int]], Floats], orders: Sequence[list[int]]
+    ) -> list[tuple[int, Floats]]:
+        """The numbers of the trials with a penalty, and what the function gives for each."""
+        trials = [trial for trial, penalty in enumerate(self._penalties) if penalty is not None]
+        calls = [partial(function, self._penalties[trial], orders[trial]) for trial in trials]  # type: ignore[arg-type]
+        return list(zip(trials, self._pool.run(calls), strict=True))
 
 
 def correlation_p_value(correlation: Floats, skew: Floats, rows: float) -> Floats:

@@ -28,7 +28,8 @@ from seqatt.training.ensemble import NOISE, WEIGHTS, Member
 from seqatt.training.loaders.batch import Batch, DeviceTable
 from seqatt.training.loop import NonFiniteLoss
 from seqatt.training.models.architecture import MLPShape
-from seqatt.training.models.layers import MLPLayers, init_linear
+from seqatt.training.models.backpropagation import init_linear
+from seqatt.training.models.layers import MLPLayers
 
 NOISE_OFFSETS = 1 << 20  # positions in the bank of Gumbel noise at which the noise of a step may start
 LOSS_INTERVAL = 8  # steps between batches whose loss is recorded

@@ -28,7 +28,8 @@ from seqatt.training.ensemble import WEIGHTS, Member
 from seqatt.training.loaders.batch import Batch, DeviceTable
 from seqatt.training.loop import NonFiniteLoss
 from seqatt.training.models.architecture import MLPShape
-from seqatt.training.models.layers import MLPLayers, init_linear
+from seqatt.training.models.backpropagation import init_linear
+from seqatt.training.models.layers import MLPLayers
 
 DENSE_SHARE = 0.1  # share of the steps without a penalty; in the others, the path, it grows
 K_SHARE = 0.9  # of the path, after which at most k features should be left

@@ -1,4 +1,4 @@
-"""The built-in MLP: all models in one tensor, with forward and backward pass written out (``layers.py``).
+"""The built-in MLP: all models in one tensor, with forward and backward pass written out (``backpropagation.py``).
 
 The gate's weights scale the columns of the first layer instead of the batch, which gives the same product at
 a much lower cost; so a step costs little more than two large matrix products. ``torch_module.py`` trains the same
@@ -20,8 +20,9 @@ from seqatt.training.backend.threads import WorkerPool
 from seqatt.training.loaders.batch import Batch
 from seqatt.training.models.activations import ACTIVATIONS
 from seqatt.training.models.architecture import MLPShape
+from seqatt.training.models.backpropagation import init_linear
 from seqatt.training.models.embeddings import Embeddings
-from seqatt.training.models.layers import MLPLayers, init_linear
+from seqatt.training.models.layers import MLPLayers
 from seqatt.training.models.model import MIN_COUPLED_ROWS, GradientPenalty, Model, weighted_mean
 from seqatt.training.reducer import Reducer
 from seqatt.training.state import Arrays, Stateful, copy_state, load_state, named_adam_state

@@ -5,6 +5,7 @@ import torch
 
 from seqatt.losses.table import LOSSES
 from seqatt.training.backend.threads import WorkerPool
+from seqatt.training.loaders.batch import Batch
 from seqatt.training.models.activations import ACTIVATIONS
 from seqatt.training.models.architecture import MLPShape
 from seqatt.training.models.backpropagation import init_linear
@@ -71,8 +72,9 @@ def assert_equals_autograd(activation, hidden, task, rows, *, skip=False, weight
     )
     input_grads = None if skip else torch.empty(MODELS, rows, EMBEDDED, dtype=torch.float64)
     with torch.no_grad(), WorkerPool(threads) as layers.pool:
-        layers.gradients(first, x, y, w, input_grads=input_grads)
-        loss = layers.last_loss(x, y, w)
+        batch = Batch(x, y, w)
+        layers.gradients(first, batch, input_grads=input_grads)
+        loss = layers.last_loss(batch)
     torch.testing.assert_close(loss, expected_loss)
     torch.testing.assert_close(layers.first_grad, first_grad)
     for grad, expected in zip(layers.grads, grads, strict=True):

@@ -17,6 +17,7 @@ from seqatt.losses.loss import Loss
 from seqatt.losses.table import make_loss
 from seqatt.training.backend.matmul import PARALLEL_SIZE, chunked_matmul, matmul, split_terms
 from seqatt.training.backend.threads import WorkerPool
+from seqatt.training.loaders.batch import Batch
 from seqatt.training.models.activations import ACTIVATIONS
 from seqatt.training.models.architecture import MLPShape
 from seqatt.training.models.backpropagation import Backpropagation, init_linear
@@ -47,6 +48,8 @@ class Workspace(Backpropagation):
         # A slice is computed on one thread, so no sum has to be split.
         super().__init__(shape, new, torch.bmm if self.sliced else matmul)
         self.grads = [torch.empty_like(grad) for grad in grads] if self.sliced else grads
+        end = 1 + len(shape.hidden)
+        self.upper_grads = self.grads[1:end], self.grads[end:]  # of the other matrices, and of the biases
         # The product of the first layer, which has more rows with a skip connection.
         self.first_sums = new(shape.sizes[0][0] + shape.outputs) if skip else self.sums[0]
         self._x: Tensor | None = None
@@ -125,13 +128,13 @@ class MLPLayers:
         self._run([partial(self._forward, first, x, space, False) for space in spaces])
         return torch.cat([space.sums[-1] for space in spaces], 2).mT
 
-    def last_loss(self, x: Tensor, y: Tensor, w: Tensor | None) -> Tensor:
+    def last_loss(self, batch: Batch) -> Tensor:
         """The mean loss (T,) of the outputs that were computed last for a batch of this size."""
-        outs = [space.sums[-1] for space in self._spaces(x)]
-        return self.loss((outs[0] if len(outs) == 1 else torch.cat(outs, 2)).mT, y, w)
+        outs = [space.sums[-1] for space in self._spaces(batch.x)]
+        return self.loss((outs[0] if len(outs) == 1 else torch.cat(outs, 2)).mT, batch)
 
-    def loss(self, out: Tensor, y: Tensor, w: Tensor | None) -> Tensor:
-        return weighted_mean(self.loss_function.per_row(out, y), w)
+    def loss(self, out: Tensor, batch: Batch) -> Tensor:
+        return weighted_mean(self.loss_function.per_row(out, batch.y), batch.w)
 
     def hidden_sums(self, first: Tensor, x: Tensor) -> Tensor:
         """The pre-activations (T, h, B) of the first layer."""
@@ -147,35 +150,28 @@ class MLPLayers:
         return hidden.mT
 
     def gradients(
-        self,
-        first: Tensor,
-        x: Tensor,
-        y: Tensor,
-        w: Tensor | None,
-        *,
-        dropout: bool = True,
-        input_grads: Tensor | None = None,
+        self, first: Tensor, batch: Batch, *, dropout: bool = True, input_grads: Tensor | None = None
     ) -> None:
         """Gradients of the mean loss with respect to ``first`` and to ``params``, into ``first_grad`` and ``grads``.
 
         The gradients (T, B, e) with respect to the last e inputs are written into ``input_grads``.
         """
+        x = batch.x
         spaces = self._spaces(x)
-        differentiate = partial(self._differentiate, first, x, y, w, dropout, input_grads)
         if len(spaces) == 1:
-            differentiate(spaces[0])
+            self._differentiate(first, x, batch, dropout, input_grads, spaces[0])
             return
-        self._run([partial(differentiate, space) for space in spaces])
+        self._run([partial(self._differentiate, first, x, batch, dropout, input_grads, s) for s in spaces])
         own_grads = [space.grads for space in spaces]
         for grad, one, *others in zip([self.first_grad, *self.grads], *own_grads, strict=True):
             grad.copy_(one)
             for other in others:
                 grad.add_(other)
 
-    def hidden_gradient(self, first: Tensor, x: Tensor, y: Tensor, w: Tensor | None) -> Tensor:
+    def hidden_gradient(self, first: Tensor, batch: Batch) -> Tensor:
         """The gradient (T, h, B) of the mean loss with respect to the first hidden layer, for at most one slice."""
-        self.gradients(first, x, y, w, dropout=False)
-        return self._spaces(x)[0].deltas[0].clone()
+        self.gradients(first, batch, dropout=False)
+        return self._spaces(batch.x)[0].deltas[0].clone()
 
     def _forward(self, first: Tensor, x: Tensor, space: Workspace, dropout: bool) -> None:
         self._compute_first_sums(first, x, space)
@@ -192,28 +188,31 @@ class MLPLayers:
             if first is not self._first:
                 self._first, self._first_chunks = first, split_terms(first, 2)
             chunked_matmul(self._first_chunks, inputs, out=space.first_sums)
-        sums = space.first_sums[:, : self.biases[0].shape[1]] if self._skip else space.first_sums
-        torch.add(sums, self._bias_columns[0], out=space.sums[0])
+        if self._skip:
+            torch.add(
+                space.first_sums[:, : self.biases[0].shape[1]], self._bias_columns[0], out=space.sums[0]
+            )
+        else:
+            space.first_sums.add_(self._bias_columns[0])
 
     def _differentiate(
         self,
         first: Tensor,
         x: Tensor,
-        y: Tensor,
-        w: Tensor | None,
+        batch: Batch,
         dropout: bool,
         input_grads: Tensor | None,
         space: Workspace,
     ) -> None:
         self._forward(first, x, space, dropout)
-        row_share, (first_grad, *grads), count = 1 / x.shape[1], space.grads, len(self.matrices)
+        y, w, row_share = batch.y, batch.w, 1 / x.shape[1]
         if space.sliced:
             x, y = x[:, space.rows], y[:, space.rows]
             w, input_grads = (None if t is None else t[:, space.rows] for t in (w, input_grads))
         out_delta = self.loss_function.grad(space.sums[-1].mT, y).mT
         out_delta.mul_(row_share if w is None else (w * row_share).unsqueeze(1))
-        delta = space.backward(out_delta, self.matrices, grads[:count], grads[count:])
-        space.matmul(torch.cat([delta, out_delta], 1) if self._skip else delta, x, out=first_grad)
+        delta = space.backward(out_delta, self.matrices, *space.upper_grads)
+        space.matmul(torch.cat([delta, out_delta], 1) if self._skip else delta, x, out=space.grads[0])
         if input_grads is not None and input_grads.shape[2]:
             torch.bmm(delta.mT, first[:, :, -input_grads.shape[2] :], out=input_grads)
 

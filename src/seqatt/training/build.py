@@ -97,8 +97,8 @@ def make_trial_groups(
     builder = _GroupBuilder(data, options, device, setup, make_gate, score_penalty, source)
     if not isinstance(data, TableData):
         return (builder.on_files(seed) for seed in seeds)
-    together = options.built_in and device.type != "cpu"
-    return [builder.on_table(some) for some in ([list(seeds)] if together else [[seed] for seed in seeds])]
+    groups = [list(seeds)] if builder.together else [[seed] for seed in seeds]
+    return [builder.on_table(some) for some in groups]
 
 
 class _GroupBuilder:
@@ -116,7 +116,7 @@ class _GroupBuilder:
     ) -> None:
         self._data, self._options, self._device, self._setup = data, options, device, setup
         self._make_gate, self._score_penalty, self._source = make_gate, score_penalty, source
-        self._together = options.built_in and device.type != "cpu"  # models of a group share one tensor
+        self.together = options.built_in and device.type != "cpu"  # models of a group share one tensor
         self._columns = make_feature_columns(data, options, device)
         cells = setup.batch_size * (len(data.feature_of) + len(data.coded_features))
         dropout = setup.input_dropout
@@ -212,7 +212,7 @@ class _GroupBuilder:
 
     def _per_trainer(self, members: list[Member]) -> Iterator[tuple[int, list[Member]]]:
         """The members of each trainer, with the number of the first: all of them on a GPU, one each on a CPU."""
-        if self._together:
+        if self.together:
             yield 0, members
         else:
             yield from ((number, [member]) for number, member in enumerate(members))

@@ -219,7 +219,7 @@ class TrialGroup:
         score penalty, the mean loss is divided by its standard error, to be on the scale of the penalty: that of the
         median feature, because the losses without a very useful feature differ by more than chance.
         """
-        losses = self._losses_without_each(pool)
+        losses = self._by_trial(self._per_trainer(Trainer.losses_without_each, pool))
         if self.score_penalty is None or losses.shape[1] == 1:
             return np.asarray(losses.mean(1))
         losses -= losses.mean(2, keepdims=True)  # the validation rows of some members are harder than others'
@@ -228,10 +228,6 @@ class TrialGroup:
         t_statistic = losses.mean(1) / np.where(standard_error > 0, standard_error, 1.0)
         penalties = [self.score_penalty.selected_penalties(order) for order in self.state.order]
         return np.asarray(t_statistic + np.stack(penalties))
-
-    def _losses_without_each(self, pool: WorkerPool) -> NDArray[np.float64]:
-        """The loss without each selected feature (trials, members, m), in the order of selection."""
-        return self._by_trial(self._per_trainer(Trainer.losses_without_each, pool))
 
     def _per_trainer(
         self, function: Callable[[Trainer, torch.Tensor], Value], pool: WorkerPool

@@ -102,8 +102,8 @@ class TrialGroup:
             self._change_working_set(pool)
         if phase.drop:
             for _ in range(phase.drop):  # one at a time: of two copies, only one can be spared
-                for trial, dropped in enumerate(self.state.drop(self._usefulness(pool), 1)):
-                    records[trial].dropped += dropped
+                for record, dropped in zip(records, self.state.drop(self._usefulness(pool)), strict=True):
+                    record.dropped.append(dropped)
         if phase.orders:
             self._order_by_usefulness(pool)
         if phase.measures:
@@ -132,8 +132,8 @@ class TrialGroup:
         before = self.state.to_dict()
         removed: list[list[int]] = [[] for _ in self.state.order]
         for _ in range(len(self.state.order[0]) - max(1, len(self.state.kept))):
-            for own, dropped in zip(removed, self.state.drop(self._usefulness(pool), 1), strict=True):
-                own += dropped
+            for own, dropped in zip(removed, self.state.drop(self._usefulness(pool)), strict=True):
+                own.append(dropped)
         order = [first + own[::-1] for first, own in zip(self.state.order, removed, strict=True)]
         self.state.load_dict(before | {"order": order})
 

@@ -8,6 +8,7 @@ import torch
 import seqatt
 from seqatt.data.tables.target import read_target
 from seqatt.losses.table import LOSSES
+from seqatt.training.loaders.batch import Batch
 from seqatt.training.models.architecture import MLPShape
 from seqatt.training.models.layers import MLPLayers
 
@@ -56,7 +57,7 @@ def test_a_batch_that_other_losses_divide_is_not_divided():
     )
     layers.reset_parameters(torch.zeros(1, 5))
     x, first = torch.randn(1, 1200, 4), torch.randn(1, 5, 4)
-    layers.gradients(first, x, y.float(), y[:, :, 2].float())
+    layers.gradients(first, Batch(x, y.float(), y[:, :, 2].float()))
     first.requires_grad_()
     hidden = torch.relu(first @ x.mT + layers.biases[0].unsqueeze(2))
     predicted = (layers.matrices[0] @ hidden + layers.biases[1].unsqueeze(2)).mT

@@ -75,10 +75,10 @@ def test_constant_features_are_selected_only_when_no_others_are_left():
     assert state.take(np.zeros((1, 5)), 2) == [[0, 2]]
 
 
-def test_drop_removes_the_least_useful_features():
+def test_drop_removes_the_least_useful_feature():
     state = make_state()
     state.take(np.array([[5.0, 4, 3, 2, 1]]), 3)
-    assert state.drop(np.array([[0.9, 0.1, 0.5]]), 1) == [[1]]
+    assert state.drop(np.array([[0.9, 0.1, 0.5]])) == [1]
     assert state.order == [[0, 2]]
     assert state.selected[0].tolist() == [1, 0, 1, 0, 0]
 

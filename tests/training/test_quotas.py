@@ -71,7 +71,7 @@ def test_a_surplus_and_replacements_end_with_k_features_that_meet_the_quotas(
 
     def drop(count: int) -> None:
         for _ in range(count):
-            state.drop(rng.normal(size=(2, len(state.order[0]))), 1)
+            state.drop(rng.normal(size=(2, len(state.order[0]))))
 
     surplus = min(surplus, FEATURES - k)
     take(k - len(kept) + surplus)

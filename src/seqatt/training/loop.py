@@ -116,12 +116,10 @@ def train(
                     else:
                         for progress in zip_longest(*trainings):
                             hook.part.advance(max(steps or 0 for steps in progress))
-            except NonFiniteLoss:
-                raise Diverged(traces + [trace for group in some for trace in group.traces()]) from None
-            except KeyboardInterrupt:  # here no thread changes a group any more
-                raise TrainingInterrupted(
-                    traces + [trace for group in some for trace in group.traces()]
-                ) from None
+            except (NonFiniteLoss, KeyboardInterrupt) as error:  # here no thread changes a group any more
+                traces += [trace for group in some for trace in group.traces()]
+                kind = Diverged if isinstance(error, NonFiniteLoss) else TrainingInterrupted
+                raise kind(traces) from None
             known = []
             for group in some:
                 try:
@@ -208,21 +206,19 @@ def _train_group(
                         trainer.train_chunk(steps)
             group.done += steps
             group.seconds = before + time.perf_counter() - started
-            if check_every_chunk:
-                _check_finite(group, skip_diverged)
-                if not group.finite.any():
-                    return
+            if check_every_chunk and not _is_finite(group, skip_diverged):
+                return
             yield steps
             hook.after_chunk(group)
-        if not check_every_chunk:
-            _check_finite(group, skip_diverged)
-            if not group.finite.any():
-                return
+        if not check_every_chunk and not _is_finite(group, skip_diverged):
+            return
         group.end_phase(phase, pool)
         hook.after_phase(group, schedule)
 
 
-def _check_finite(group: TrialGroup, skip_diverged: bool) -> None:
+def _is_finite(group: TrialGroup, skip_diverged: bool) -> bool:
+    """Whether some trial of the group is finite; an error if not all are, except with ``skip_diverged``."""
     group.check_finite()
     if not skip_diverged and not group.finite.all():
         raise NonFiniteLoss
+    return bool(group.finite.any())

@@ -6,6 +6,7 @@ import copy
 import inspect
 import warnings
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -119,10 +120,7 @@ def make_model(
             return _call_own(own, len(data.feature_of), tuple(data.code_counts), shape.outputs)
         return _call_own(own, shape.columns, shape.outputs)
 
-    def make_adam(params: object) -> torch.optim.Optimizer:
-        return torch.optim.Adam(params, lr=options.learning_rate)  # type: ignore[arg-type]
-
-    make_optimizer = options.optimizer or make_adam
+    make_optimizer = options.optimizer or partial(torch.optim.Adam, lr=options.learning_rate)
     seed = members[0].module_seed()
     arguments = make_module, target.loss, seed, make_optimizer, device, options.loss, smoothing, reducer
     return RawModule(data.code_counts, device, *arguments) if raw else TorchModule(*arguments)

@@ -151,25 +151,23 @@ class SelectionState:
         self._update_tensors()
         return taken
 
-    def drop(self, usefulness: NDArray[np.float64], count: int) -> list[list[int]]:
-        """Remove the ``count`` least useful selected features of each trial.
+    def drop(self, usefulness: NDArray[np.float64]) -> list[int]:
+        """Remove the least useful selected feature of each trial.
 
         ``usefulness[t, i]`` is that of ``order[t][i]``. Constant features are removed first, those that are kept
-        never. Returns the features that each trial dropped.
+        never. Returns the feature that each trial dropped.
         """
-        assert self._quotas is None or count == 1
         dropped = []
-        for order, row, constant in zip(self.order, usefulness, self._constant, strict=True):
+        for order, before, row, constant in zip(
+            self.order, self._dropped, usefulness, self._constant, strict=True
+        ):
             key = np.where(constant[order], -np.inf, row)
             if self._quotas is not None:
                 key[~self._quotas.droppable(order)] = np.inf
             key[: len(self.kept)] = np.inf
-            positions = np.argsort(key, kind="stable")[:count]
-            features = [order[p] for p in positions]
-            order[:] = [f for f in order if f not in features]
-            dropped.append(features)
-        for before, features in zip(self._dropped, dropped, strict=True):
-            before[:] = [f for f in before if f not in features] + features
+            feature = order.pop(np.argsort(key, kind="stable")[0])  # unlike argmin, takes no NaN
+            before[:] = [f for f in before if f != feature] + [feature]
+            dropped.append(feature)
         self._update_tensors()
         return dropped
 

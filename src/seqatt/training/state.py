@@ -34,10 +34,6 @@ def named_attributes(owner: object) -> Iterator[tuple[str, Stateful]]:
                 yield f"{name}{number}", item
 
 
-def prefixed(prefix: str, state: NamedState) -> Iterator[tuple[str, Stateful]]:
-    return ((f"{prefix}.{name}", value) for name, value in state)
-
-
 def copy_state(state: NamedState) -> Arrays:
     """Copies on the host, so that training can continue while they are written."""
     return {name: _to_array(value) for name, value in state}

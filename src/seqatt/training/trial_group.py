@@ -102,8 +102,8 @@ class TrialGroup:
             self._change_working_set(pool)
         if phase.drop:
             for _ in range(phase.drop):  # one at a time: of two copies, only one can be spared
-                for trial, dropped in enumerate(self.state.drop(self._usefulness(pool), 1)):
-                    records[trial].dropped += dropped
+                for record, dropped in zip(records, self.state.drop(self._usefulness(pool)), strict=True):
+                    record.dropped.append(dropped)
         if phase.orders:
             self._order_by_usefulness(pool)
         if phase.measures:
@@ -132,8 +132,8 @@ class TrialGroup:
         before = self.state.to_dict()
         removed: list[list[int]] = [[] for _ in self.state.order]
         for _ in range(len(self.state.order[0]) - max(1, len(self.state.kept))):
-            for own, dropped in zip(removed, self.state.drop(self._usefulness(pool), 1), strict=True):
-                own += dropped
+            for own, dropped in zip(removed, self.state.drop(self._usefulness(pool)), strict=True):
+                own.append(dropped)
         order = [first + own[::-1] for first, own in zip(self.state.order, removed, strict=True)]
         self.state.load_dict(before | {"order": order})
 
@@ -218,7 +218,7 @@ class TrialGroup:
         score penalty, the mean loss is divided by its standard error, to be on the scale of the penalty: that of the
         median feature, because the losses without a very useful feature differ by more than chance.
         """
-        losses = self._losses_without_each(pool)
+        losses = self._by_trial(self._per_trainer(Trainer.losses_without_each, pool))
         if not self.penalties or losses.shape[1] == 1:
             return np.asarray(losses.mean(1))
         losses -= losses.mean(2, keepdims=True)  # the validation rows of some members are harder than others'
@@ -227,10 +227,6 @@ class TrialGroup:
         usefulness = np.asarray(losses.mean(1) / np.where(standard_error > 0, standard_error, 1.0))
         self.penalties.add_to_usefulness(usefulness, self.state.order)
         return usefulness
-
-    def _losses_without_each(self, pool: WorkerPool) -> NDArray[np.float64]:
-        """The loss without each selected feature (trials, members, m), in the order of selection."""
-        return self._by_trial(self._per_trainer(Trainer.losses_without_each, pool))
 
     def _per_trainer(
         self, function: Callable[[Trainer, torch.Tensor], Value], pool: WorkerPool

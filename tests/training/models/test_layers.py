@@ -1,13 +1,15 @@
-"""The backpropagation of ``MLPLayers`` against autograd: every activation, skip connections, inputs, slices."""
+"""Backpropagation in ``MLPLayers`` against autograd: every activation, skip connections, inputs, dropout, slices."""
 
 import pytest
 import torch
 
 from seqatt.losses.table import LOSSES
 from seqatt.training.backend.threads import WorkerPool
+from seqatt.training.loaders.batch import Batch
 from seqatt.training.models.activations import ACTIVATIONS
 from seqatt.training.models.architecture import MLPShape
-from seqatt.training.models.layers import MLPLayers, init_linear, split_batch
+from seqatt.training.models.backpropagation import init_linear
+from seqatt.training.models.layers import MLPLayers, split_batch
 from seqatt.training.models.model import weighted_mean
 
 CPU = torch.device("cpu")
@@ -45,8 +47,11 @@ def make_problem(shape: MLPShape, task: str, rows: int, *, skip: bool, weighted:
     return layers, first.double(), x, y, w
 
 
-def autograd(layers: MLPLayers, task: str, function, first, x, y, w, *, skip: bool):
-    """The loss (T,) and the gradients of the first matrix, of the inputs, and of matrices and biases."""
+def autograd(layers: MLPLayers, task: str, function, first, x, y, w, *, skip: bool, factors=()):
+    """The loss (T,) and the gradients of the first matrix, of the inputs, and of matrices and biases.
+
+    ``factors`` are those of dropout, one tensor per hidden layer.
+    """
     leaves = [t.clone().requires_grad_() for t in (first, x, *layers.matrices, *layers.biases)]
     first, x, *params = leaves
     matrices, biases = params[: len(layers.matrices)], params[len(layers.matrices) :]
@@ -54,8 +59,9 @@ def autograd(layers: MLPLayers, task: str, function, first, x, y, w, *, skip: bo
     sums = first @ x.mT
     skipped = sums[:, width:]
     hidden = sums[:, :width] + biases[0].unsqueeze(2)
-    for matrix, bias in zip(matrices, biases[1:], strict=True):
-        hidden = matrix @ function(hidden) + bias.unsqueeze(2)
+    for layer, (matrix, bias) in enumerate(zip(matrices, biases[1:], strict=True)):
+        active = function(hidden) * factors[layer] if factors else function(hidden)
+        hidden = matrix @ active + bias.unsqueeze(2)
     out = (hidden + skipped if skip else hidden).mT
     loss = weighted_mean(LOSSES[task].per_row(out, y), w)
     loss.sum().backward()
@@ -70,8 +76,9 @@ def assert_equals_autograd(activation, hidden, task, rows, *, skip=False, weight
     )
     input_grads = None if skip else torch.empty(MODELS, rows, EMBEDDED, dtype=torch.float64)
     with torch.no_grad(), WorkerPool(threads) as layers.pool:
-        layers.gradients(first, x, y, w, input_grads=input_grads)
-        loss = layers.last_loss(x, y, w)
+        batch = Batch(x, y, w)
+        layers.gradients(first, batch, input_grads=input_grads)
+        loss = layers.last_loss(batch)
     torch.testing.assert_close(loss, expected_loss)
     torch.testing.assert_close(layers.first_grad, first_grad)
     for grad, expected in zip(layers.grads, grads, strict=True):
@@ -96,6 +103,22 @@ def test_gradients_and_those_of_embedded_inputs_are_autograds(activation, hidden
 @pytest.mark.parametrize("hidden", [(5,), (6, 4)])
 def test_gradients_with_a_skip_connection_are_autograds(activation, hidden):
     assert_equals_autograd(activation, hidden, "multiclass", 11, skip=True, weighted=True)
+
+
+@pytest.mark.parametrize("activation", list(ACTIVATIONS))
+def test_gradients_with_dropout_are_autograds_with_the_same_factors(activation, monkeypatch):
+    shape = MLPShape(COLUMNS, (6, 4), 1, activation, dropout=0.3)
+    layers, first, x, y, w = make_problem(shape, "binary", 11, skip=False, weighted=True)
+    factors = [layers.draw_dropout(torch.empty(MODELS, width, 11)).double() for width in shape.hidden]
+    _, (first_grad, _, *grads) = autograd(
+        layers, "binary", FUNCTIONS[activation], first, x, y, w, skip=False, factors=factors
+    )
+    drawn = iter(factors)
+    monkeypatch.setattr(layers, "draw_dropout", lambda like: next(drawn))
+    with torch.no_grad():
+        layers.gradients(first, Batch(x, y, w))
+    for grad, expected in zip([layers.first_grad, *layers.grads], [first_grad, *grads], strict=True):
+        torch.testing.assert_close(grad, expected)
 
 
 @pytest.mark.parametrize("threads", [1, 3])

@@ -28,7 +28,8 @@ from seqatt.training.ensemble import NOISE, WEIGHTS, Member
 from seqatt.training.loaders.batch import Batch, DeviceTable
 from seqatt.training.loop import NonFiniteLoss
 from seqatt.training.models.architecture import MLPShape
-from seqatt.training.models.layers import MLPLayers, init_linear
+from seqatt.training.models.backpropagation import init_linear
+from seqatt.training.models.layers import MLPLayers
 
 NOISE_OFFSETS = 1 << 20  # positions in the bank of Gumbel noise at which the noise of a step may start
 LOSS_INTERVAL = 8  # steps between batches whose loss is recorded
@@ -122,7 +123,7 @@ class ConcreteAutoencoder(CustomTrainer):
             noise = self._noise_bank[self._offsets[i].unsqueeze(1) + self._cells].view_as(self.logits)
             mixture = torch.softmax((self.logits + noise + self._blocked) / temperature, 2)
             node_inputs = self._to_columns(mixture)
-            self.layers.gradients(self._first_layer @ node_inputs, batch.x, batch.y, batch.w)
+            self.layers.gradients(self._first_layer @ node_inputs, batch)
             grad = self.layers.first_grad
             mixture_grad = self._to_features(self._first_layer.mT @ grad)
             mean_grad = (mixture * mixture_grad).sum(2, keepdim=True)
@@ -130,7 +131,7 @@ class ConcreteAutoencoder(CustomTrainer):
             self._adam.step([grad @ node_inputs.mT, *self.layers.grads])
             self._done += 1
             if i % LOSS_INTERVAL == 0:
-                self._losses += self.layers.last_loss(batch.x, batch.y, batch.w)
+                self._losses += self.layers.last_loss(batch)
 
     def _to_columns(self, mixture: Tensor) -> Tensor:
         """From weights of features (T, k, d) to weights of columns (T, k * p, c), for p channels per node."""

@@ -28,7 +28,8 @@ from seqatt.training.ensemble import WEIGHTS, Member
 from seqatt.training.loaders.batch import Batch, DeviceTable
 from seqatt.training.loop import NonFiniteLoss
 from seqatt.training.models.architecture import MLPShape
-from seqatt.training.models.layers import MLPLayers, init_linear
+from seqatt.training.models.backpropagation import init_linear
+from seqatt.training.models.layers import MLPLayers
 
 DENSE_SHARE = 0.1  # share of the steps without a penalty; in the others, the path, it grows
 K_SHARE = 0.9  # of the path, after which at most k features should be left
@@ -124,7 +125,7 @@ class LassoNetPath(CustomTrainer):
             batch = self._loader.batch(i)
             self._adam.step(self._gradients(self.first, batch))
             if i % INTERVAL == 0:
-                self._losses += self.layers.last_loss(batch.x, batch.y, batch.w)
+                self._losses += self.layers.last_loss(batch)
 
     def _start_path(self) -> None:
         """Set the first penalty, and the norms of the gradient and of the skip weights, before the path."""
@@ -150,11 +151,11 @@ class LassoNetPath(CustomTrainer):
             self._done += 1
             if i % INTERVAL == 0:
                 self._update_penalty()
-                self._losses += self.layers.last_loss(batch.x, batch.y, batch.w)
+                self._losses += self.layers.last_loss(batch)
 
     def _gradients(self, first: Tensor, batch: Batch) -> list[Tensor]:
         """The gradients of the first matrix and of the other parameters."""
-        self.layers.gradients(first, batch.x, batch.y, batch.w)
+        self.layers.gradients(first, batch)
         return [self.layers.first_grad, *self.layers.grads]
 
     def _clip(self, grads: list[Tensor]) -> list[Tensor]:

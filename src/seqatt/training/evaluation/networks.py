@@ -6,7 +6,7 @@ by network, by the same instructions for one network as for many. On one thread,
 the network trained alone, bit for bit.
 
 The biases are the weights of an input that is always 1: the last column of the inputs, and the last row of the
-activations of each layer.
+activations of each layer. So a step has fewer operations than in ``layers.py``; both are ``backpropagation.py``.
 """
 
 from __future__ import annotations
@@ -20,10 +20,9 @@ from torch import Tensor
 from seqatt.losses.loss import Loss
 from seqatt.losses.table import make_loss
 from seqatt.training.backend.adam import Adam
-from seqatt.training.models.activations import ACTIVATIONS
 from seqatt.training.models.architecture import MLPShape
+from seqatt.training.models.backpropagation import Backpropagation, init_linear
 from seqatt.training.models.embeddings import Embeddings
-from seqatt.training.models.layers import init_linear
 
 ALIGNMENT = 32  # floats: the unit in which torch's elementwise operations are vectorised
 WIDTH_STEP = 16  # of the widths of inputs: products of other widths are not faster
@@ -88,37 +87,33 @@ class Networks:
         lr: float,
         embeddings: Embeddings | None,
     ) -> None:
-        self.width, self.models = shape.columns, len(columns)
+        self._shape, self.width, self.models = shape, shape.columns, len(columns)
         self._embeddings, self._embedded = embeddings, 0 if embeddings is None else embeddings.columns
-        self._activation = ACTIVATIONS[shape.activation]
-        self._in_place = shape.activation == "relu"
         self._loss_grad = make_loss(task, shape.label_smoothing).grad
-        self._outs = [outs for outs, _ in shape.sizes]
         inputs = self.width + self._embedded
-        shapes = [(self._outs[0], inputs), *((outs, ins + 1) for outs, ins in shape.sizes[1:])]
+        shapes = [(shape.sizes[0][0], inputs), *((outs, ins + 1) for outs, ins in shape.sizes[1:])]
         cells = sum(_space(rows * columns) for rows, columns in shapes)
         params, grads = torch.zeros(self.models, cells), torch.zeros(self.models, cells)
-        self._weights, self._grads = _views(params, shapes), _views(grads, shapes)
+        self._first, *self._upper = _views(params, shapes)
+        self._upper_without_biases = [matrix[:, :, :-1] for matrix in self._upper]
+        self._first_grad, *self._upper_grads = _views(grads, shapes)
         self._flat_grads = [grads]
         self._initial_lr, self._lr = lr, torch.tensor(lr)
         self._adam = Adam([params], self._lr)
         self._buffers: dict[int, _Buffers] = {}
-        for model, (count, generator) in enumerate(zip(columns, generators, strict=True)):
-            self._draw_weights(model, count, generator)
+        self._draw_weights(columns, generators)
         if embeddings is not None:
             embeddings.reset_parameters(generators)
 
-    def _draw_weights(self, model: int, columns: int, generator: torch.Generator) -> None:
+    def _draw_weights(self, columns: Sequence[int], generators: Sequence[torch.Generator]) -> None:
         """torch.nn.Linear's own initialisation; the weights of padded inputs are 0 and stay so."""
-        weight, bias = init_linear(self._outs[0], columns + self._embedded, [generator])
-        first = self._weights[0][model]
-        first[:, :columns] = weight[0, :, :columns]
-        first[:, self.width - 1] = bias[0]
-        first[:, self.width :] = weight[0, :, columns:]
-        for matrix in self._weights[1:]:
-            weight, bias = init_linear(matrix.shape[1], matrix.shape[2] - 1, [generator])
-            matrix[model, :, :-1] = weight[0]
-            matrix[model, :, -1] = bias[0]
+        for first, count, generator in zip(self._first, columns, generators, strict=True):
+            weight, bias = init_linear(len(first), count + self._embedded, [generator])
+            first[:, :count] = weight[0, :, :count]
+            first[:, self.width - 1] = bias[0]
+            first[:, self.width :] = weight[0, :, count:]
+        for matrix, size in zip(self._upper, self._shape.sizes[1:], strict=True):
+            matrix[:, :, :-1], matrix[:, :, -1] = init_linear(*size, generators)
 
     def scale_learning_rate(self, factor: float) -> None:
         self._lr.fill_(self._initial_lr * factor)
@@ -134,17 +129,11 @@ class Networks:
         buffer = self._buffer(rows)
         x = self._forward(buffer, codes)
         scale = 1 / rows if w is None else (w / rows).unsqueeze(1)
-        delta = torch.mul(self._loss_grad(buffer.sums[-1].mT, y).mT, scale, out=buffer.deltas[-1])
-        for layer in range(len(self._weights) - 1, 0, -1):
-            hidden = self._outs[layer - 1]
-            torch.bmm(delta, buffer.activations[layer - 1].mT, out=self._grads[layer])
-            matrix = self._weights[layer][:, :, :hidden]
-            delta = torch.bmm(matrix.mT, delta, out=buffer.deltas[layer - 1])
-            activations = buffer.activations[layer - 1][:, :hidden]
-            self._activation.backward(delta, buffer.sums[layer - 1], activations)
-        torch.bmm(delta, x, out=self._grads[0])
+        out_delta = torch.mul(self._loss_grad(buffer.sums[-1].mT, y).mT, scale, out=buffer.out_delta)
+        delta = buffer.backward(out_delta, self._upper_without_biases, self._upper_grads)
+        torch.bmm(delta, x, out=self._first_grad)
         if self._embeddings is not None:
-            embedding_weights = self._weights[0][:, :, self.width :]
+            embedding_weights = self._first[:, :, self.width :]
             self._embeddings.collect(torch.bmm(delta.mT, embedding_weights, out=buffer.embedding_grads))
         self._adam.step(self._flat_grads)
         if self._embeddings is not None:
@@ -158,7 +147,7 @@ class Networks:
 
     def parameters(self, model: int, columns: int) -> NetworkParameters:
         """Copies of the parameters of a network with so many columns, without padding."""
-        first, *others = (matrix[model] for matrix in self._weights)
+        first, others = self._first[model], [matrix[model] for matrix in self._upper]
         own = torch.cat([first[:, :columns], first[:, self.width :]], dim=1)
         weights = [own, *(matrix[:, :-1].clone() for matrix in others)]
         biases = [first[:, self.width - 1].clone(), *(matrix[:, -1].clone() for matrix in others)]
@@ -179,39 +168,25 @@ class Networks:
             x = buffer.with_embeddings
             x[:, :, : self.width].copy_(buffer.x)
             x[:, :, self.width :].copy_(self._embeddings.lookup(codes))
-        values = x.mT
-        for layer, matrix in enumerate(self._weights):
-            sums = torch.bmm(matrix, values, out=buffer.sums[layer])
-            if layer < len(self._weights) - 1:
-                self._activation.forward(sums, buffer.activations[layer][:, :-1])
-                values = buffer.activations[layer]
+        torch.bmm(self._first, x.mT, out=buffer.sums[0])
+        buffer.forward(self._upper)
         return x
 
     def _buffer(self, rows: int) -> _Buffers:
         if rows not in self._buffers:
-            self._buffers[rows] = _Buffers(
-                self.models, rows, self.width, self._embedded, self._outs, self._in_place
-            )
+            self._buffers[rows] = _Buffers(self._shape, self.models, rows, self._embedded)
         return self._buffers[rows]
 
 
-class _Buffers:
-    """Inputs, sums, activations and gradients of a batch of ``rows`` rows."""
+class _Buffers(Backpropagation):
+    """Both passes of a batch of ``rows`` rows, with its inputs and the gradients of outputs and embeddings."""
 
-    def __init__(
-        self, models: int, rows: int, width: int, embedded: int, outs: Sequence[int], in_place: bool
-    ) -> None:
+    def __init__(self, shape: MLPShape, models: int, rows: int, embedded: int) -> None:
+        super().__init__(shape, lambda width: aligned_zeros(models, width, rows), torch.bmm, ones=True)
+        width = shape.columns
         # Without a gap, so that one operation can gather the rows of all networks.
         self.all_x = torch.zeros(models, padded_rows(rows, width), width)
         self.x = self.all_x[:, :rows]
         self.with_embeddings = aligned_zeros(models, rows, width + embedded) if embedded else self.x
         self.embedding_grads = aligned_zeros(models, rows, embedded)
-        self.activations = [aligned_zeros(models, out + 1, rows) for out in outs[:-1]]
-        for activations in self.activations:
-            activations[:, -1] = 1
-        hidden = [
-            a[:, :-1] if in_place else aligned_zeros(models, out, rows)
-            for a, out in zip(self.activations, outs, strict=False)
-        ]
-        self.sums = [*hidden, aligned_zeros(models, outs[-1], rows)]
-        self.deltas = [aligned_zeros(models, out, rows) for out in outs]
+        self.out_delta = aligned_zeros(models, shape.outputs, rows)

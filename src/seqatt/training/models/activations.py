@@ -13,17 +13,18 @@ from seqatt.training.backend import torch_private
 
 
 class Activation(NamedTuple):
-    """An activation function and its gradient, computed in place where possible.
+    """An activation function and its gradient.
 
-    ``forward(z, out)`` returns the activations of the pre-activations ``z``. It may overwrite ``z`` or write
-    into ``out``, which has the same shape. ``backward(grad, z, a)`` turns ``grad``, the gradient with respect
-    to the activations ``a``, into the gradient with respect to ``z``, in place; it may overwrite ``z`` and
-    ``a`` too. ``function`` is the same activation for autograd.
+    ``forward(z, out)`` writes the activations of the pre-activations ``z`` into ``out``, which is ``z`` if the function
+    is computed ``in_place``. ``backward(grad, z, a)`` turns ``grad``, the gradient with respect to the activations
+    ``a``, into the gradient with respect to ``z``, in place; it may overwrite ``z`` and ``a`` too. ``function`` is the
+    same activation for autograd.
     """
 
     forward: Callable[[Tensor, Tensor], Tensor]
     backward: Callable[[Tensor, Tensor, Tensor], Tensor]
     function: Callable[[Tensor], Tensor]
+    in_place: bool = False
 
 
 ACTIVATIONS = {
@@ -32,6 +33,7 @@ ACTIVATIONS = {
         lambda z, out: torch.relu_(z),
         lambda grad, z, a: grad.mul_(torch.sign(a, out=a)),
         torch.relu,
+        in_place=True,
     ),
     "tanh": Activation(
         lambda z, out: torch.tanh(z, out=out),

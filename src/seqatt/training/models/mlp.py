@@ -1,4 +1,4 @@
-"""The built-in MLP: all models in one tensor, with forward and backward pass written out (``layers.py``).
+"""The built-in MLP: all models in one tensor, with forward and backward pass written out (``backpropagation.py``).
 
 The gate's weights scale the columns of the first layer instead of the batch, which gives the same product at
 a much lower cost; so a step costs little more than two large matrix products. ``torch_module.py`` trains the same
@@ -20,8 +20,9 @@ from seqatt.training.backend.threads import WorkerPool
 from seqatt.training.loaders.batch import Batch
 from seqatt.training.models.activations import ACTIVATIONS
 from seqatt.training.models.architecture import MLPShape
+from seqatt.training.models.backpropagation import init_linear
 from seqatt.training.models.embeddings import Embeddings
-from seqatt.training.models.layers import MLPLayers, init_linear
+from seqatt.training.models.layers import MLPLayers
 from seqatt.training.models.model import MIN_COUPLED_ROWS, GradientPenalty, Model, weighted_mean
 from seqatt.training.reducer import Reducer
 from seqatt.training.state import Arrays, Stateful, copy_state, load_state, named_adam_state
@@ -111,7 +112,7 @@ class MLP(Model):
     def hidden_gradient(self, batch: Batch, weights: Tensor) -> Tensor:
         """The gradient (T, h, B) of the mean loss with respect to the first layer's sums, for a batch of one slice."""
         torch.mul(self.weights[0], weights.unsqueeze(1), out=self._scaled)
-        return self.layers.hidden_gradient(self._scaled, batch.x, batch.y, batch.w)
+        return self.layers.hidden_gradient(self._scaled, batch)
 
     def reset_parameters(self) -> None:
         """torch.nn.Linear's own initialisation, drawn per model from the model's generator."""
@@ -144,7 +145,7 @@ class MLP(Model):
         if rows:
             embedded = None if embeddings is None else self._input_buffers(*batch.x.shape[:2])[1]
             torch.mul(self.weights[0], column_weights, out=self._scaled)
-            self.layers.gradients(self._scaled, batch.x, batch.y, batch.w, input_grads=embedded)
+            self.layers.gradients(self._scaled, batch, input_grads=embedded)
             first_grad = self.layers.first_grad
             torch.mul(self.weights[0], first_grad, out=self._scaled)
             matmul(self._ones, self._scaled, out=self._gate_grad_row)
@@ -204,25 +205,25 @@ class MLP(Model):
                     hidden = hidden * self.layers.draw_dropout(hidden)
             hidden = params[i] @ hidden + params[layers + i].unsqueeze(2)
         self._autograd_out = hidden.detach().mT  # for ``last_loss``
-        return weighted_mean(self.layers.loss_function.per_row(hidden.mT, batch.y), batch.w)
+        return self.layers.loss(hidden.mT, batch)
 
     def first_layer(self) -> Tensor:
         return self.weights[0]
 
     def first_layer_gradient(self, batch: Batch, weights: Tensor) -> Tensor:
         torch.mul(self.weights[0], weights.unsqueeze(1), out=self._scaled)
-        self.layers.gradients(self._scaled, batch.x, batch.y, batch.w, dropout=False)
+        self.layers.gradients(self._scaled, batch, dropout=False)
         return self.layers.first_grad.clone()
 
     def last_loss(self, batch: Batch) -> Tensor:
         if not batch.x.shape[1]:
             return torch.zeros_like(self._gate_grad[:, 0])
         if self._autograd_out is not None:
-            return self.layers.loss(self._autograd_out, batch.y, batch.w)
-        return self.layers.last_loss(batch.x, batch.y, batch.w)
+            return self.layers.loss(self._autograd_out, batch)
+        return self.layers.last_loss(batch)
 
     def loss(self, batch: Batch, weights: Tensor) -> Tensor:
-        return self.layers.loss(self.predict(batch.x, weights), batch.y, batch.w)
+        return self.layers.loss(self.predict(batch.x, weights), batch)
 
     def scale_first_layer(self, factors: Tensor) -> None:
         self.weights[0].mul_(factors.unsqueeze(1))

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from seqatt.display_text import chosen_in
 from seqatt.json_files import write_atomically
 from seqatt.report.selection_display import SelectionDisplay
 from seqatt.selection_file import (
@@ -188,8 +189,8 @@ class Selection(SelectionDisplay):
             notes += ["no feature stands out by itself"]
         notes += [reason] if (reason := why_empty(self)) else []
         if self.stability is not None and self.features:
-            lowest, repeats = self.scores.min(), self.stability["repeats"]
-            notes += [f"each chosen in at least {lowest:.0%} of {repeats} repeats"]
+            own = np.array(self.stability["frequency"])[self.indices]
+            notes += [chosen_in(self.scores, own, self.stability["repeats"], "chosen")]
         return f"Selection({counted}: {shown or 'none'}; {'; '.join(notes)})"
 
 

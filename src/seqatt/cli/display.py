@@ -113,13 +113,14 @@ def describe_stability(selection: Selection) -> list[str]:
         sentences.append(
             f"{', '.join(listed[:-1])} or {listed[-1]}: {_percent(cluster['frequency'])} together"
         )
-    often, count = _percent(stability["threshold"]), stability["bounded"]
+    as_one = " (any of a cluster)" if sentences else ""
+    often, count = f"{_percent(stability['threshold'])} of them{as_one}", stability["bounded"]
     which = f"these {count}" if count == len(selection.features) else f"the first {count}"
     any_distribution = f"{stability['false_choices_any']:.2g} without assuming unimodal frequencies"
     most = f"{stability['false_choices']:.2g}"
-    bound = f"at most {most} of {which}, chosen in at least {often} of them, are expected to be"
+    bound = f"at most {most} of {which}, chosen in at least {often}, are expected to be"
     if stability["false_choices"] >= count:
-        bound = f"{count} were chosen in at least {often} of them, where up to {most} are expected to be"
+        bound = f"{count} were chosen in at least {often}, where up to {most} are expected to be"
     halves = f"{stability['repeats']} repeats on {stability['rows']:,} rows each"
     return [*sentences, f"{halves}: {bound} false choices ({any_distribution})."]
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from seqatt.display_text import chosen_in
 from seqatt.report.facts.constraint_facts import frontier_sentence
-from seqatt.report.values import count, metric_name, number, score
+from seqatt.report.values import capital, count, metric_name, number, score
 
 
 def summarize(facts: dict[str, Any]) -> list[str]:
@@ -68,9 +69,10 @@ def _discoveries(facts: dict[str, Any]) -> str:
 
 
 def _stability(facts: dict[str, Any]) -> str:
-    lowest = min((row["score"] for row in facts["features"] if row["score"] is not None), default=0.0)
-    repeats = facts["stability"]["repeats"]
-    return f"Each was selected in at least {lowest:.0%} of {repeats} repeats on halves of the rows."
+    rows = [row for row in facts["features"] if row["score"] is not None]
+    shares, own = [row["score"] for row in rows], [row["frequency"] for row in rows]
+    often = chosen_in(shares, own, facts["stability"]["repeats"], "was selected")
+    return f"{capital(often)} on halves of the rows."
 
 
 def _evaluation(facts: dict[str, Any]) -> str:

@@ -143,3 +143,29 @@ def test_a_comparison_saved_before_the_number_of_classes_was_recorded_is_still_s
     assert "multiclass, 3 classes, 300 rows" in repr(comparison)
     del comparison.settings["classes"]
     assert "multiclass, 300 rows" in repr(comparison)
+
+
+@pytest.mark.parametrize("task", [None, "classification", "multiclass"])
+def test_classes_that_mostly_occur_once_are_refused_with_what_to_do(task):
+    measured = RNG.normal(size=200).round(6)
+    y = measured.astype(str) if task is None else measured
+    with pytest.raises(ValueError, match=r"y: 200 of its 200 classes occur once, .*task='regression'"):
+        seqatt.select(RNG.normal(size=(200, 3)), y, 2, task=task)
+    with pytest.raises(ValueError, match=r"target: 200 of .* \(column 'm', in a schema sample of 200 rows\)"):
+        fit_target("m", pa.array(y), None, FileOptions(task=task))
+
+
+def test_classes_of_which_some_occur_once_are_read():
+    names = np.array(["a", "b", "c", "d", "a", "b"])  # two of six rows
+    assert read_target(names, None).task == "multiclass"
+    assert read_target(np.array(["a", "b"]), None).task == "binary"
+
+
+@pytest.mark.parametrize("memory", [[], ["--memory", "0"]])
+def test_the_command_refuses_a_column_of_identifiers_as_target(memory, tmp_path):
+    path = tmp_path / "rows.csv"
+    rows = pd.DataFrame({"x": RNG.normal(size=80), "z": RNG.normal(size=80), "name": [f"n{i}" for i in range(80)]})
+    rows.to_csv(path, index=False)
+    done = CliRunner().invoke(app, ["select", str(path), "--target", "name", "-k", "1", *memory])
+    assert isinstance(done.exception, ValueError)
+    assert "target: 80 of its 80 classes occur once" in str(done.exception)

@@ -233,6 +233,13 @@ def _classification(array: NDArray[Any], kind: str, argument: str) -> Target:
     if kind == "binary" and len(classes) != 2:
         raise ValueError(f"{argument}: task='binary' needs 2 classes, got {len(classes)}")
     codes = _codes(array, classes, argument)
+    once = int((np.bincount(codes) == 1).sum())
+    if len(classes) > 2 and once > len(codes) / 2:
+        raise ValueError(
+            f"{argument}: {once:,} of its {len(classes):,} classes occur once, in {len(codes):,} rows, so that there "
+            "is nothing to learn about them; if the values are numbers, convert text to numbers and pass "
+            "task='regression', else choose another column as the target"
+        )
     if len(classes) == 2 and kind != "multiclass":
         return Target("binary", codes.astype(np.float32)[:, None], 1, classes)
     return Target("multiclass", codes, len(classes), classes)

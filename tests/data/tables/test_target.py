@@ -46,6 +46,7 @@ TARGETS = {
         np.repeat([3, 4, 5, 6, 7, 8, 9], [20, 163, 1457, 2198, 880, 175, 5]),
         CLASSES,
     ),
+    "counts 0 to 12": (np.minimum(12, RNG.poisson(5, 1_000)), CLASSES),
     "whole floats": (np.arange(90) % 3 * 1.0, CLASSES),
     "ages": (ages(1_000), NUMBERS),
     "ages of many people": (ages(50_000), NUMBERS),
@@ -83,7 +84,12 @@ def test_whole_numbers_are_read_as_a_user_expects_in_tables_and_in_files(name):
         ("ages", "read as regression; pass task='classification'"),
         ("prices in few rows", "10 distinct whole numbers and is read as regression"),
         ("prices in whole euros", None),
-        ("ratings 1 to 10", None),
+        ("digits 0 to 9", None),
+        ("codes 10, 20, 30", None),
+        ("two values, one of them once", None),
+        ("quality 3 to 9, a rare end", "7 distinct whole numbers and is read as classification"),
+        ("counts 0 to 12", "13 distinct whole numbers and is read as classification; pass task='regression'"),
+        ("whole floats", "3 distinct whole numbers and is read as classification"),
     ],
 )
 def test_a_warning_says_what_was_decided_where_the_other_reading_is_plausible(name, message):
@@ -159,6 +165,7 @@ def test_classes_of_which_some_occur_once_are_read():
     names = np.array(["a", "b", "c", "d", "a", "b"])  # two of six rows
     assert read_target(names, None).task == "multiclass"
     assert read_target(np.array(["a", "b"]), None).task == "binary"
+    assert read_target(np.array(["a", "b", "c"]), None).task == "multiclass"  # a few rows to try out
 
 
 @pytest.mark.parametrize("memory", [[], ["--memory", "0"]])

@@ -71,8 +71,8 @@ class Selection(SelectionDisplay):
     method, seed : str, int
         What it was selected with.
     seconds, timings : float, dict
-        From the call of ``select`` to its answer, and what they were spent on: "read" (files), "prepare" and "select".
-        Trials of several seeds train together and have the same.
+        From the call of ``select`` to its answer, and what they were spent on: "import" (of PyTorch, by a first call),
+        "read" (files), "prepare" and "select". Trials of several seeds train together and have the same.
     curve : dict or None
         What k="auto" chose from: "sizes", their "means" and "standard_errors", the "metric", and the lines
         "no_features", "all_features" and "random_features" ("random_size" of them).

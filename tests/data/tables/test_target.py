@@ -171,7 +171,9 @@ def test_classes_of_which_some_occur_once_are_read():
 @pytest.mark.parametrize("memory", [[], ["--memory", "0"]])
 def test_the_command_refuses_a_column_of_identifiers_as_target(memory, tmp_path):
     path = tmp_path / "rows.csv"
-    rows = pd.DataFrame({"x": RNG.normal(size=80), "z": RNG.normal(size=80), "name": [f"n{i}" for i in range(80)]})
+    rows = pd.DataFrame(
+        {"x": RNG.normal(size=80), "z": RNG.normal(size=80), "name": [f"n{i}" for i in range(80)]}
+    )
     rows.to_csv(path, index=False)
     done = CliRunner().invoke(app, ["select", str(path), "--target", "name", "-k", "1", *memory])
     assert isinstance(done.exception, ValueError)

@@ -20,7 +20,9 @@ from seqatt.validation import show
 FEW_CLASSES, MAX_CLASSES = 20, 100  # distinct whole numbers that are classes if they repeat, and at most
 FEW_VALUES = 5  # distinct whole numbers that are hardly a count or a score
 BALANCED = 1.25  # rows of the most frequent class per row of the rarest, where rows were collected by class
-MANY_CLASSES = 10  # from which on classes that mostly occur once are refused; smaller tables are for trying out
+MANY_CLASSES = (
+    10  # from which on classes that mostly occur once are refused; smaller tables are for trying out
+)
 CLASS_ROWS = 3  # rows per class from which on whole numbers repeat as classes do
 
 

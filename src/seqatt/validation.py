@@ -118,11 +118,15 @@ def layer_widths(name: str, value: Any) -> tuple[int, ...]:
     return tuple(int(width) for width in widths)
 
 
-def function(name: str, value: Any) -> Any:
-    """A module, a function or None."""
-    if value is not None and not callable(value):
-        raise TypeError(f"{name}: must be a module or a function, got {show(value)}")
-    return value
+def function(what: str) -> Check:
+    """A module, a function or another callable, or None; ``what`` says which, for the error."""
+
+    def check(name: str, value: Any) -> Any:
+        if value is not None and not callable(value):
+            raise TypeError(f"{name}: must be {what}, got {show(value)}")
+        return value
+
+    return check
 
 
 def n_jobs(name: str, value: Any) -> int | None:

@@ -163,7 +163,7 @@ def _show_frontier(console: Console, selection: Selection) -> None:
     if selection.features:
         console.print(escape(escape_controls(frontier_sentence(facts))))
     lowest, highest = facts["no_features"], max(*facts["means"], facts["all_features"])
-    labels = [f"{cost:,g}" for cost in (*facts["costs"], facts["all_cost"])]
+    labels = [f"{cost:,g}" for cost in facts["costs"]] + [f"all {facts['all_cost']:,g}"]
     width = max(len("cost"), *map(len, labels))
     console.print(
         f"{'cost':>{width}}  {metric_name(facts['metric'])} on rows that selected none of the features"

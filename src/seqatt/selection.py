@@ -16,6 +16,7 @@ from seqatt.json_files import write_atomically
 from seqatt.report.selection_display import SelectionDisplay
 from seqatt.selection_file import (
     FORMAT,
+    found_together,
     named_fields,
     plain_names,
     read_selection_file,
@@ -185,7 +186,7 @@ class Selection(SelectionDisplay):
         notes += ["partial"] if self.settings.get("partial") else []
         if self.chance is not None:
             notes += [] if self.chance["better"] else [NO_BETTER]
-        elif lacks_evidence(self.settings):
+        elif lacks_evidence(self.settings) and not found_together(self.curve, self.settings):
             notes += ["no feature stands out by itself"]
         notes += [reason] if (reason := why_empty(self)) else []
         if self.stability is not None and self.features:

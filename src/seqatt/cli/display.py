@@ -18,7 +18,7 @@ from seqatt.report.facts.constraint_facts import (
     frontier_sentence,
 )
 from seqatt.selection import NO_BETTER, Selection, describe_task, lacks_evidence
-from seqatt.selection_file import why_empty
+from seqatt.selection_file import found_together, why_empty
 
 BAR = 40  # width of the longest bar of a curve, where there is room
 BESIDE_BAR = 27  # of a line with a bar: score, standard error, mark of the chosen one and spaces
@@ -66,7 +66,7 @@ def show(selection: Selection, target: str) -> None:
     console.print(f"{describe_task(settings)}, {selection.seconds:.1f} s on {device}{_reading(settings)}")
     if selection.chance is not None:
         console.print(escape(_describe_chance(selection, selection.chance)))
-    elif lacks_evidence(settings) and selection.features:
+    elif lacks_evidence(settings) and selection.features and not found_together(selection.curve, settings):
         console.print(
             f"No feature stands out: none is related to {escape(target)} by itself (smallest q-value "
             f"{settings['min_q_value']:.2g}). Features may still matter together: check with --holdout."

@@ -7,6 +7,7 @@ from typing import Any
 from seqatt.display_text import chosen_in
 from seqatt.report.facts.constraint_facts import frontier_sentence
 from seqatt.report.values import capital, count, metric_name, number, score
+from seqatt.selection_file import found_together
 
 
 def summarize(facts: dict[str, Any]) -> list[str]:
@@ -27,7 +28,8 @@ def summarize(facts: dict[str, Any]) -> list[str]:
     sentences += [_stability(facts)] if facts["stability"] and facts["selected"] else []
     sentences += [facts["constraints"]] if facts["constraints"] else []
     smallest = facts["settings"].get("min_q_value")
-    if smallest is not None and smallest > 0.05 and not facts["chance"]:
+    tested = facts["chance"] or found_together(facts["curve"], facts["settings"])
+    if smallest is not None and smallest > 0.05 and not tested:
         sentences.append(
             f"No feature is related to the target by itself (smallest q-value {number(smallest, 2)}); features may "
             "still matter together."

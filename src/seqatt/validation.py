@@ -176,8 +176,12 @@ def list_names(names: Sequence[str], kind: str = "columns") -> str:
     return f"the {kind} are {', '.join(names[:LISTED])}{more}"
 
 
-def check_seeds(seeds: Sequence[int]) -> list[int]:
-    """At least one integer from 0 on."""
+def check_seeds(seeds: int | Iterable[int]) -> list[int]:
+    """At least one integer from 0 on; a number n stands for the seeds from 0 to n - 1."""
+    if isinstance(seeds, str | bool) or not (isinstance(seeds, Iterable) or hasattr(seeds, "__index__")):
+        raise TypeError(f"seeds: must be a number of seeds or a list such as range(5), got {show(seeds)}")
+    if not isinstance(seeds, Iterable):
+        seeds = range(int(seeds))
     checked = []
     for seed in seeds:
         if isinstance(seed, bool) or not hasattr(seed, "__index__") or int(seed) < 0:

@@ -65,7 +65,7 @@ def test_tables_and_targets(X, y, message):
 
 
 def test_text_for_regression():
-    with pytest.raises(ValueError, match="y: holds text where numbers are needed; .* task='classification'"):
+    with pytest.raises(ValueError, match=r"y: holds text where numbers are needed; .* task='classification'"):
         seqatt.select(frame(), list("abab"), 1, task="regression")
 
 
@@ -103,7 +103,7 @@ def test_a_file_in_a_folder_that_does_not_exist_is_refused_by_the_name_of_the_fo
     path = tmp_path / "nothing" / "here"
     for write in (selection.save, selection.report):
         with pytest.raises(
-            FileNotFoundError, match="the folder .*nothing' does not exist; make it first"
+            FileNotFoundError, match=r"the folder .*nothing' does not exist; make it first"
         ) as caught:
             write(path)
         assert caught.value.filename == str(path)

@@ -113,7 +113,7 @@ def select_trials(
     k: int | float | str | None = None,
     *,
     target: str | None = None,
-    seeds: Sequence[int] = range(5),
+    seeds: int | Sequence[int] = range(5),
     method: str = "sequential_attention",
     device: str = "auto",
     progress: bool = False,
@@ -122,7 +122,7 @@ def select_trials(
 ) -> list[Selection]:
     """``select`` with several seeds, trained together: result i is the same as that of ``select(seed=seeds[i])``.
 
-    With callbacks, seeds are selected one after another.
+    ``seeds`` may also be how many of them, from 0 on. With callbacks, seeds are selected one after another.
     """
     timings, first = Timings(), "torch" not in sys.modules
     # Here, so that the seconds of a first selection are all that its call takes.

@@ -67,6 +67,10 @@ def test_the_command_says_what_its_seconds_were_spent_on(wine, tmp_path):
     seconds = {name: float(value) for name, value in re.findall(r"(\w+) ([\d.]+)", parts)}
     assert list(seconds) == ["import", "read", "prepare", "select", "write"]
     assert sum(seconds.values()) == pytest.approx(float(total), abs=0.3)
+    alone = run_process(*arguments[:-2], "--method", "f_test").stdout
+    parts = dict(re.findall(r"(\w+) ([\d.]+)", alone.rsplit("s in all: ", 1)[1]))
+    assert list(parts) == ["import", "read", "prepare", "select", "print"]
+    assert float(parts["print"]) < 0.1 * float(parts["import"])  # of the method too
     printed = json.loads(run_process(*arguments, "--json").stdout)
     assert printed["command_timings"]["import"] > 0
     assert printed["command_timings"]["prepare"] == printed["timings"]["prepare"]

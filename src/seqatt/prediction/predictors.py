@@ -90,7 +90,9 @@ class _Predictor(SequentialAttentionSelector):
         check_is_fitted(self)
         predict = self.model_.predict_logits if logits else self.model_.predict
         if self._has_selected_columns(X):
-            return predict(take_columns(X, self.model_.inputs.columns, self.selection_.input_names), alone=True)
+            return predict(
+                take_columns(X, self.model_.inputs.columns, self.selection_.input_names), alone=True
+            )
         return predict(self._check(X, reset=False))
 
     def _has_selected_columns(self, X: Any) -> bool:

@@ -179,6 +179,13 @@ class Selection(SelectionDisplay):
         fields["support"] = np.array(raw["support"], dtype=bool)
         return cls(**fields)
 
+    def __eq__(self, other: object) -> bool:
+        """Whether all fields are equal, as a file holds them."""
+        return isinstance(other, Selection) and json.dumps(self.to_dict()) == json.dumps(other.to_dict())
+
+    def __hash__(self) -> int:
+        return hash((self.method, self.seed, *self.indices.tolist()))
+
     def __repr__(self) -> str:
         shown = ", ".join(map(str, self.features[:6])) + (", ..." if len(self.features) > 6 else "")
         counted = f"{len(self.features)} of {len(self.names)} features"

@@ -87,7 +87,7 @@ def run_selection(request: Request, timings: Timings) -> None:
             show(selection, ", ".join((request.target or "all columns").split(",")))
     finally:  # a result that cannot be printed is still written
         if path is not None:
-            failure = _save(selection, path) or _remove_scores(path.parent / EVALUATION)
+            failure = _save(selection, path) or _remove_earlier(path.parent)
             if not (failure or as_json):
                 print(f"Wrote {path}\n")
     timings.end(written)
@@ -211,12 +211,13 @@ def _interrupts_as_exceptions() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def _remove_scores(path: Path) -> str | None:
-    """Remove the scores of an earlier selection; returns what went wrong, if something did."""
-    try:
-        path.unlink(missing_ok=True)
-    except OSError as error:
-        return f"{path} is of an earlier selection and cannot be removed: {error.strerror}"
+def _remove_earlier(out: Path) -> str | None:
+    """Remove the scores and the partial result of earlier runs; returns what went wrong, if something did."""
+    for path in (out / EVALUATION, out / PARTIAL):
+        try:
+            path.unlink(missing_ok=True)
+        except OSError as error:
+            return f"{path} is of an earlier selection and cannot be removed: {error.strerror}"
     return None
 
 

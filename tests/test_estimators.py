@@ -89,6 +89,14 @@ def test_groups_reduce_the_number_of_features_that_can_be_selected(problem):
         OMPSelector(8, groups={"g": [0, 1]}).fit(*problem)
 
 
+@pytest.mark.parametrize("make", [np.random.RandomState, np.random.default_rng])
+def test_a_generator_as_random_state_draws_a_seed_per_fit(make, problem):
+    one, same = (FeatureSelector(2, method="random", random_state=make(3)) for _ in range(2))
+    seeds = [one.fit(*problem).selection_.seed for _ in range(2)]
+    assert seeds[0] != seeds[1]
+    assert same.fit(*problem).selection_.seed == seeds[0]
+
+
 @pytest.mark.parametrize("seed", [-1, 1.5, True])
 def test_an_invalid_random_state_is_named_in_the_error(problem, seed):
     with pytest.raises(ValueError, match=r"^random_state: must be a whole number of at least 0"):

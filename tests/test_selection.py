@@ -25,7 +25,10 @@ def selection() -> seqatt.Selection:
 def test_a_loaded_selection_equals_the_saved_one(selection, tmp_path):
     selection.save(tmp_path / "s.json")
     loaded = seqatt.Selection.load(tmp_path / "s.json")
-    assert loaded.to_dict() == selection.to_dict()
+    assert loaded == selection
+    assert len({loaded, selection}) == 1
+    assert replace(loaded, seed=1) != selection
+    assert selection != "selection"
     assert loaded.indices.dtype == selection.indices.dtype
     assert loaded.support.dtype == bool
 

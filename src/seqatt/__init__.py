@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from seqatt.algorithms.registry import methods
     from seqatt.api.evaluate import Evaluation, evaluate
     from seqatt.api.marginal_gains import marginal_gains
-    from seqatt.api.select import TrainingDiverged, select, select_trials
+    from seqatt.api.select import select, select_trials
     from seqatt.callbacks.callback import Callback
     from seqatt.comparison.compare import compare
     from seqatt.comparison.comparison import Comparison
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from seqatt.layer import SequentialAttention
     from seqatt.linear_selectors import LinearAttentionSelector, OMPSelector, SequentialLassoSelector
     from seqatt.prediction.predictors import SequentialAttentionClassifier, SequentialAttentionRegressor
-    from seqatt.selection import Selection, SelectionInterrupted
+    from seqatt.selection import Selection, SelectionInterrupted, TrainingDiverged
 
 _MODULES = {
     "Callback": "callbacks.callback",
@@ -37,7 +37,7 @@ _MODULES = {
     "SequentialAttentionRegressor": "prediction.predictors",
     "SequentialAttentionSelector": "estimators",
     "SequentialLassoSelector": "linear_selectors",
-    "TrainingDiverged": "api.select",
+    "TrainingDiverged": "selection",
     "compare": "comparison.compare",
     "evaluate": "api.evaluate",
     "marginal_gains": "api.marginal_gains",

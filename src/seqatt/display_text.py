@@ -1,6 +1,8 @@
-"""Text for people: names of columns made safe to show in a terminal, names of metrics."""
+"""Text for people: names of columns made safe to show in a terminal, names of metrics, shares of repeats."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 METRIC_NAMES = {
     "auc": "AUC",
@@ -31,3 +33,15 @@ def escape_controls(text: str) -> str:
 def metric_name(metric: str) -> str:
     """The name of a metric for display."""
     return METRIC_NAMES.get(metric, metric)
+
+
+def chosen_in(shares: Iterable[float], own_shares: Iterable[float], repeats: int, verb: str) -> str:
+    """How often each selected feature was chosen at least: "each chosen in at least 80% of 20 repeats".
+
+    ``shares`` count a feature that stands for a cluster with the others of it, ``own_shares`` by itself.
+    """
+    pairs = list(zip(shares, own_shares, strict=True))
+    lowest = min((share for share, _ in pairs), default=0.0)
+    who = "each, or a feature it stands for," if any(share > own for share, own in pairs) else "each"
+    often = f"all {repeats}" if lowest == 1 else f"at least {lowest:.0%} of {repeats}"
+    return f"{who} {verb} in {often} repeats"

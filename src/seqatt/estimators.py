@@ -27,6 +27,7 @@ from seqatt.selection import Selection
 from seqatt.selection_file import why_empty
 from seqatt.validation import integer
 
+MAX_SEED = 2**31 - 1  # of those that a generator draws, as in scikit-learn
 FINDS_K = ("fdr", "budget", "cost_rate")  # options with which k need not be given
 
 
@@ -58,7 +59,6 @@ class BaseSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
 
     def _fit(self, table: Any, labels: NDArray[Any], sample_weight: Any, options: dict[str, Any]) -> Self:
         """Select features of a table that was checked; a subclass goes on from there."""
-        seed = integer(0, optional=True)("random_state", getattr(self, "random_state", None))
         k = self.n_features_to_select
         try:
             self.selection_: Selection = select(
@@ -66,7 +66,7 @@ class BaseSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
                 labels,
                 0.5 if k is None and all(options.get(name) is None for name in FINDS_K) else k,
                 method=self.method,
-                seed=0 if seed is None else seed,
+                seed=_draw_seed(getattr(self, "random_state", None)),
                 sample_weight=sample_weight,
                 **options,
             )
@@ -172,6 +172,15 @@ class BaseSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
 
+def _draw_seed(random_state: Any) -> int:
+    """A seed from ``random_state``, 0 for None; a generator of NumPy draws another one for every fit."""
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(MAX_SEED))
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(MAX_SEED))
+    return int(integer(0, optional=True)("random_state", random_state) or 0)
+
+
 class SequentialAttentionSelector(BaseSelector):
     """Select features by Sequential Attention, as a scikit-learn selector.
 
@@ -188,8 +197,8 @@ class SequentialAttentionSelector(BaseSelector):
         Show a progress bar on the terminal or in a notebook.
     callbacks : sequence of Callback, default ()
         Called while features are selected; ``clone`` and searches copy them.
-    random_state : int or None, default None
-        The seed; None is 0, so that a fit can be repeated.
+    random_state : int, RandomState, Generator or None, default None
+        The seed, or a generator that draws one per fit; None is 0, so that a fit can be repeated.
 
     Options of ``seqatt.select``:
 
@@ -274,7 +283,7 @@ class SequentialAttentionSelector(BaseSelector):
         device: str = "auto",
         progress: bool = False,
         callbacks: Sequence[Callback] = (),
-        random_state: int | None = None,
+        random_state: int | np.random.RandomState | np.random.Generator | None = None,
     ) -> None:
         self._store_parameters(locals())
 

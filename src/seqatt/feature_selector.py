@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from seqatt.callbacks.callback import Callback
 from seqatt.estimators import BaseSelector
 from seqatt.validation import show
@@ -44,8 +46,8 @@ class FeatureSelector(BaseSelector):
         Show a progress bar on the terminal or in a notebook.
     callbacks : sequence of Callback, default ()
         Called while features are selected; ``clone`` and searches copy them.
-    random_state : int or None, default None
-        The seed; None is 0, so that a fit can be repeated.
+    random_state : int, RandomState, Generator or None, default None
+        The seed, or a generator that draws one per fit; None is 0, so that a fit can be repeated.
 
     Attributes
     ----------
@@ -70,7 +72,7 @@ class FeatureSelector(BaseSelector):
         device: str = "auto",
         progress: bool = False,
         callbacks: Sequence[Callback] = (),
-        random_state: int | None = None,
+        random_state: int | np.random.RandomState | np.random.Generator | None = None,
     ) -> None:
         self._store_parameters(locals())
 

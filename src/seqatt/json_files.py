@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import math
 import os
@@ -45,7 +46,15 @@ def _is_deeper(value: Any, depth: int) -> bool:
 
 def write_atomically(path: Path, content: str | bytes) -> None:
     """Write a temporary file in the same folder and rename it, so that no reader sees a partial file."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    if not path.parent.is_dir():
+        raise FileNotFoundError(
+            errno.ENOENT, f"the folder {str(path.parent)!r} does not exist; make it first", str(path)
+        )
+    try:
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    except OSError as error:
+        error.filename = str(path)  # not the temporary file, of which nobody knows
+        raise
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content.encode("utf-8") if isinstance(content, str) else content)

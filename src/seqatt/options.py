@@ -49,13 +49,15 @@ class Options:
     """Options of a method, each checked and brought to its canonical type when an instance is made."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(
-            self, "_given", self._changed()
-        )  # before defaults are filled in that depend on others
+        object.__setattr__(self, "_given", self._changed())
+        self.fill_in()
         for field in dataclasses.fields(self):
             checked = field.metadata["check"](field.name, getattr(self, field.name))
             object.__setattr__(self, field.name, checked)
         self.check_together()
+
+    def fill_in(self) -> None:
+        """Fill in defaults that depend on other options, which count as not given."""
 
     def check_together(self) -> None:
         """Checks that involve several options; a subclass that overrides it calls ``super()`` first."""

@@ -15,6 +15,7 @@ from pyarrow import fs
 
 from seqatt.api import select as selecting
 from seqatt.api.read_data import are_files, are_streams, choose_target
+from seqatt.api.select_options import make_options
 from seqatt.data.files.errors import SkippedData
 from seqatt.data.files.file_columns import open_columns
 from seqatt.data.files.file_set import FileSet
@@ -99,7 +100,7 @@ def select(
             raise TypeError(f"{name}: on Ray {reason}; leave it out")
     resources = WorkerResources(workers, cpus_per_worker, use_gpu, max_failures)
     check_seeds([seed])
-    checked = selecting.make_options(method, options, files=True)
+    checked = make_options(method, options, files=True)
     if options.get("checkpoint") is not None:
         options["checkpoint"] = _absolute(options["checkpoint"])
     folder = None if storage is None else _absolute(storage)

@@ -11,10 +11,12 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from seqatt.display_text import chosen_in
 from seqatt.json_files import write_atomically
 from seqatt.report.selection_display import SelectionDisplay
 from seqatt.selection_file import (
     FORMAT,
+    found_together,
     named_fields,
     plain_names,
     read_selection_file,
@@ -70,8 +72,8 @@ class Selection(SelectionDisplay):
     method, seed : str, int
         What it was selected with.
     seconds, timings : float, dict
-        From the call of ``select`` to its answer, and what they were spent on: "read" (files), "prepare" and "select".
-        Trials of several seeds train together and have the same.
+        From the call of ``select`` to its answer, and what they were spent on: "import" (of PyTorch, by a first call),
+        "read" (files), "prepare" and "select". Trials of several seeds train together and have the same.
     curve : dict or None
         What k="auto" chose from: "sizes", their "means" and "standard_errors", the "metric", and the lines
         "no_features", "all_features" and "random_features" ("random_size" of them).
@@ -177,6 +179,13 @@ class Selection(SelectionDisplay):
         fields["support"] = np.array(raw["support"], dtype=bool)
         return cls(**fields)
 
+    def __eq__(self, other: object) -> bool:
+        """Whether all fields are equal, as a file holds them."""
+        return isinstance(other, Selection) and json.dumps(self.to_dict()) == json.dumps(other.to_dict())
+
+    def __hash__(self) -> int:
+        return hash((self.method, self.seed, *self.indices.tolist()))
+
     def __repr__(self) -> str:
         shown = ", ".join(map(str, self.features[:6])) + (", ..." if len(self.features) > 6 else "")
         counted = f"{len(self.features)} of {len(self.names)} features"
@@ -184,12 +193,12 @@ class Selection(SelectionDisplay):
         notes += ["partial"] if self.settings.get("partial") else []
         if self.chance is not None:
             notes += [] if self.chance["better"] else [NO_BETTER]
-        elif lacks_evidence(self.settings):
+        elif lacks_evidence(self.settings) and not found_together(self.curve, self.settings):
             notes += ["no feature stands out by itself"]
         notes += [reason] if (reason := why_empty(self)) else []
         if self.stability is not None and self.features:
-            lowest, repeats = self.scores.min(), self.stability["repeats"]
-            notes += [f"each chosen in at least {lowest:.0%} of {repeats} repeats"]
+            own = np.array(self.stability["frequency"])[self.indices]
+            notes += [chosen_in(self.scores, own, self.stability["repeats"], "chosen")]
         return f"Selection({counted}: {shown or 'none'}; {'; '.join(notes)})"
 
 

@@ -42,6 +42,15 @@ def why_empty(selection: Selection) -> str | None:
     return NOTHING_FOUND if selection.curve is not None else None
 
 
+def found_together(curve: dict[str, Any] | None, settings: dict[str, Any]) -> bool:
+    """Whether k="auto" found features that are better than none, which says more than tests of each alone.
+
+    With ``keep`` and ``quotas`` it selects some even where nothing is found.
+    """
+    constrained = settings.get("keep") or settings.get("quotas")
+    return curve is not None and bool(curve["chosen"]) and not constrained
+
+
 def read_selection_file(path: str | os.PathLike[str], names: Sequence[str]) -> dict[str, Any]:
     """The fields ``names`` of a saved selection, of the right types, lengths and ranges, or one ``ValueError``."""
     raw = read_json(path, "a saved selection")

@@ -118,11 +118,15 @@ def layer_widths(name: str, value: Any) -> tuple[int, ...]:
     return tuple(int(width) for width in widths)
 
 
-def function(name: str, value: Any) -> Any:
-    """A module, a function or None."""
-    if value is not None and not callable(value):
-        raise TypeError(f"{name}: must be a module or a function, got {show(value)}")
-    return value
+def function(what: str) -> Check:
+    """A module, a function or another callable, or None; ``what`` says which, for the error."""
+
+    def check(name: str, value: Any) -> Any:
+        if value is not None and not callable(value):
+            raise TypeError(f"{name}: must be {what}, got {show(value)}")
+        return value
+
+    return check
 
 
 def n_jobs(name: str, value: Any) -> int | None:
@@ -172,8 +176,12 @@ def list_names(names: Sequence[str], kind: str = "columns") -> str:
     return f"the {kind} are {', '.join(names[:LISTED])}{more}"
 
 
-def check_seeds(seeds: Sequence[int]) -> list[int]:
-    """At least one integer from 0 on."""
+def check_seeds(seeds: int | Iterable[int]) -> list[int]:
+    """At least one integer from 0 on; a number n stands for the seeds from 0 to n - 1."""
+    if isinstance(seeds, str | bool) or not (isinstance(seeds, Iterable) or hasattr(seeds, "__index__")):
+        raise TypeError(f"seeds: must be a number of seeds or a list such as range(5), got {show(seeds)}")
+    if not isinstance(seeds, Iterable):
+        seeds = range(int(seeds))
     checked = []
     for seed in seeds:
         if isinstance(seed, bool) or not hasattr(seed, "__index__") or int(seed) < 0:

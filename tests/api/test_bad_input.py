@@ -65,8 +65,48 @@ def test_tables_and_targets(X, y, message):
 
 
 def test_text_for_regression():
-    with pytest.raises(ValueError, match="y: holds text where numbers are needed"):
+    with pytest.raises(ValueError, match=r"y: holds text where numbers are needed; .* task='classification'"):
         seqatt.select(frame(), list("abab"), 1, task="regression")
+
+
+@pytest.mark.parametrize("task", [None, "regression"])
+@pytest.mark.parametrize("convert", [pd.Series, np.asarray, list, lambda days: pd.Series(days - days[0])])
+def test_dates_as_target_are_refused_as_dates(convert, task):
+    days = pd.date_range("2026-01-01", periods=4)
+    with pytest.raises(
+        ValueError, match="y: holds dates or durations where numbers are needed; convert them"
+    ):
+        seqatt.select(frame(), convert(days), 1, task=task)
+
+
+def test_other_objects_as_target_are_named_by_type():
+    y = np.array([{1}, {2}, {1}, {2}], dtype=object)
+    with pytest.raises(ValueError, match="y: holds values of type set where numbers are needed"):
+        seqatt.select(frame(), y, 1, task="regression")
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ("optimizer", "optimizer: must be a function of the model's parameters .* got 'adam'"),
+        ("model", "model: must be an nn.Module, or a function"),
+        ("loss", "loss: must be a function of outputs and targets"),
+    ],
+)
+def test_a_name_in_place_of_a_function_is_told_what_the_option_takes(option, message):
+    with pytest.raises(TypeError, match=message):
+        seqatt.select(frame(), [0, 1, 0, 1], 1, **{option: "adam"})
+
+
+def test_a_file_in_a_folder_that_does_not_exist_is_refused_by_the_name_of_the_folder(tmp_path):
+    selection = seqatt.select(frame(), [0, 1, 0, 1], 1, method="f_test")
+    path = tmp_path / "nothing" / "here"
+    for write in (selection.save, selection.report):
+        with pytest.raises(
+            FileNotFoundError, match=r"the folder .*nothing' does not exist; make it first"
+        ) as caught:
+            write(path)
+        assert caught.value.filename == str(path)
 
 
 @pytest.mark.parametrize(
@@ -90,7 +130,7 @@ def test_text_for_regression():
         ({"warmup": 1}, "warmup: must be a number at least 0 and below 1"),
         ({"replacement": -1}, "replacement: must be a whole number"),
         ({"one_pass": "no"}, "one_pass: must be True or False"),
-        ({"model": 3}, "model: must be a module"),
+        ({"model": 3}, "model: must be an nn.Module"),
         ({"seed": -1}, "seed: must be a whole number"),
         ({"groups": {"g": ["x0", "zzz"]}}, "groups: 'g' names 'zzz', which is not a column"),
         ({"groups": {"g": [0, 1], "h": [1]}}, "groups: column 'x1' is in both 'g' and 'h'"),

@@ -248,7 +248,6 @@ def test_a_grid_search_tries_rules_and_a_clone_keeps_them():
         ("auto", {"k_rule": 1.5}, r"k_rule: must be 'one_standard_error', 'best' or a share .* got 1.5"),
         ("auto", {"k_rule": "worst"}, "k_rule: must be .* got 'worst'"),
         ("auto", {"max_k": 0}, "max_k: must be a whole number of at least 1"),
-        ("auto", {"max_k": 9}, "max_k: 9 features requested, but the table has 8; use at most 8"),
         (
             "auto",
             {"method": "lassonet"},
@@ -308,3 +307,8 @@ def test_scores_are_those_of_scikit_learn():
     target = rng.normal(size=(200, 2))
     predicted = target + rng.normal(size=(200, 2))
     assert LOSSES["regression"].score(predicted, target).mean == pytest.approx(r2_score(target, predicted))
+
+
+def test_a_max_k_above_the_number_of_features_is_that_number():
+    X, y = linear_problem("binary")
+    assert seqatt.select(X, y, "auto", max_k=50, method="f_test").settings["max_k"] == 8

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
@@ -15,6 +16,7 @@ from tests.support.command import run
 import seqatt
 from seqatt.api.constraints.costs import Costs
 from seqatt.api.constraints.search import BudgetSearch
+from seqatt.cli.display import show
 from seqatt.training.selection_state import Quotas
 
 FEATURES = 12
@@ -165,6 +167,14 @@ def test_the_frontier_rises_to_the_cost_of_the_selection_and_survives_a_file(sel
         (tmp_path / "d.json").write_text(json.dumps(damaged))
         with pytest.raises(ValueError, match=r"not a saved selection \('frontier' must"):
             seqatt.Selection.load(tmp_path / "d.json")
+
+
+def test_the_chart_tells_all_features_from_a_selection_of_the_same_cost(selection, capsys):
+    frontier = selection.frontier | {"all_cost": 40.0}
+    show(replace(selection, frontier=frontier), "y")
+    bars = [line for line in capsys.readouterr().out.splitlines() if "█" in line]
+    assert bars[-1].startswith("all 40  ")
+    assert [line.split()[0] for line in bars if "← selected" in line] == ["40"]
 
 
 def test_k_bounds_the_number_and_kept_features_are_paid_for(problem):

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 from tests.support.command import run
 from tests.support.problems import linear_problem
+from tests.support.reports import make_full_selection
 
 import seqatt
+from seqatt.cli.display import show
+from seqatt.report.facts.selection_facts import selection_facts
 from seqatt.selection import lacks_evidence
 
 
@@ -48,3 +53,17 @@ def test_the_command_line_says_so_under_the_features(tmp_path):
     X, y = linear_problem("binary")
     pd.DataFrame(X).add_prefix("f").assign(label=y).to_csv(tmp_path / "signal.csv", index=False)
     assert "stands out" not in run("select", tmp_path / "signal.csv", "-t", "label", "-k", 2).stdout
+
+
+def test_features_that_auto_finds_together_are_not_doubted_because_none_stands_out(capsys):
+    selection = make_full_selection()
+    settings = selection.settings | {"min_q_value": 0.4}
+    pair = replace(selection, settings=settings, chance=None)
+    fixed = replace(pair, curve=None)
+    kept = replace(pair, settings=settings | {"keep": ["mean area"]})  # selected whether or not it helps
+    for each, doubted in ((pair, False), (fixed, True), (kept, True)):
+        show(each, "label")
+        assert ("No feature stands out" in capsys.readouterr().out) == doubted
+        assert ("no feature stands out" in repr(each)) == doubted
+        summary = " ".join(selection_facts(each)["summary"])
+        assert ("No feature is related to the target by itself" in summary) == doubted

@@ -52,7 +52,7 @@ def test_before_training_it_is_python_s_own_interruption(problem, monkeypatch):
     def read(*_args, **_options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("seqatt.api.select.read_table", read)
+    monkeypatch.setattr("seqatt.api.read_data.read_table", read)
     with pytest.raises(KeyboardInterrupt) as caught:
         seqatt.select(*problem, 2)
     assert not isinstance(caught.value, seqatt.SelectionInterrupted)

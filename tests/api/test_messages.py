@@ -298,3 +298,18 @@ def test_a_category_of_numpy_that_training_rows_do_not_have_is_shown_as_a_plain_
 
 def test_a_boolean_of_numpy_is_a_boolean(problem):
     assert seqatt.select(*problem, 2, batch_norm=np.True_, epochs=1).settings["batch_norm"] is True
+
+
+def test_an_unknown_feature_is_answered_with_a_near_name_or_with_those_that_there_are():
+    X, y = linear_problem("binary")
+    frame = pd.DataFrame(X[:, :3], columns=["age", "size", "weight"])
+    rows = frame[:200], y[:200], frame[200:], y[200:]
+    listed = "; the {}s are age, size, weight$"
+    with pytest.raises(ValueError, match=r"keep: 'agee' is not a feature of X.*; did you mean 'age'"):
+        seqatt.select(frame, y, 2, keep=["agee"])
+    with pytest.raises(ValueError, match="keep: 'zz' is not a feature of X.*" + listed.format("feature")):
+        seqatt.select(frame, y, 2, keep=["zz"])
+    with pytest.raises(
+        ValueError, match="indices: 'zz' is not a column of X_train.*" + listed.format("column")
+    ):
+        seqatt.evaluate(*rows, ["zz"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -23,6 +24,7 @@ from seqatt.api.stability.repeats import divide
 from seqatt.data.tables.encoding import SparseColumns
 from seqatt.data.tables.table_data import read_table_data, take_rows
 from seqatt.options import names_of
+from seqatt.report.facts.selection_facts import selection_facts
 from seqatt.trace import Trace
 from seqatt.training.screening.row_sample import draw_sample
 
@@ -146,6 +148,15 @@ def test_a_cluster_counts_once_with_the_share_of_the_repeats_that_chose_any_of_i
     np.testing.assert_array_equal(trace.phases[0].scores, [1.0, 0.5, 0.75, 0.25])
 
 
+def test_of_features_in_all_repeats_a_cluster_comes_first_if_it_was_chosen_first():
+    X = np.random.default_rng(0).normal(size=(50, 4))
+    X[:, 1] = -X[:, 0]
+    orders = [([0, 2], [1, 3]), ([1, 2], [0, 3])] * 2
+    trace = pool_repeats(request(table(X), 2), [Trace(*order) for order in orders], 25)
+    assert trace.order == [0, 2]  # 0 alone was chosen in half of the repeats, 2 in all
+    assert trace.rest == [1, 3]
+
+
 def test_where_too_few_features_were_ever_chosen_another_member_of_a_cluster_fills_up():
     X = np.random.default_rng(0).normal(size=(50, 3))
     X[:, 1] = X[:, 0]
@@ -263,7 +274,17 @@ def test_what_repeats_say_is_saved_and_loaded_and_a_changed_file_is_refused(with
 
 
 def test_the_representation_says_how_often_the_features_were_chosen(repeated):
-    assert f"each chosen in at least {repeated.scores.min():.0%} of 4 repeats" in repr(repeated)
+    often = "all" if repeated.scores.min() == 1 else f"at least {repeated.scores.min():.0%} of"
+    assert f"each chosen in {often} 4 repeats" in repr(repeated)
+
+
+def test_the_share_of_a_cluster_is_not_said_to_be_that_of_the_feature_which_stands_for_it(with_twins):
+    assert "each, or a feature it stands for, chosen in" in repr(with_twins)
+    summary = " ".join(selection_facts(with_twins)["summary"])
+    assert "Each, or a feature it stands for, was selected in" in summary
+    alone = replace(with_twins, stability=with_twins.stability | {"frequency": [1.0] * 9})
+    assert "each chosen in" in repr(alone)
+    assert "Each was selected in" in " ".join(selection_facts(alone)["summary"])
 
 
 def test_auto_chooses_the_number_first_and_repeats_select_as_many():

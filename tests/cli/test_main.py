@@ -132,3 +132,15 @@ def test_a_half_written_comparison_is_named(content, tmp_path):
     )
     assert done.returncode == 1
     assert done.stderr.startswith(f"error: {tmp_path / 'out' / 'comparison.json'}: not a saved comparison")
+
+
+def test_no_help_text_loses_words_that_look_like_markup():
+    from rich.markup import render
+    from typer.main import get_command
+
+    from seqatt.cli.app import app
+
+    for name, subcommand in get_command(app).commands.items():
+        for parameter in subcommand.params:
+            text = getattr(parameter, "help", None) or ""
+            assert render(text).plain == text.replace("\\[", "["), f"{name} --{parameter.name}"

@@ -110,3 +110,13 @@ def test_a_piped_run_logs_where_asked_to(csv):
     lines = logged.stderr.splitlines()
     assert lines[0].endswith(": started")
     assert ": 100% after" in lines[-1]
+
+
+def test_a_finished_selection_removes_the_partial_one_of_an_earlier_run(csv, tmp_path):
+    out = tmp_path / "run"
+    out.mkdir()
+    for name in ("selection.partial.json", "evaluation.json"):
+        (out / name).write_text("{}")
+    done = run("select", csv, "-t", "label", "-k", 2, "--method", "f_test", "--out", out)
+    assert done.returncode == 0, done.stderr
+    assert [path.name for path in out.iterdir()] == ["selection.json"]

@@ -67,6 +67,10 @@ def test_the_command_says_what_its_seconds_were_spent_on(wine, tmp_path):
     seconds = {name: float(value) for name, value in re.findall(r"(\w+) ([\d.]+)", parts)}
     assert list(seconds) == ["import", "read", "prepare", "select", "write"]
     assert sum(seconds.values()) == pytest.approx(float(total), abs=0.3)
+    alone = run_process(*arguments[:-2], "--method", "f_test").stdout
+    parts = dict(re.findall(r"(\w+) ([\d.]+)", alone.rsplit("s in all: ", 1)[1]))
+    assert list(parts) == ["import", "read", "prepare", "select", "print"]
+    assert float(parts["print"]) < 0.1 * float(parts["import"])  # of the method too
     printed = json.loads(run_process(*arguments, "--json").stdout)
     assert printed["command_timings"]["import"] > 0
     assert printed["command_timings"]["prepare"] == printed["timings"]["prepare"]
@@ -83,3 +87,17 @@ def test_a_terminal_shows_what_is_going_on_from_the_start(wine):
 def test_a_pipe_gets_no_progress(wine):
     done = run_process("select", wine, "--target", "target", "-k", "2")
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_seconds_of_a_first_selection_are_all_that_its_call_takes():
+    code = (
+        "import sys, time, numpy as np, seqatt\n"
+        "X = np.random.default_rng(0).normal(size=(60, 4))\n"
+        "start = time.perf_counter()\n"
+        "first = seqatt.select(X, X[:, 0], 2, method='f_test')\n"
+        "assert time.perf_counter() - start - first.seconds < 0.2 * first.seconds, first.timings\n"
+        "assert first.timings['import'] > 0.5 * first.seconds, first.timings\n"
+        "assert 'import' not in seqatt.select(X, X[:, 0], 2, method='f_test').timings\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr

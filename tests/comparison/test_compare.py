@@ -469,7 +469,9 @@ def test_options_reach_their_method(small):
             ValueError,
             "options: 'costs' lets random choose how many features; methods are compared at equal numbers",
         ),
-        ({"seeds": 5}, TypeError, r"seeds: must be a list such as range\(5\)"),
+        ({"seeds": True}, TypeError, r"seeds: must be a number of seeds or a list such as range\(5\)"),
+        ({"seeds": "5"}, TypeError, r"seeds: must be a number of seeds or a list such as range\(5\)"),
+        ({"seeds": 0}, ValueError, "seeds: at least one seed is needed"),
         ({"seeds": [1, 1]}, ValueError, "seeds: must not contain duplicates"),
         ({"seeds": [-1]}, ValueError, "seed: must be a whole number"),
         ({"test_size": 1.0}, ValueError, "test_size: must be above 0 and below 1"),
@@ -532,3 +534,11 @@ def test_a_misspelt_method_is_answered_with_the_one_that_was_meant():
         ValueError, match=r"^methods: unknown 'magic'; use some of sequential_attention, .*, all$"
     ):
         seqatt.compare(X, X[:, 0] > 20, 1, methods=["magic"])
+
+
+def test_a_number_of_seeds_is_those_from_zero_on(small):
+    X, y = small
+    assert seqatt.compare(X, y, 1, methods=["random"], seeds=2).settings["seeds"] == [0, 1]
+    assert [each.seed for each in seqatt.select_trials(X, y, 1, method="random", seeds=2)] == [0, 1]
+    rows = X[::2], y[::2], X[1::2], y[1::2]
+    assert seqatt.evaluate(*rows, [0], seeds=2, epochs=1).seeds == [0, 1]

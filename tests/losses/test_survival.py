@@ -187,3 +187,11 @@ def test_two_columns_that_may_be_a_survival_target_are_warned_about():
 def test_a_survival_target_that_cannot_be_used_is_refused(y, message):
     with pytest.raises(ValueError, match=message):
         read_target(np.array(y), None, "survival")
+
+
+def test_negative_times_are_refused():
+    X, time, event = survival_problem(2, rows=120)
+    time[3] = -2.5
+    for y in (np.stack([time, event], axis=1), np.stack([event, time], axis=1)):
+        with pytest.raises(ValueError, match=r"y: times must be 0 or more, got -2.5; pass how long"):
+            seqatt.select(X, y, 2, task="survival", method="f_test")

@@ -286,3 +286,21 @@ def test_too_few_groups_of_rows_are_refused_before_anything_is_selected():
     with pytest.raises(ValueError, match="groups_of_rows: has 3 groups, and each of 5 networks"):
         classifier.fit(X, y, groups_of_rows=np.arange(60) % 3)
     assert not hasattr(classifier, "selection_")
+
+
+@pytest.mark.parametrize("convert", [lambda X: X, pl.from_pandas])
+def test_a_frame_of_the_selected_columns_is_enough_to_predict_from(convert, short):
+    X, y = mixed_frame()
+    fitted = SequentialAttentionClassifier(3, epochs=20).fit(convert(X), y)
+    names = list(fitted.get_feature_names_out())
+    expected = fitted.predict_proba(convert(X))
+    for frame in (X[names], X[names[::-1]], X[names].assign(another=1)):
+        np.testing.assert_array_equal(fitted.predict_proba(convert(frame)), expected)
+    np.testing.assert_array_equal(fitted.predict(convert(X[names])), fitted.predict(convert(X)))
+    with pytest.raises(ValueError, match="feature names should match"):
+        fitted.predict(convert(X[names[1:]]))
+    with pytest.raises(ValueError, match="feature names should match"):
+        fitted.predict(convert(X[X.columns[::-1]]))  # all of them, in another order than in fit
+    text = next((name for name in names if X[name].dtype.kind in "if"), names[0])
+    with pytest.raises(ValueError, match=text):
+        fitted.predict(convert(X[names].assign(**{text: "text"})))

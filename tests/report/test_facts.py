@@ -231,6 +231,16 @@ def test_the_code_of_a_report_repeats_the_selection():
     assert selection.settings["options"]["epochs"] == 4
 
 
+@pytest.mark.parametrize("recipe", ["default", "paper"])
+def test_the_code_of_a_report_has_no_option_that_was_not_given(recipe):
+    X, y = linear_problem("binary")
+    given = {"epochs": 3} | ({} if recipe == "default" else {"recipe": recipe})
+    selection = seqatt.select(X, y, 2, device="cpu", **given)
+    assert selection.settings["options"] == given
+    assert "one_pass" not in selection_facts(selection)["code"]
+    assert selection.settings["one_pass"]
+
+
 def test_the_code_of_a_reconstruction_has_no_target():
     X = np.random.default_rng(0).normal(size=(60, 4))
     selection = seqatt.select(X, k=2, task="reconstruction", method="f_test")
@@ -300,3 +310,17 @@ def test_a_selection_by_rate_is_not_sent_to_options_that_a_rate_excludes():
 
 def test_reports_and_comparisons_agree_on_metrics_of_which_less_is_better():
     assert values.LOWER_IS_BETTER == statistics.LOWER_IS_BETTER
+
+
+@pytest.mark.parametrize(
+    ("column", "shown"),
+    [
+        ([0.119, 0.00315, -0.003073], ["0.119", "0.003", "−0.003"]),
+        ([0.00315, None, 2e-5], ["0.00315", "–", "0.00002"]),
+        ([3.0, 12.0], ["3", "12"]),
+        ([2500.5, 3.25], ["2,500", "3.250"]),
+        ([], []),
+    ],
+)
+def test_numbers_of_a_column_have_as_many_decimals_each(column, shown):
+    assert values.aligned(column) == shown

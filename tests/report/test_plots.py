@@ -93,6 +93,7 @@ def test_notebooks_show_escaped_tables():
     assert HOSTILE not in shown
     assert "&lt;script&gt;" in shown
     assert shown.count("<tr>") == 4
+    assert all(f"<td>{value}</td>" in shown for value in ("0.300", "0.100", "0.020", "0.050", "0.010"))
     evaluation = seqatt.Evaluation({"auc": np.array([0.9, 0.8])}, [0, 1])
     assert "AUC" in evaluation._repr_html_()
     assert HOSTILE not in make_comparison()._repr_html_()

@@ -70,7 +70,7 @@ def evaluate(
     *,
     target: str | None = None,
     hidden: Sequence[int] = (67,),
-    seeds: Sequence[int] = range(5),
+    seeds: int | Sequence[int] = range(5),
     device: str = "auto",
     progress: bool = False,
     task: str | None = None,
@@ -99,7 +99,7 @@ def evaluate(
         The name of the column to predict, in place of ``y_train`` and ``y_test``.
     hidden : sequence of int, default (67,)
         Widths of the hidden layers.
-    seeds : sequence of int, default 0 to 4
+    seeds : int or sequence of int, default 0 to 4; a number is how many from 0 on
         One network per seed.
     device : str, default "auto"
         "auto" is CUDA where there is one, else "cpu".

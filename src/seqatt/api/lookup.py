@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from seqatt.selection import FeatureLayout, Selection
-from seqatt.validation import show, suggest
+from seqatt.validation import list_names, show, suggest
 
 
 def find_positions(
@@ -53,7 +53,8 @@ def find_positions(
         else:
             position = _as_position(item, kind, argument)
         if not 0 <= position < len(names):
-            hint = f"; {near}" if isinstance(item, str) and (near := suggest(item, names)) else ""
+            others = suggest(item, names) or list_names(names, f"{kind}s")
+            hint = f"; {others}" if isinstance(item, str) else ""
             raise ValueError(
                 f"{argument}: {show(item)} is not a {kind} of {table}, which has {len(names)}{hint}"
             )

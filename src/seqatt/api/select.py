@@ -2,36 +2,23 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from contextlib import ExitStack, closing
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from seqatt.algorithms.answer_options import check_method
 from seqatt.algorithms.registry import get_method
-from seqatt.api.read_data import (
-    Reading,
-    are_batches,
-    are_files,
-    categories_for,
-    choose_target,
-    read_table,
-    stream_encoding_for,
-)
-from seqatt.api.run import Run
 from seqatt.api.select_options import SelectOptions, describe_options, make_options
 from seqatt.callbacks.callback import Callback, check_callbacks
-from seqatt.callbacks.monitor import Monitor
 from seqatt.data.files.options import FileOptions
-from seqatt.distributed.process_group import ProcessGroup, device_of_rank
 from seqatt.options import fill_in_options
 from seqatt.progress import Timings, progress_bar
-from seqatt.selection import Selection, TrainingDiverged
-from seqatt.training.backend.device import resolve_device
-from seqatt.training.kernels import start_device
 from seqatt.training.options import TrainingOptions
 from seqatt.validation import check_seeds
 
-__all__ = ["TrainingDiverged", "make_options", "select", "select_trials"]
+if TYPE_CHECKING:
+    from seqatt.selection import Selection
 
 
 def select(
@@ -126,7 +113,7 @@ def select_trials(
     k: int | float | str | None = None,
     *,
     target: str | None = None,
-    seeds: Sequence[int] = range(5),
+    seeds: int | Sequence[int] = range(5),
     method: str = "sequential_attention",
     device: str = "auto",
     progress: bool = False,
@@ -135,21 +122,31 @@ def select_trials(
 ) -> list[Selection]:
     """``select`` with several seeds, trained together: result i is the same as that of ``select(seed=seeds[i])``.
 
-    With callbacks, seeds are selected one after another.
+    ``seeds`` may also be how many of them, from 0 on. With callbacks, seeds are selected one after another.
     """
+    timings, first = Timings(), "torch" not in sys.modules
+    # Here, so that the seconds of a first selection are all that its call takes.
+    from seqatt.api import read_data
+    from seqatt.api.run import Run
+    from seqatt.callbacks.monitor import Monitor
+    from seqatt.distributed.process_group import ProcessGroup, device_of_rank
+    from seqatt.training.backend.device import resolve_device
+    from seqatt.training.kernels import start_device
+
+    if first:
+        timings.end("import")
     watching = check_callbacks(callbacks)
     if k is None and all(options.get(name) is None for name in ("fdr", "costs", "budget", "cost_rate")):
         raise TypeError("k: the number of features to select is needed, such as k=10")
-    timings = Timings()
     seeds = check_seeds(seeds)
     registered = get_method(method)
     given: dict[str, Any] = dict(options)
-    if y is None and target is None and are_batches(X):
+    if y is None and target is None and read_data.are_batches(X):
         from seqatt.data.files.streams import TARGET, WEIGHTS, open_batches
 
         X, target = open_batches(X), TARGET
         given |= {"sample_weight": WEIGHTS} if WEIGHTS in X.types else {}
-    files = are_files(X)
+    files = read_data.are_files(X)
     checked = make_options(method, given, files=files)
     auto = checked.answer.check_k(k)
     if checked.answer.fdr is not None:
@@ -169,7 +166,7 @@ def select_trials(
         from seqatt.api.read_files import open_rows, read_files  # here, because only files need pyarrow
 
         assert isinstance(checked.data, FileOptions)
-        X = open_rows(X, choose_target(y, target, files=True), checked.data)
+        X = open_rows(X, read_data.choose_target(y, target, files=True), checked.data)
     # Each seed has its own k, halves of the rows, knockoffs, search within a budget, or calls of callbacks.
     if len(seeds) > 1 and (auto or answer.repeats or answer.fdr or answer.has_budget or watching):
         alone: dict[str, Any] = {
@@ -184,10 +181,10 @@ def select_trials(
     resolved_device = resolve_device(device)
     if isinstance(checked.method, TrainingOptions):
         start_device(resolved_device)
-    y = choose_target(y, target, files=files)
+    y = read_data.choose_target(y, target, files=files)
     own_inputs = getattr(checked.method, "own_inputs", None)
     by_name = getattr(checked.method, "model", None) is None
-    categories = categories_for(registered, own_inputs)
+    categories = read_data.categories_for(registered, own_inputs)
     run = Run(
         registered, seeds, checked, device_of_rank(resolved_device) if files else resolved_device, timings
     )
@@ -212,7 +209,7 @@ def select_trials(
                 y,
                 run.file_options,
                 categories,
-                encoding=stream_encoding_for(registered, own_inputs),
+                encoding=read_data.stream_encoding_for(registered, own_inputs),
                 ranks=run.ranks,
                 by_name=by_name,
                 seed=seeds[0],
@@ -220,8 +217,8 @@ def select_trials(
             )
         else:
             arguments = ("X", "y" if target is None else "target")
-            table = read_table(X, y, checked.data, categories, by_name=by_name, arguments=arguments)
-            reading = Reading(table)
+            table = read_data.read_table(X, y, checked.data, categories, by_name=by_name, arguments=arguments)
+            reading = read_data.Reading(table)
         select_features, request = stack.enter_context(run.open(reading, k, advance))
         run.finish(run.examine(request, select_features()))
     return run.selections

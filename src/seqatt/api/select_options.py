@@ -9,19 +9,21 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import Field, fields
-from typing import Any, Literal, NamedTuple, TypedDict
-
-import torch
-from torch import nn
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict
 
 from seqatt.algorithms.answer_options import AnswerOptions
 from seqatt.algorithms.registry import DEFAULT, all_methods, get_method
 from seqatt.checkpoints.options import CheckpointOptions
 from seqatt.data.files.options import FileOptions
-from seqatt.data.tables.groups import Groups
 from seqatt.data.tables.options import TableOptions
 from seqatt.options import RARE, TRAINING, Options, describe, describe_field, names_of
 from seqatt.validation import check_option_names
+
+if TYPE_CHECKING:  # ``seqatt.select`` is found without torch and NumPy
+    import torch
+    from torch import nn
+
+    from seqatt.data.tables.groups import Groups
 
 
 class DataOptions(TypedDict, total=False):

@@ -18,7 +18,7 @@ from seqatt.report.facts.constraint_facts import (
     frontier_sentence,
 )
 from seqatt.selection import NO_BETTER, Selection, describe_task, lacks_evidence
-from seqatt.selection_file import why_empty
+from seqatt.selection_file import found_together, why_empty
 
 BAR = 40  # width of the longest bar of a curve, where there is room
 BESIDE_BAR = 27  # of a line with a bar: score, standard error, mark of the chosen one and spaces
@@ -66,7 +66,7 @@ def show(selection: Selection, target: str) -> None:
     console.print(f"{describe_task(settings)}, {selection.seconds:.1f} s on {device}{_reading(settings)}")
     if selection.chance is not None:
         console.print(escape(_describe_chance(selection, selection.chance)))
-    elif lacks_evidence(settings) and selection.features:
+    elif lacks_evidence(settings) and selection.features and not found_together(selection.curve, settings):
         console.print(
             f"No feature stands out: none is related to {escape(target)} by itself (smallest q-value "
             f"{settings['min_q_value']:.2g}). Features may still matter together: check with --holdout."
@@ -113,13 +113,14 @@ def describe_stability(selection: Selection) -> list[str]:
         sentences.append(
             f"{', '.join(listed[:-1])} or {listed[-1]}: {_percent(cluster['frequency'])} together"
         )
-    often, count = _percent(stability["threshold"]), stability["bounded"]
+    as_one = " (any of a cluster)" if sentences else ""
+    often, count = f"{_percent(stability['threshold'])} of them{as_one}", stability["bounded"]
     which = f"these {count}" if count == len(selection.features) else f"the first {count}"
     any_distribution = f"{stability['false_choices_any']:.2g} without assuming unimodal frequencies"
     most = f"{stability['false_choices']:.2g}"
-    bound = f"at most {most} of {which}, chosen in at least {often} of them, are expected to be"
+    bound = f"at most {most} of {which}, chosen in at least {often}, are expected to be"
     if stability["false_choices"] >= count:
-        bound = f"{count} were chosen in at least {often} of them, where up to {most} are expected to be"
+        bound = f"{count} were chosen in at least {often}, where up to {most} are expected to be"
     halves = f"{stability['repeats']} repeats on {stability['rows']:,} rows each"
     return [*sentences, f"{halves}: {bound} false choices ({any_distribution})."]
 
@@ -162,7 +163,7 @@ def _show_frontier(console: Console, selection: Selection) -> None:
     if selection.features:
         console.print(escape(escape_controls(frontier_sentence(facts))))
     lowest, highest = facts["no_features"], max(*facts["means"], facts["all_features"])
-    labels = [f"{cost:,g}" for cost in (*facts["costs"], facts["all_cost"])]
+    labels = [f"{cost:,g}" for cost in facts["costs"]] + [f"all {facts['all_cost']:,g}"]
     width = max(len("cost"), *map(len, labels))
     console.print(
         f"{'cost':>{width}}  {metric_name(facts['metric'])} on rows that selected none of the features"

@@ -13,7 +13,7 @@ from seqatt.options import names_of
 
 EXPORT_HELP = (
     "Train networks on the selected features, on all rows, and write them with their preprocessing: FILE.onnx (pip "
-    "install 'seqatt[onnx]') or FILE.pt2 (torch.export)."
+    r"install 'seqatt\[onnx]') or FILE.pt2 (torch.export)."
 )
 OF_NETWORKS = ("hidden", "activation", "embedding_dim")
 

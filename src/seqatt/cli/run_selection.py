@@ -68,7 +68,7 @@ def run_selection(request: Request, timings: Timings) -> None:
     if request.out is not None:
         make_folder(request.out)
     with _as_rank(request.holdout, float(request.options.get("rank_timeout", RANK_TIMEOUT))) as rank:
-        data, options, held_out = _prepare(request)
+        data, options, held_out = _prepare(request, timings)
         if held_out is not None:
             timings.end("read")
         selection = _select(request, data, options, rank)
@@ -77,6 +77,7 @@ def run_selection(request: Request, timings: Timings) -> None:
         return
     out, as_json = request.out, request.as_json
     path = None if out is None else out / "selection.json"
+    written = "print" if out is None else "write"
     failure = None
     if held_out is not None:
         selection.settings.update(held_out.facts)
@@ -86,10 +87,10 @@ def run_selection(request: Request, timings: Timings) -> None:
             show(selection, ", ".join((request.target or "all columns").split(",")))
     finally:  # a result that cannot be printed is still written
         if path is not None:
-            failure = _save(selection, path) or _remove_scores(path.parent / EVALUATION)
+            failure = _save(selection, path) or _remove_earlier(path.parent)
             if not (failure or as_json):
                 print(f"Wrote {path}\n")
-    timings.end("write")
+    timings.end(written)
     evaluated: dict[str, Any] = {}
     try:
         if held_out is not None and selection.features:
@@ -104,7 +105,7 @@ def run_selection(request: Request, timings: Timings) -> None:
                 path = out / EVALUATION if failure else path
             if not as_json:
                 show_scores(scores, f"on {held_out.description}")
-            timings.end("write")
+            timings.end(written)
         if request.report is not None:
             rows = {"rows": held_out.description} if held_out is not None else {}
             write_selection_page(
@@ -134,12 +135,13 @@ def run_selection(request: Request, timings: Timings) -> None:
         raise RuntimeError(f"--out: cannot write {path} ({failure}); {remedy}")
 
 
-def _prepare(request: Request) -> tuple[tuple[Any, Any], dict[str, Any], HeldOut | None]:
+def _prepare(request: Request, timings: Timings) -> tuple[tuple[Any, Any], dict[str, Any], HeldOut | None]:
     """X and y for ``select``, the options with the folder of checkpoints, and the rows that are held out."""
     method, options, out = get_method(request.method), request.options, request.out
     data: tuple[Any, Any] = (request.paths, request.target)
     held_out, checkpoints = None, method.trains
     sums = method.select_files is not None and not method.trains
+    timings.end("import")  # of the modules of the method
     if request.holdout or (out is not None and sums):
         file_options = make_options(request.method, options, files=True).data
         assert isinstance(file_options, FileOptions)
@@ -209,12 +211,13 @@ def _interrupts_as_exceptions() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def _remove_scores(path: Path) -> str | None:
-    """Remove the scores of an earlier selection; returns what went wrong, if something did."""
-    try:
-        path.unlink(missing_ok=True)
-    except OSError as error:
-        return f"{path} is of an earlier selection and cannot be removed: {error.strerror}"
+def _remove_earlier(out: Path) -> str | None:
+    """Remove the scores and the partial result of earlier runs; returns what went wrong, if something did."""
+    for path in (out / EVALUATION, out / PARTIAL):
+        try:
+            path.unlink(missing_ok=True)
+        except OSError as error:
+            return f"{path} is of an earlier selection and cannot be removed: {error.strerror}"
     return None
 
 

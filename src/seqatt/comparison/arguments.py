@@ -97,9 +97,7 @@ def check_data_options(options: Mapping[str, Any], *, files: bool) -> None:
 
 def check_distinct_seeds(seeds: Any) -> list[int]:
     """The seeds as a list; raise if one is invalid or duplicated."""
-    if not isinstance(seeds, Iterable) or isinstance(seeds, str):
-        raise TypeError(f"seeds: must be a list such as range(5), got {show(seeds)}")
-    checked = check_seeds(list(seeds))
+    checked = check_seeds(seeds)
     if len(set(checked)) < len(checked):
         raise ValueError("seeds: must not contain duplicates; a repeated run is not independent")
     return checked

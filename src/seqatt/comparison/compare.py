@@ -30,7 +30,7 @@ def compare(
     *,
     target: str | None = None,
     methods: Sequence[str] | None = None,
-    seeds: Sequence[int] = range(5),
+    seeds: int | Sequence[int] = range(5),
     options: Mapping[str, Mapping[str, Any]] | None = None,
     test_size: float | int = 0.25,
     stratify: bool | None = None,
@@ -67,8 +67,8 @@ def compare(
         Number of features to select, or a fraction of all features.
     methods : sequence of str, default None
         Names from ``methods()``; "all" adds a reference with all features. None uses a default set.
-    seeds : sequence of int, default range(5)
-        Each seed determines one split, one selection and the training of one network.
+    seeds : int or sequence of int, default range(5)
+        Or how many from 0 on. Each seed determines one split, one selection and the training of one network.
     options : dict, default None
         Options per method, ``{method: {option: value}}``, as in ``select``.
     test_size : float or int, default 0.25

@@ -45,7 +45,7 @@ def prepare(
     k: Any,
     *,
     methods: Sequence[str] | None,
-    seeds: Sequence[int],
+    seeds: int | Sequence[int],
     options: Mapping[str, Mapping[str, Any]] | None,
     test: tuple[Any, Any],
     test_size: float | int,

@@ -7,6 +7,7 @@ outputs (n, o) of one network.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from datetime import date, timedelta
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 Floats = NDArray[np.float64]
+DATES = (date, timedelta, np.datetime64, np.timedelta64)  # a datetime, and one of pandas, is a date
 Metrics = dict[str, float]  # by name; the first one is the main metric
 
 
@@ -112,13 +114,20 @@ def one_number(y: NDArray[Any], argument: str, task: str) -> Floats:
 
 
 def to_floats(y: NDArray[Any], argument: str) -> Floats:
-    """Numbers, or an error that says what else the values may be."""
+    """Numbers, or an error that says what else the values are."""
+    of_objects = {type(value) for value in y.flat} if y.dtype == object else set()
+    if y.dtype.kind in "US" or any(issubclass(each, str | bytes) for each in of_objects):
+        as_classes = "" if y.ndim == 2 else ", or use task='classification' to predict the values as classes"
+        raise ValueError(f"{argument}: holds text where numbers are needed; convert it{as_classes}")
+    if y.dtype.kind in "mM" or any(issubclass(each, DATES) for each in of_objects):
+        raise ValueError(
+            f"{argument}: holds dates or durations where numbers are needed; convert them, such as to days since the "
+            "first of them"
+        )
     try:
-        if y.dtype.kind in "US" or (y.dtype == object and any(isinstance(v, str | bytes) for v in y.flat)):
-            raise ValueError
         return y.astype(np.float64)
     except (TypeError, ValueError):
+        kinds = ", ".join(sorted({each.__name__ for each in of_objects})) or str(y.dtype)
         raise ValueError(
-            f"{argument}: holds text where numbers are needed; convert it, or leave task out to "
-            "treat the values as classes"
+            f"{argument}: holds values of type {kinds} where numbers are needed; convert them"
         ) from None

@@ -48,7 +48,12 @@ class CoxLoss(Loss):
         is_event = [bool(np.isin(column, (0, 1)).all()) for column in values.T]
         if not any(is_event):
             raise ValueError(f"{form}; neither column is of 0 and 1")
-        return values if is_event[1] else values[:, ::-1]
+        values = values if is_event[1] else values[:, ::-1]
+        if (values[:, 0] < 0).any():
+            raise ValueError(
+                f"{argument}: times must be 0 or more, got {values[:, 0].min():g}; pass how long each row was observed"
+            )
+        return values
 
     def per_row(self, out: Tensor, y: Tensor) -> Tensor:
         # Model by model: no result may depend on the models beside it.

@@ -37,10 +37,14 @@ class ModelInputs:
         categories = dict(sorted((encoder.levels | encoder.coded).items()))
         return cls(columns, schema, list(encoder.numeric), categories)
 
-    def read(self, X: Any) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """Numbers (rows, numeric), NaN where missing, and codes (rows, categories) of a table like that of fit."""
-        table = read_input_table(X, "X").select(self.columns)
-        table = replace(table, names=self.schema.names)  # scikit-learn has compared the names
+    def read(self, X: Any, *, alone: bool = False) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """Numbers (rows, numeric), NaN where missing, and codes (rows, categories) of a table like that of fit.
+
+        With ``alone``, it has these columns alone, in this order.
+        """
+        table = read_input_table(X, "X")
+        table = table if alone else table.select(self.columns)
+        table = replace(table, names=self.schema.names)  # which were compared
         check_same_columns(self.schema, table, ("the rows of fit", "X"))
         if table.sparse:
             numbers = table.data[:, self.numeric].toarray().astype(np.float64)

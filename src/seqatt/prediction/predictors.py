@@ -13,6 +13,8 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
+from seqatt.column_names import plain_name, take_columns
+from seqatt.data.tables.containers import check_unique_names
 from seqatt.data.tables.options import TableOptions
 from seqatt.data.tables.target import is_structured
 from seqatt.estimators import SequentialAttentionSelector
@@ -74,7 +76,7 @@ class _Predictor(SequentialAttentionSelector):
             self.selection_.columns.tolist(),
             TableOptions(**{name: options[name] for name in names_of(TableOptions) if name in options}),
             {name: options[name] for name in OF_NETWORKS},
-            self.random_state or 0,
+            self.selection_.seed,
             progress=self.progress,
         )
         return self
@@ -86,8 +88,23 @@ class _Predictor(SequentialAttentionSelector):
     def _apply(self, X: Any, *, logits: bool = False) -> NDArray[np.float64]:
         """Probabilities or predicted values of the rows, or logits."""
         check_is_fitted(self)
-        table = self._check(X, reset=False)
-        return self.model_.predict_logits(table) if logits else self.model_.predict(table)
+        predict = self.model_.predict_logits if logits else self.model_.predict
+        if self._has_selected_columns(X):
+            return predict(
+                take_columns(X, self.model_.inputs.columns, self.selection_.input_names), alone=True
+            )
+        return predict(self._check(X, reset=False))
+
+    def _has_selected_columns(self, X: Any) -> bool:
+        """Whether a data frame has other columns than those of fit, but all that are selected, by name."""
+        check_unique_names(X, "X")
+        frame = nw.from_native(X, eager_only=True, pass_through=True)
+        inputs = self.model_.inputs
+        if not (isinstance(frame, nw.DataFrame) and inputs.schema.named and inputs.columns):
+            return False
+        given = {str(plain_name(name)) for name in frame.columns}
+        expected = [str(name) for name in self.selection_.input_names]
+        return given != set(expected) and given.issuperset(expected[column] for column in inputs.columns)
 
 
 class SequentialAttentionClassifier(ClassifierMixin, _Predictor):  # type: ignore[misc]
@@ -96,7 +113,8 @@ class SequentialAttentionClassifier(ClassifierMixin, _Predictor):  # type: ignor
     ``fit`` selects features as ``SequentialAttentionSelector`` does, then trains five networks on them by the recipe of
     ``seqatt.evaluate``, each on four fifths of the rows. Their logits are averaged, and multiplied by the factor that
     gives the rows they did not train on the smallest log loss, so that probabilities are calibrated. NaN, categories
-    and sparse matrices need no preparation. Two classes, more, or several columns of 0 and 1.
+    and sparse matrices need no preparation. Two classes, more, or several columns of 0 and 1. ``predict`` takes all
+    columns of ``fit``, or a data frame that has the selected ones.
 
     Parameters
     ----------

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from seqatt.report.facts.selection_facts import NOT_SELECTED, feature_rows
-from seqatt.report.values import html, metric_name, number, score
+from seqatt.report.values import NO_VALUE, aligned, html, metric_name, score
 from seqatt.selection_file import why_empty
 
 if TYPE_CHECKING:
@@ -37,8 +37,9 @@ def selection_html(selection: Selection) -> str:
     title = f"{len(selection.features):,} of {len(selection.names):,} features, {selection.method}"
     metric = metric_name(selection.curve["metric"]) if selection.curve else ""
     titles = {"metric": f"{metric} so far", "frequency": "repeats", "importance_error": "±"}
-    shown = {"score": number, "importance": number, "importance_error": number, "metric": score}
-    cells = [[_cell(name, value, shown) for name, value in row.items()] for row in rows[:MAX_ROWS]]
+    rows = rows[:MAX_ROWS]
+    columns = {name: _column(name, [row[name] for row in rows]) for name in (rows[0] if rows else ())}
+    cells = [list(row) for row in zip(*columns.values(), strict=True)]
     headings = [titles.get(name, name) for name in rows[0]] if rows else []
     more = len(selection.features) - len(cells)
     note = f"<p>and {more:,} more</p>" if more > 0 else ""
@@ -47,10 +48,12 @@ def selection_html(selection: Selection) -> str:
     return f"<p><b>{html(title)}</b></p>{plain_table(headings, cells)}{note}"
 
 
-def _cell(name: str, value: Any, shown: Mapping[str, Any]) -> str:
+def _column(name: str, values: Sequence[Any]) -> list[str]:
+    if name in ("score", "importance", "importance_error"):
+        return aligned(values)
     if name == "frequency":
-        return "–" if value is None else f"{value:.0%}"
-    return str(shown[name](value)) if name in shown else str(value)
+        return [NO_VALUE if value is None else f"{value:.0%}" for value in values]
+    return [score(value) if name == "metric" else str(value) for value in values]
 
 
 def evaluation_html(values: Mapping[str, Any], mean: Mapping[str, float], std: Mapping[str, float]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
@@ -56,6 +56,16 @@ def number(value: float | None, digits: int = 3) -> str:
     return text.replace("-", "−")
 
 
+def aligned(values: Sequence[float | None]) -> list[str]:
+    """The numbers of a column with as many decimals each: three, or three digits of the largest if it is small."""
+    known = [abs(value) for value in values if value is not None]
+    largest = max(known, default=0.0)
+    if all(value == int(value) for value in known) or largest >= 1000:
+        return [number(value) for value in values]
+    places = 3 if largest >= 0.01 else 2 - math.floor(math.log10(largest))
+    return [NO_VALUE if v is None else f"{v:.{places}f}".replace("-", "−") for v in values]
+
+
 def short(value: float) -> str:
     """A number with three significant digits."""
     text = f"{value:.3g}" if abs(value) < 1000 or abs(value) >= 1e6 else f"{value:,.0f}"
@@ -90,6 +100,7 @@ def seconds(value: float) -> str:
 __all__ = [
     "LOWER_IS_BETTER",
     "NO_VALUE",
+    "aligned",
     "capital",
     "count",
     "finite",

@@ -77,7 +77,7 @@ class TrainingOptions(NetworkOptions):
     )
     model: nn.Module | Callable[[int, int], nn.Module] | None = option(
         None,
-        function,
+        function("an nn.Module, or a function (columns, outputs) that returns one"),
         "Your own network: an nn.Module, copied for every trial, or a function (columns, outputs) -> nn.Module.",
     )
     inputs: Literal["columns", "raw"] = option(
@@ -88,10 +88,17 @@ class TrainingOptions(NetworkOptions):
         group=RARE,
     )
     loss: Callable[[torch.Tensor, torch.Tensor], torch.Tensor] | None = option(
-        None, function, "Your own loss, a function (outputs, targets) -> loss per row or mean loss."
+        None,
+        function("a function of outputs and targets, such as torch.nn.functional.mse_loss"),
+        "Your own loss, a function (outputs, targets) -> loss per row or mean loss.",
     )
     optimizer: Callable[[Any], torch.optim.Optimizer] | None = option(
-        None, function, "Your own optimizer, a function of the model's parameters."
+        None,
+        function(
+            "a function of the model's parameters that returns an optimizer, such as torch.optim.AdamW or "
+            "lambda parameters: torch.optim.SGD(parameters, lr=0.1)"
+        ),
+        "Your own optimizer, a function of the model's parameters.",
     )
 
     def check_together(self) -> None:

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import csv
 
-from seqatt.api.select import are_files
+from seqatt.api.read_data import are_files
 from seqatt.data.files.encoding.column_types import column_kind
 from seqatt.data.files.errors import IgnoredFiles, UnreadableFile
 from seqatt.data.files.file_data import read_file_data

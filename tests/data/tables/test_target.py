@@ -46,6 +46,7 @@ TARGETS = {
         np.repeat([3, 4, 5, 6, 7, 8, 9], [20, 163, 1457, 2198, 880, 175, 5]),
         CLASSES,
     ),
+    "counts 0 to 12": (np.minimum(12, RNG.poisson(5, 1_000)), CLASSES),
     "whole floats": (np.arange(90) % 3 * 1.0, CLASSES),
     "ages": (ages(1_000), NUMBERS),
     "ages of many people": (ages(50_000), NUMBERS),
@@ -83,7 +84,12 @@ def test_whole_numbers_are_read_as_a_user_expects_in_tables_and_in_files(name):
         ("ages", "read as regression; pass task='classification'"),
         ("prices in few rows", "10 distinct whole numbers and is read as regression"),
         ("prices in whole euros", None),
-        ("ratings 1 to 10", None),
+        ("digits 0 to 9", None),
+        ("codes 10, 20, 30", None),
+        ("two values, one of them once", None),
+        ("quality 3 to 9, a rare end", "7 distinct whole numbers and is read as classification"),
+        ("counts 0 to 12", "13 distinct whole numbers and is read as classification; pass task='regression'"),
+        ("whole floats", "3 distinct whole numbers and is read as classification"),
     ],
 )
 def test_a_warning_says_what_was_decided_where_the_other_reading_is_plausible(name, message):
@@ -143,3 +149,32 @@ def test_a_comparison_saved_before_the_number_of_classes_was_recorded_is_still_s
     assert "multiclass, 3 classes, 300 rows" in repr(comparison)
     del comparison.settings["classes"]
     assert "multiclass, 300 rows" in repr(comparison)
+
+
+@pytest.mark.parametrize("task", [None, "classification", "multiclass"])
+def test_classes_that_mostly_occur_once_are_refused_with_what_to_do(task):
+    measured = RNG.normal(size=200).round(6)
+    y = measured.astype(str) if task is None else measured
+    with pytest.raises(ValueError, match=r"y: 200 of its 200 classes occur once, .*task='regression'"):
+        seqatt.select(RNG.normal(size=(200, 3)), y, 2, task=task)
+    with pytest.raises(ValueError, match=r"target: 200 of .* \(column 'm', in a schema sample of 200 rows\)"):
+        fit_target("m", pa.array(y), None, FileOptions(task=task))
+
+
+def test_classes_of_which_some_occur_once_are_read():
+    names = np.array(["a", "b", "c", "d", "a", "b"])  # two of six rows
+    assert read_target(names, None).task == "multiclass"
+    assert read_target(np.array(["a", "b"]), None).task == "binary"
+    assert read_target(np.array(["a", "b", "c"]), None).task == "multiclass"  # a few rows to try out
+
+
+@pytest.mark.parametrize("memory", [[], ["--memory", "0"]])
+def test_the_command_refuses_a_column_of_identifiers_as_target(memory, tmp_path):
+    path = tmp_path / "rows.csv"
+    rows = pd.DataFrame(
+        {"x": RNG.normal(size=80), "z": RNG.normal(size=80), "name": [f"n{i}" for i in range(80)]}
+    )
+    rows.to_csv(path, index=False)
+    done = CliRunner().invoke(app, ["select", str(path), "--target", "name", "-k", "1", *memory])
+    assert isinstance(done.exception, ValueError)
+    assert "target: 80 of its 80 classes occur once" in str(done.exception)

@@ -102,12 +102,11 @@ class AttentionOptions(LoopOptions):
         False, boolean(), "In one pass, start each phase from new model weights too.", group=RARE
     )
 
-    def __post_init__(self) -> None:
+    def fill_in(self) -> None:
         choice(RECIPES)("recipe", self.recipe)
         for name, value in RECIPES[self.recipe].items():
             if getattr(self, name) is None:
                 object.__setattr__(self, name, value)
-        super().__post_init__()
 
     def check_together(self) -> None:
         super().check_together()

@@ -51,10 +51,6 @@ def resolve_max_k(data: TableData, requested: int | None, sizes: tuple[int, int]
             "to compare; use a number"
         )
     varying = int((~data.constant).sum())
-    if requested is not None and requested > data.features:
-        raise ValueError(
-            f"max_k: {requested} features requested, but the table has {data.features}; use at most {data.features}"
-        )
     fewest, most = max(sizes[0], kept + 1), sizes[1]
     if fewest > most:
         raise ValueError(

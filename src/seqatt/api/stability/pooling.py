@@ -35,11 +35,12 @@ def pool_repeats(request: SelectionRequest, traces: Sequence[Trace], rows: int) 
         counted[cluster[0]] = chosen[:, cluster].any(1).mean()
         mean_rank[cluster[0]] = ranks[:, cluster].min(1).mean()
     # Other members of clusters fill up an answer for which too few features were ever chosen.
-    ranking = np.lexsort((np.arange(data.features), mean_rank, -frequency, -counted)).tolist()
+    shares = np.maximum(counted, frequency)
+    ranking = np.lexsort((np.arange(data.features), mean_rank, -shares, -counted)).tolist()
     first = request.first(ranking, k)
     order = first + [feature for feature in ranking if feature not in first]
     seconds = sum(phase.seconds for trace in traces for phase in trace.phases)
-    phase = PhaseRecord(len(traces), "all", None, seconds, order[:k], scores=np.maximum(counted, frequency))
+    phase = PhaseRecord(len(traces), "all", None, seconds, order[:k], scores=shares)
     position = data.user_position
     stability = {
         "repeats": len(traces),

@@ -19,6 +19,10 @@ from seqatt.validation import show
 
 FEW_CLASSES, MAX_CLASSES = 20, 100  # distinct whole numbers that are classes if they repeat, and at most
 NUMBER_STRATA = 10  # ranges of a target of numbers, of which every part of the rows has its share
+FEW_VALUES = 5  # distinct whole numbers that are hardly a count or a score
+BALANCED = 1.25  # rows of the most frequent class per row of the rarest, where rows were collected by class
+# Classes from which on it is refused that most occur once; smaller tables are for trying out.
+MANY_CLASSES = 10
 CLASS_ROWS = 3  # rows per class from which on whole numbers repeat as classes do
 
 
@@ -190,11 +194,12 @@ def _infer(array: NDArray[Any], argument: str) -> Task | Literal["classification
         return "regression"
     distinct, rows = np.unique(numbers, return_counts=True)
     classes = _are_classes(distinct, rows)
-    if (classes and len(distinct) > FEW_CLASSES) or (not classes and len(distinct) <= MAX_CLASSES):
+    plausible = _may_be_numbers(distinct, rows, array.dtype) if classes else len(distinct) <= MAX_CLASSES
+    if plausible:
         task, other = ("classification", "regression") if classes else ("regression", "classification")
         warnings.warn(
             f"{argument} holds {len(distinct)} distinct whole numbers and is read as {task}; "
-            f"pass task={other!r} if that is wrong",
+            f"pass task={other!r} if that is wrong, or task={task!r} to confirm it",
             stacklevel=2,
         )
     return "classification" if classes else "regression"
@@ -212,6 +217,19 @@ def _are_classes(distinct: NDArray[np.float64], rows: NDArray[np.int64]) -> bool
         return len(distinct) <= 2 or bool(rows.mean() >= CLASS_ROWS)
     without_gap = distinct[0] in (0, 1) and distinct[-1] - distinct[0] == len(distinct) - 1
     return bool(without_gap and len(distinct) <= MAX_CLASSES and rows.min() >= CLASS_ROWS)
+
+
+def _may_be_numbers(distinct: NDArray[np.float64], rows: NDArray[np.int64], dtype: np.dtype[Any]) -> bool:
+    """Whether whole numbers that are read as classes may be counts or scores as well.
+
+    They may if they are floats, or run without a gap over more than a few values, of which some are more frequent than
+    others; as many rows of each, as of handwritten digits, were collected by class.
+    """
+    if len(distinct) <= 2:
+        return False
+    without_gap = distinct[-1] - distinct[0] == len(distinct) - 1
+    by_class = rows.max() <= BALANCED * rows.min() and len(distinct) <= FEW_CLASSES
+    return bool(dtype.kind == "f" or (without_gap and len(distinct) > FEW_VALUES and not by_class))
 
 
 def _holds_text(array: NDArray[Any]) -> bool:
@@ -247,6 +265,13 @@ def _classification(array: NDArray[Any], kind: str, argument: str) -> Target:
     if kind == "binary" and len(classes) != 2:
         raise ValueError(f"{argument}: task='binary' needs 2 classes, got {len(classes)}")
     codes = _codes(array, classes, argument)
+    once = int((np.bincount(codes) == 1).sum())
+    if len(classes) >= MANY_CLASSES and once > len(codes) / 2:
+        raise ValueError(
+            f"{argument}: {once:,} of its {len(classes):,} classes occur once, in {len(codes):,} rows, so that there "
+            "is nothing to learn about them; if the values are numbers, convert text to numbers and pass "
+            "task='regression', else choose another column as the target"
+        )
     if len(classes) == 2 and kind != "multiclass":
         return Target("binary", codes.astype(np.float32)[:, None], 1, classes)
     return Target("multiclass", codes, len(classes), classes)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from seqatt.display_text import chosen_in
 from seqatt.report.facts.constraint_facts import frontier_sentence
-from seqatt.report.values import count, metric_name, number, score
+from seqatt.report.values import capital, count, metric_name, number, score
+from seqatt.selection_file import found_together
 
 
 def summarize(facts: dict[str, Any]) -> list[str]:
@@ -26,7 +28,8 @@ def summarize(facts: dict[str, Any]) -> list[str]:
     sentences += [_stability(facts)] if facts["stability"] and facts["selected"] else []
     sentences += [facts["constraints"]] if facts["constraints"] else []
     smallest = facts["settings"].get("min_q_value")
-    if smallest is not None and smallest > 0.05 and not facts["chance"]:
+    tested = facts["chance"] or found_together(facts["curve"], facts["settings"])
+    if smallest is not None and smallest > 0.05 and not tested:
         sentences.append(
             f"No feature is related to the target by itself (smallest q-value {number(smallest, 2)}); features may "
             "still matter together."
@@ -68,9 +71,10 @@ def _discoveries(facts: dict[str, Any]) -> str:
 
 
 def _stability(facts: dict[str, Any]) -> str:
-    lowest = min((row["score"] for row in facts["features"] if row["score"] is not None), default=0.0)
-    repeats = facts["stability"]["repeats"]
-    return f"Each was selected in at least {lowest:.0%} of {repeats} repeats on halves of the rows."
+    rows = [row for row in facts["features"] if row["score"] is not None]
+    shares, own = [row["score"] for row in rows], [row["frequency"] for row in rows]
+    often = chosen_in(shares, own, facts["stability"]["repeats"], "was selected")
+    return f"{capital(often)} on halves of the rows."
 
 
 def _evaluation(facts: dict[str, Any]) -> str:

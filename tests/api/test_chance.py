@@ -43,6 +43,7 @@ def test_features_that_matter_only_together_are_better_than_chance():
     assert {"x2", "x7"} <= set(selection.features)
     assert selection.chance["better"]
     assert selection.chance["score"] > selection.chance["random_features"] + 0.1
+    assert selection.chance["folds"] < 3  # the first fold that is clear ends the test
     assert "chance" not in repr(selection)
 
 
@@ -51,6 +52,21 @@ def test_one_fold_that_is_far_better_is_enough_and_a_little_better_is_not():
     found = [Score(0.85, 0.03), Score(0.46, 0.03), Score(0.44, 0.03)]
     assert _compare(0.5, found, *random)["better"]
     assert not _compare(0.5, [Score(0.55, 0.03), Score(0.5, 0.03), Score(0.5, 0.03)], *random)["better"]
+
+
+def test_the_test_ends_for_each_seed_with_the_first_clear_fold(monkeypatch):
+    folds_of = {0: [], 1: []}
+
+    def select(method, request, fold, number):
+        for seed in request.seeds:
+            folds_of[seed].append(number)
+        return [[2, 7, 0] if seed == 1 and number == 2 else [0, 1, 3] for seed in request.seeds]
+
+    monkeypatch.setattr("seqatt.api.confidence.chance._select", select)
+    unclear, clear = seqatt.select_trials(*pair(0), 3, seeds=[0, 1], epochs=1)
+    assert folds_of == {0: [1, 2, 3], 1: [1, 2]}
+    assert (unclear.chance["better"], unclear.chance["folds"]) == (False, 3)
+    assert (clear.chance["better"], clear.chance["folds"]) == (True, 2)
 
 
 def test_random_features_are_not_tested_against_random_features():

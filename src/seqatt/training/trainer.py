@@ -51,6 +51,7 @@ class Trainer:
         self._decay = 1 - (1 - weight_decay) ** self._decay_interval
         self.models, device = len(state.selected), state.selected.device
         self._sees: str = "all"
+        self._all_ones = False  # whether the fixed weights of a phase are known to be 1
         self._set_columns(state, columns)
         self._losses = torch.zeros(self.models, device=device)
         self._recorded_losses = 0
@@ -112,6 +113,9 @@ class Trainer:
             self._gate.refresh(self._state)
             decay = 1 - self._decay * (1 - self._state.selected)
             self._decay_factors.copy_(self._columns.to_columns(decay))
+        # A graph recorded on a GPU is replayed in phases with other weights.
+        on_cpu = self._fixed_weights.device.type == "cpu"
+        self._all_ones = on_cpu and bool((self._fixed_weights == 1).all())
 
     def train_chunk(self, steps: int) -> None:
         """Train for ``steps`` steps, at most ``chunk_steps``; a GPU records them once and replays them."""
@@ -139,7 +143,7 @@ class Trainer:
                     if self._decay and i % self._decay_interval == 0:
                         model.scale_first_layer(self._decay_factors)
                 else:
-                    model.train_step(batch, self._fixed_weights)
+                    model.train_step_ungated(batch, self._fixed_weights, all_ones=self._all_ones)
                 if i % LOSS_INTERVAL == 0:
                     loss = model.last_loss(batch)
                     self._reducer.average([loss], batch.x.shape[1])

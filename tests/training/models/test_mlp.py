@@ -61,6 +61,17 @@ def test_training_agrees_with_autograd(activation, hidden, weighted):
         )
 
 
+@pytest.mark.parametrize("weights", [[1.0] * 6, [1.0, 0.0, 1.0, 0.0, 0.0, 1.0]])
+def test_a_step_without_a_gate_changes_the_parameters_as_one_with_a_gate(weights):
+    shape, data, gate = MLPShape(6, (5,), 3), batch(), torch.tensor([weights])
+    ungated, gated = pair(shape)[0], pair(shape)[0]
+    for _ in range(5):
+        gated.train_step(data, gate)
+        ungated.train_step_ungated(data, gate, all_ones=0.0 not in weights)
+    assert all(torch.equal(a, b) for a, b in zip(ungated.weights, gated.weights, strict=True))
+    assert all(torch.equal(a, b) for a, b in zip(ungated.biases, gated.biases, strict=True))
+
+
 @pytest.mark.parametrize("task", ["binary", "multiclass", "multilabel"])
 def test_label_smoothing_agrees_with_autograd(task):
     outputs = {"binary": 1, "multiclass": 3, "multilabel": 2}[task]

@@ -7,6 +7,7 @@ features again, and networks train on these and on random features; they are sco
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -46,33 +47,82 @@ def is_testable(data: Any) -> bool:
 def compare_with_random(method: Method, request: SelectionRequest, advance: Advance) -> list[dict[str, Any]]:
     """For each seed the scores of selected and of random features, and whether the former are clearly "better".
 
-    Better is: by two standard errors, than the mean of the random sets and than no features; or by 3.5 on one fold.
+    Better is: by two standard errors, than the mean of the random sets and than no features; or by 3.5 on one fold. A
+    seed for which a fold is that clear needs no other fold: ``folds`` says how many selected.
     """
     data = request.table
     folds = [make_fold(data, rows) for rows in divide_rows(data, 0)]
-    advance(0, "Testing against random features", len(folds) + len(request.seeds))
-    selected = []
-    for number, fold in enumerate(folds, 1):
-        selected.append(_select(method, request, fold, number))
-        advance(1)
-    random = [_random_sets(request, fold) for fold in folds]
+    advance(0, "Testing against random features", len(folds))
+    nothing, random = score_nothing(folds), [_random_sets(request, fold) for fold in folds]
     if not all(random):
         random = [[] for _ in folds]
-    nothing, results = score_nothing(folds), []
-    for number, seed in enumerate(request.seeds):
-        sets = [[own[number].order, *others] for own, others in zip(selected, random, strict=True)]
-        results.append(_compare(nothing, *score_per_fold(folds, sets, seed)))
+    trials = [_Trial(folds, random, nothing, seed) for seed in request.seeds]
+    unclear = trials
+    for number, fold in enumerate(folds, 1):
+        own = replace(request, seeds=[trial.seed for trial in unclear])
+        for trial, features in zip(unclear, _select(method, own, fold, number), strict=True):
+            trial.add(features)
         advance(1)
-    return [{"metric": data.target.loss.score_name, "folds": FOLDS} | result for result in results]
+        unclear = [trial for trial in unclear if not trial.is_clear()]
+        if not unclear:
+            advance(len(folds) - number)
+            break
+    metric = data.target.loss.score_name
+    return [
+        {"metric": metric, "folds": len(trial.selected)}
+        | _compare(nothing, trial.selected, *trial.random_scores())
+        for trial in trials
+    ]
 
 
-def _select(method: Method, request: SelectionRequest, fold: Fold, number: int) -> list[Trace]:
-    """What the method selects on the rows of the other folds, per seed."""
+class _Trial:
+    """The scores of one seed: those of the features that the folds selected so far, and of random features."""
+
+    def __init__(
+        self, folds: Sequence[Fold], random: Sequence[list[list[int]]], nothing: float, seed: int
+    ) -> None:
+        """``random`` are the random sets of each fold, ``nothing`` is the score without features."""
+        self.seed, self.selected = seed, list[Score]()
+        self._folds, self._random, self._nothing = folds, random, nothing
+        self._random_of_fold: dict[int, list[Score]] = {}
+
+    def add(self, features: list[int]) -> None:
+        """Score what the next fold selected, together with its random sets."""
+        fold = len(self.selected)
+        if fold in self._random_of_fold:
+            (score,) = self._score(fold, [features])
+        else:
+            score, *self._random_of_fold[fold] = self._score(fold, [features, *self._random[fold]])
+        self.selected.append(score)
+
+    def is_clear(self) -> bool:
+        """Whether the last fold is so much better than chance that the others cannot change the answer."""
+        score = self.selected[-1]
+        if not _is_better(score, self._nothing, 0.0, IN_ONE_FOLD):
+            return False  # whatever random features of the other folds are worth
+        return _is_better(score, *_by_chance(self._nothing, self.random_scores()), IN_ONE_FOLD)
+
+    def random_scores(self) -> list[list[Score]]:
+        """For each random set its score on every fold."""
+        for fold, sets in enumerate(self._random):
+            if fold not in self._random_of_fold:
+                self._random_of_fold[fold] = self._score(fold, sets) if sets else []
+        return [
+            list(scores)
+            for scores in zip(*(self._random_of_fold[fold] for fold in range(len(self._folds))), strict=True)
+        ]
+
+    def _score(self, fold: int, sets: list[list[int]]) -> list[Score]:
+        return [score for (score,) in score_per_fold([self._folds[fold]], [sets], self.seed)]
+
+
+def _select(method: Method, request: SelectionRequest, fold: Fold, number: int) -> list[list[int]]:
+    """The features that the method selects on the rows of the other folds, per seed."""
     own = replace(request, data=fold.train)
     plan = method.plan(own)
     own = own.as_part(f"test fold {number} of {FOLDS}", plan.steps)
     traces: list[Trace] = method.select(own, plan, own.hook.advance)
-    return [own.arrange(trace) for trace in traces]
+    return [own.arrange(trace).order for trace in traces]
 
 
 def _random_sets(request: SelectionRequest, fold: Fold) -> list[list[int]]:
@@ -88,20 +138,28 @@ def _random_sets(request: SelectionRequest, fold: Fold) -> list[list[int]]:
     return [request.quotas.first(ranking, request.kept) for ranking in rankings]
 
 
+def _by_chance(nothing: float, random: list[list[Score]]) -> tuple[float, float]:
+    """The score by chance and its standard error; without random sets, as all features are selected, that of none."""
+    if not random:
+        return nothing, 0.0
+    means = np.array([pool_folds(each).mean for each in random])
+    return max(nothing, float(means.mean())), float(means.std(ddof=1) / np.sqrt(len(means)))
+
+
+def _is_better(score: Score, others: float, spread: float, errors: float) -> bool:
+    """Whether a score is better than that of others by this many standard errors."""
+    return bool(score.mean - others > errors * np.hypot(score.standard_error, spread))
+
+
 def _compare(nothing: float, selected: list[Score], *random: list[Score]) -> dict[str, Any]:
-    """The scores; without random sets, because all features are selected, no features are what counts."""
-    score, means = pool_folds(selected), np.array([pool_folds(each).mean for each in random])
-    spread = means.std(ddof=1) / np.sqrt(len(means)) if random else 0.0
-    others = max(nothing, means.mean()) if random else nothing
-    better = score.mean - others > CLEARLY * np.hypot(score.standard_error, spread)
+    """The scores of the folds that selected, beside those by chance."""
+    score, (others, spread) = pool_folds(selected), _by_chance(nothing, list(random))
     # The features of a fold may matter though those of the others do not, as where one fold finds a pair.
-    better |= any(
-        each.mean - others > IN_ONE_FOLD * np.hypot(each.standard_error, spread) for each in selected
-    )
+    in_one_fold = any(_is_better(each, others, spread, IN_ONE_FOLD) for each in selected)
     return {
         "score": score.mean,
         "standard_error": score.standard_error,
-        "random_features": float(means.mean()) if random else None,
+        "random_features": float(np.mean([pool_folds(each).mean for each in random])) if random else None,
         "no_features": nothing,
-        "better": bool(better),
+        "better": in_one_fold or _is_better(score, others, spread, CLEARLY),
     }

@@ -133,7 +133,9 @@ class InMemoryLoader:
     def _all_training_rows(self) -> Batch:
         rows = torch.stack([member.train_rows for member in self._members if member.train_rows is not None])
         indexed = self._table.batch(rows)
-        return Batch(indexed.x, indexed.y, indexed.w, indexed.codes)
+        # Column after column, as the layers compute: the first product of every step takes a third less, and its
+        # result is the same.
+        return Batch(indexed.x.mT.contiguous().mT, indexed.y, indexed.w, indexed.codes)
 
     def load(self, count: int) -> None:
         """Write the next ``count`` batches, at most ``chunk_steps``, into the buffers."""

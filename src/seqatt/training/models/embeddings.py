@@ -83,6 +83,10 @@ class Embeddings:
     def step(self) -> None:
         """One step of Adagrad on the rows in ``grads``; only rows with zero gradients may occur twice."""
         rows, sums = self.grads
+        if rows is self._all_rows:
+            self.squares.add_(sums.square().mean(1))
+            self.values.add_(sums * ((self.lr / self.squares.sqrt()).neg_().unsqueeze(1)))
+            return
         self.squares.index_add_(0, rows, sums.square().mean(1))
         step_size = self.lr / self.squares.index_select(0, rows).sqrt()
         self.values.index_add_(0, rows, sums * -step_size.unsqueeze(1))

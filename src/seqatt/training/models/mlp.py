@@ -140,31 +140,45 @@ class MLP(Model):
         return Batch(inputs, batch.y, batch.w)
 
     def train_step(self, batch: Batch, weights: Tensor) -> Tensor:
-        column_weights, rows, embeddings = weights.unsqueeze(1), batch.x.shape[1], self._embeddings
+        self._train(batch, weights, gated=True)
+        return self._gate_grad
+
+    def train_step_ungated(self, batch: Batch, weights: Tensor, *, all_ones: bool) -> None:
+        self._train(batch, None if all_ones else weights, gated=False)
+
+    def _train(self, batch: Batch, weights: Tensor | None, *, gated: bool) -> None:
+        """One optimizer step; without ``weights`` these are 1. If ``gated``, their gradient is computed too.
+
+        On a wide table each pass over the first layer that is left out takes a tenth of a step.
+        """
+        column_weights = None if weights is None else weights.unsqueeze(1)
+        first, rows, embeddings = self.weights[0], batch.x.shape[1], self._embeddings
+        grads = [*self._grads, self._gate_grad] if gated else self._grads
         self._autograd_out = None
         if rows:
             embedded = None if embeddings is None else self._input_buffers(*batch.x.shape[:2])[1]
-            torch.mul(self.weights[0], column_weights, out=self._scaled)
-            self.layers.gradients(self._scaled, batch, input_grads=embedded)
+            scaled = first if column_weights is None else torch.mul(first, column_weights, out=self._scaled)
+            self.layers.gradients(scaled, batch, input_grads=embedded)
             first_grad = self.layers.first_grad
-            torch.mul(self.weights[0], first_grad, out=self._scaled)
-            matmul(self._ones, self._scaled, out=self._gate_grad_row)
-            first_grad.mul_(column_weights)
+            if gated:
+                torch.mul(first, first_grad, out=self._scaled)
+                matmul(self._ones, self._scaled, out=self._gate_grad_row)
+            if column_weights is not None:
+                first_grad.mul_(column_weights)
             if embeddings is not None and embedded is not None:
                 embeddings.collect(embedded)
         else:  # on a rank whose rows are all read
-            for grad in [*self._grads, self._gate_grad]:
+            for grad in grads:
                 grad.zero_()
             if embeddings is not None:
                 embeddings.collect_nothing()
         if self._reducer.ranks > 1:
-            self._reducer.average([*self._grads, self._gate_grad], rows)
-        self._add_first_layer_decay(self.weights[0], self.layers.first_grad)
+            self._reducer.average(grads, rows)
+        self._add_first_layer_decay(first, self.layers.first_grad)
         self._adam.step(self._grads)
         if embeddings is not None:
             self._reducer.merge_embedding_gradients(embeddings, rows)
             embeddings.step()
-        return self._gate_grad
 
     def train_step_with_penalty(self, batch: Batch, weights: Tensor, penalty: GradientPenalty) -> None:
         rows, embeddings = batch.x.shape[1], self._embeddings

@@ -48,6 +48,10 @@ class Model(ABC):
     def train_step(self, batch: Batch, weights: Tensor) -> Tensor:
         """One optimizer step. Returns the gradient (T, c) of the mean loss with respect to ``weights``."""
 
+    def train_step_ungated(self, batch: Batch, weights: Tensor, *, all_ones: bool) -> None:
+        """The same with weights that no gate learns; ``all_ones`` if each is 1, so that nothing has to be scaled."""
+        self.train_step(batch, weights)
+
     @abstractmethod
     def train_step_with_penalty(self, batch: Batch, weights: Tensor, penalty: GradientPenalty) -> None:
         """One optimizer step on the mean loss plus a penalty on its input gradients, through autograd."""

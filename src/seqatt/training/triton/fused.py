@@ -149,6 +149,9 @@ class FusedMLP(MLP):
         yield from super()._named_state()
         yield "beta_powers", self._beta_powers
 
+    def train_step_ungated(self, batch: Batch, weights: Tensor, *, all_ones: bool) -> None:
+        self.train_step(batch, weights)  # the kernels have one form
+
     def train_step(self, batch: Batch, weights: Tensor) -> Tensor:
         assert isinstance(batch, IndexedBatch)
         models, size = batch.index.shape

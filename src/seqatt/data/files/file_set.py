@@ -10,9 +10,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
+import pyarrow as pa
 from pyarrow import types as of
 
-from seqatt.data.files.encoding.column_types import compatible, describe_type
+from seqatt.data.files.encoding.column_types import compatible, describe_type, reads_text
 from seqatt.data.files.errors import SkippedData, UnreadableFile, read_errors, report_ignored
 from seqatt.data.files.formats.delimited import DelimitedFormat
 from seqatt.data.files.formats.file_format import FileFormat, RowGroup, split_ending
@@ -21,6 +22,7 @@ from seqatt.data.files.formats.hive import Partition, add_partition, parse_parti
 from seqatt.data.files.formats.iterable import BatchSource, IterableFormat
 from seqatt.data.files.formats.registry import FORMATS
 from seqatt.data.files.remote import FilePath, RemoteFile, find_urls, is_url, local_path
+from seqatt.data.number_texts import not_a_number, to_numbers
 from seqatt.data.tables.containers import Kind
 
 BATCH_BYTES = 24 << 20  # of a batch that is read, once it is encoded, within these limits:
@@ -147,15 +149,22 @@ def _expand(name: str, argument: str, ignored: list[str]) -> list[_Found]:
 
 
 def open_files(
-    where: Any, argument: str = "X", *, skip: bool = False, delimiter: str | None = None
+    where: Any,
+    argument: str = "X",
+    *,
+    skip: bool = False,
+    delimiter: str | None = None,
+    like: FileSet | None = None,
 ) -> FileSet:
     """Read the schema of every file, without its rows.
 
     A file that lacks a column of the first file is an error, or is skipped with ``skip``; columns that the first
-    file does not have are ignored. Folders named ``key=value`` are columns too. ``delimiter`` is that of text files.
+    file does not have are ignored. Folders named ``key=value`` are columns too. ``delimiter`` is that of text files,
+    whose values are of the types of ``like``, the training files, where these are given.
     """
     if isinstance(where, FileSet):
         return where
+    known = {} if like is None else like.types
     first: dict[str, Any] = {}
     row_groups: list[RowGroup] = []
     partitions: list[Partition] = []  # of each row group
@@ -170,7 +179,7 @@ def open_files(
         types: dict[str, Any] = {}
         try:
             with read_errors(path):
-                types, groups = _describe(each, first, delimiter)
+                types, groups = _describe(each, first or known, delimiter)
             _check_same_columns(path, types, row_groups[0].path if row_groups else path, first or types)
         except UnreadableFile as error:
             failures.append(error)
@@ -254,17 +263,27 @@ def read_row_group(
     """
     batch_rows = min(max(BATCH_BYTES // (row_bytes or 4 * len(types)), MIN_READ_ROWS), MAX_READ_ROWS)
     partition = dict(row_group.partition)
+    texts = [name for name, kind in kinds.items() if name in types and reads_text(types[name], kind)]
     in_file = {name: type_ for name, type_ in types.items() if name not in partition}
     with read_errors(row_group.path):
         _check_unchanged(row_group)
         batches = _find_format(row_group.path).read(row_group, in_file, kinds, batch_rows)
         if row_group.subset is not None:
             batches = row_group.subset.read(batches)
-        if len(in_file) == len(types):
-            yield from batches
-            return
         for batch, share in batches:
-            yield add_partition(batch, partition, types), share
+            if len(in_file) < len(types):
+                batch = add_partition(batch, partition, types)
+            yield _with_numbers(row_group.path, batch, texts) if texts else batch, share
+
+
+def _with_numbers(path: FilePath, batch: Any, texts: list[str]) -> Any:
+    """A batch with these columns of text as numbers."""
+    columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+    for name in texts:
+        columns[name], example = to_numbers(columns[name])
+        if example is not None:
+            raise UnreadableFile(f"{path}: {not_a_number(name, example)}")
+    return pa.RecordBatch.from_arrays(list(columns.values()), list(columns))
 
 
 def _check_unchanged(row_group: RowGroup) -> None:

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyarrow import types as of
 
+from seqatt.data.number_texts import not_a_number, to_numbers
 from seqatt.data.tables.objects import COMPLEX, find_distinct, find_missing, value_types
 
 MICROSECONDS = {"s": 1_000_000, "ms": 1_000, "us": 1}  # per tick
@@ -99,10 +100,15 @@ def categorical_values(column: Any) -> CategoricalValues:
 
 
 class NumberColumn:
-    """A chunked array whose rows are read as numbers; missing values are NaN, times are in microseconds."""
+    """A chunked array whose rows are read as numbers; missing values are NaN, times are in microseconds.
+
+    Text is read as the numbers that it holds: that of test rows may be text where that of the training rows is not.
+    """
 
     def __init__(self, column: Any, name: str, argument: str) -> None:
-        self._column, self._name, self._argument = column, name, argument
+        if of.is_dictionary(column.type):
+            column = numbers_of_text(column, name, argument)
+        self._column = column
         plain = of.is_integer(column.type) or of.is_floating(column.type)
         shared = plain and column.num_chunks == 1 and not column.null_count
         # The same memory, without Arrow's overhead.
@@ -122,10 +128,6 @@ class NumberColumn:
         type_ = chunk.type
         if chunk.null_count == len(chunk):
             return np.nan
-        if of.is_dictionary(type_):
-            raise ValueError(
-                f"{self._argument}: column {self._name!r} holds text where numbers are needed; convert it"
-            )
         if of.is_date(type_):
             chunk = chunk.cast(pa.timestamp("us"))
         elif of.is_boolean(type_):
@@ -140,6 +142,14 @@ class NumberColumn:
             # Not safe: a whole number beyond 2^53 is rounded, not refused.
             chunk = chunk.cast(pa.float64(), safe=False)
         return np.asarray(chunk.to_numpy(zero_copy_only=False))
+
+
+def numbers_of_text(column: Any, name: str, argument: str) -> Any:
+    """A column of text as numbers, placeholders as missing; any other text is an error."""
+    numbers, example = to_numbers(column)
+    if example is not None:
+        raise ValueError(f"{argument}: {not_a_number(name, example)}")
+    return numbers
 
 
 def read_numbers(frame: nw.DataFrame[Any]) -> NDArray[Any] | None:

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import csv as plain_csv
 import io
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, ClassVar
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import csv
 from pyarrow import types as of
 
@@ -20,6 +21,7 @@ from seqatt.data.files.encoding.column_types import reading_type
 from seqatt.data.files.errors import UnreadableFile
 from seqatt.data.files.formats.file_format import RowGroup, check_unique_names, split_ending
 from seqatt.data.files.remote import FilePath, RemoteFile
+from seqatt.data.number_texts import MISSING, PLACEHOLDERS, ReadAs, examine_texts, has_leading_zero
 from seqatt.data.tables.containers import Kind
 
 DELIMITERS = (",", "\t", ";", "|")  # those that are tried where the usual one gives a single column
@@ -45,9 +47,9 @@ class DelimitedFormat:
         """Column types, and the whole file as one row group."""
         block = next(_blocks(path), (b"", 0.0))[0]
         delimiter = self._find_delimiter(path, block)
-        types = _infer_types(path, block, delimiter, known_types)
+        types, read_as = _infer_types(path, block, delimiter, known_types)
         other = None if delimiter == self.delimiter else delimiter
-        return types, [RowGroup(path, None, None, stamp[0], stamp, other)]
+        return types, [RowGroup(path, None, None, stamp[0], stamp, other, read_as=read_as)]
 
     def _find_delimiter(self, path: FilePath, block: bytes) -> str:
         """The delimiter of the format, or else the one that divides the first lines into most columns."""
@@ -69,8 +71,14 @@ class DelimitedFormat:
         names: list[str] | None = None
         before = 0.0
         delimiter = row_group.delimiter or self.delimiter
+        parse: Callable[..., Any] = _parse
         for block, share in _blocks(row_group.path):
-            table = _parse(block, delimiter, names, types)
+            try:
+                table = parse(block, delimiter, names, types)
+            except pa.ArrowInvalid:
+                # Perhaps there are placeholders. To look for them in every file would cost time for nothing.
+                parse = _parse_placeholders
+                table = parse(block, delimiter, names, types)
             names = names or _header(block, delimiter)
             done = 0
             for batch in table.to_batches(max_chunksize=batch_rows):
@@ -79,8 +87,10 @@ class DelimitedFormat:
             before = share
 
 
-def _infer_types(path: FilePath, block: bytes, delimiter: str, known_types: dict[str, Any]) -> dict[str, Any]:
-    """The type of each column, inferred from the first block.
+def _infer_types(
+    path: FilePath, block: bytes, delimiter: str, known_types: dict[str, Any]
+) -> tuple[dict[str, Any], tuple[tuple[str, ReadAs], ...]]:
+    """The type of each column, inferred from the first block, and the columns whose values allow several types.
 
     Types of earlier files are kept, except for columns that were empty so far.
     """
@@ -88,10 +98,42 @@ def _infer_types(path: FilePath, block: bytes, delimiter: str, known_types: dict
     check_unique_names(path, names)
     types = {name: known_types.get(name, pa.null()) for name in names} if known_types else {}
     if types and not any(of.is_null(type_) and name in known_types for name, type_ in types.items()):
-        return types
-    schema = _parse(block, delimiter, None, {}).schema
-    inferred = dict(zip(schema.names, schema.types, strict=True))
-    return inferred | {name: type_ for name, type_ in types.items() if not of.is_null(type_)}
+        return types, ()
+    inferred, read_as = _infer_from_values(block, delimiter)
+    known = {name: type_ for name, type_ in types.items() if not of.is_null(type_)}
+    return inferred | known, tuple((name, each) for name, each in read_as.items() if name not in known)
+
+
+def _infer_from_values(block: bytes, delimiter: str) -> tuple[dict[str, Any], dict[str, ReadAs]]:
+    """Types as Arrow infers them, but numbers and times may have placeholders, and codes are text."""
+    table = _parse(block, delimiter, None, {})
+    types = dict(zip(table.schema.names, table.schema.types, strict=True))
+    read_as: dict[str, ReadAs] = {}
+    texts = [name for name, type_ in types.items() if of.is_string(type_)]
+    found = _parse(block, delimiter, None, {}, columns=texts, missing=PLACEHOLDERS).schema if texts else ()
+    for field in found:
+        distinct = table[field.name].unique().drop_null()
+        times = of.is_temporal(field.type) and len(distinct) > 2
+        read = ReadAs("numbers", _placeholder(distinct)) if times else examine_texts(distinct)
+        if read.contents == "numbers" and not of.is_string(field.type):
+            types[field.name] = field.type
+        if read.contents != "text":
+            read_as[field.name] = read
+    whole = {
+        name: pa.string() for name, type_ in types.items() if of.is_integer(type_) and name not in read_as
+    }
+    digits = _parse(block, delimiter, None, whole) if whole else {}
+    for name in whole:
+        if pc.any(has_leading_zero(digits[name])).as_py():
+            types[name] = pa.string()
+            read_as[name] = examine_texts(digits[name].unique().drop_null())
+    return types, read_as
+
+
+def _placeholder(distinct: Any) -> str | None:
+    """A value that is a placeholder."""
+    found = distinct.filter(pc.is_in(distinct, value_set=pa.array(PLACEHOLDERS)))
+    return found[0].as_py() if len(found) else None
 
 
 def _count_columns(block: bytes, delimiter: str) -> int:
@@ -107,15 +149,39 @@ def _header(block: bytes, delimiter: str) -> list[str]:
     return next(plain_csv.reader(lines, delimiter=delimiter), [])
 
 
-def _parse(block: bytes, delimiter: str, names: list[str] | None, types: dict[str, Any]) -> Any:
+def _parse(
+    block: bytes,
+    delimiter: str,
+    names: list[str] | None,
+    types: dict[str, Any],
+    *,
+    columns: Sequence[str] = (),
+    missing: Sequence[str] = MISSING,
+    missing_texts: bool = True,
+) -> Any:
+    """The columns of ``types``, or those of ``columns`` with the types that Arrow infers, by default all."""
     return csv.read_csv(
         pa.BufferReader(block),
         read_options=csv.ReadOptions(column_names=names),
         parse_options=csv.ParseOptions(delimiter=delimiter, newlines_in_values=b'"' in block),
         convert_options=csv.ConvertOptions(
-            column_types=types, include_columns=list(types), strings_can_be_null=True
+            column_types=types,
+            include_columns=[*types, *columns],
+            null_values=missing,
+            strings_can_be_null=missing_texts,
         ),
     )
+
+
+def _parse_placeholders(block: bytes, delimiter: str, names: list[str] | None, types: dict[str, Any]) -> Any:
+    """The same, with placeholders missing from numbers and times, but not from text, where they may be categories."""
+    table = _parse(block, delimiter, names, types, missing=PLACEHOLDERS, missing_texts=False)
+    for position, name in enumerate(table.column_names):
+        column = table[name]
+        if of.is_string(column.type):
+            is_missing = pc.is_in(column, value_set=pa.array(MISSING))
+            table = table.set_column(position, name, pc.if_else(is_missing, None, column))
+    return table
 
 
 def _blocks(path: FilePath) -> Iterator[tuple[bytes, float]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -12,6 +12,7 @@ import pyarrow as pa
 from seqatt.data.files.encoding.column_types import compatible
 from seqatt.data.files.errors import UnreadableFile
 from seqatt.data.files.remote import FilePath
+from seqatt.data.number_texts import ReadAs
 from seqatt.data.tables.containers import Kind
 
 COMPRESSED = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4", ".br": "brotli"}
@@ -44,6 +45,7 @@ class RowGroup:
     and the modification time in nanoseconds of the whole file; a file that has changed has another stamp.
     ``delimiter`` is that of a text file, None for the one of its ending. ``partition`` are the columns that the
     folders above the file give it, each with its value as text. ``subset`` are the rows that are used, if not all.
+    ``read_as`` are columns of a text file whose values allow several types, by name.
     """
 
     path: FilePath
@@ -54,6 +56,7 @@ class RowGroup:
     delimiter: str | None = None
     partition: tuple[tuple[str, str | None], ...] = ()
     subset: RowSubset | None = None
+    read_as: tuple[tuple[str, ReadAs], ...] = field(default=(), compare=False, repr=False)
 
     @property
     def stored_rows(self) -> int | None:

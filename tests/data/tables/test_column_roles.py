@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -168,3 +171,30 @@ def test_a_table_to_encode_must_have_the_columns_of_the_training_rows():
         data.encode(frame.drop(columns="price"), "X_test")
     with pytest.raises(ValueError, match="X_test: column 'price' holds 'dear', which is not a number"):
         data.encode(frame.assign(price="dear"), "X_test")
+
+
+def test_dates_and_decimals_as_python_objects_are_the_numbers_of_their_types():
+    days = [date(2020, 1, 1) + timedelta(i) for i in range(ROWS)]
+    times = [datetime.combine(day, time()) for day in days]
+    objects = {
+        "date": days,
+        "datetime": times,
+        "both": [day if i % 2 else moment for i, (day, moment) in enumerate(zip(days, times, strict=True))],
+        "decimal": [Decimal(i) / 4 for i in range(ROWS)],
+        "mixed": [Decimal(i) if i % 2 else float(i) for i in range(ROWS)],
+        "duration": [timedelta(i) for i in range(ROWS)],
+    }
+    frame = pd.DataFrame({name: pd.Series(values, dtype=object) for name, values in objects.items()})
+    frame = frame.assign(plain=np.arange(ROWS))
+    frame.loc[3] = [None, pd.NaT, pd.NaT, None, None, None, np.nan]
+    data = read_table_data(frame, np.arange(ROWS) % 2)
+    plain = data.columns[:, data.names.index("plain")]
+    for name in objects:
+        np.testing.assert_allclose(data.columns[:, data.names.index(name)], plain, rtol=1e-5, atol=1e-6)
+
+
+def test_a_period_is_refused_with_the_conversion_that_helps():
+    frame = click_frame().assign(month=pd.period_range("2020-01", periods=ROWS, freq="M"))
+    message = r"X: column 'month' has type period\[M\], .* \.dt\.to_timestamp\(\), .* ignore=\['month'\]"
+    with pytest.raises(ValueError, match=message):
+        read_table_data(frame, "click")

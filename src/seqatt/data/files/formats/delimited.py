@@ -5,11 +5,8 @@ Each block comes with the share of the file that has been read, from which the n
 
 from __future__ import annotations
 
-import csv as plain_csv
-import io
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any, ClassVar
 
 import pyarrow as pa
@@ -19,13 +16,12 @@ from pyarrow import types as of
 
 from seqatt.data.files.encoding.column_types import reading_type
 from seqatt.data.files.errors import UnreadableFile
+from seqatt.data.files.formats.dialect import find_delimiter, read_header
 from seqatt.data.files.formats.file_format import RowGroup, check_unique_names, split_ending
 from seqatt.data.files.remote import FilePath, RemoteFile
 from seqatt.data.number_texts import MISSING, PLACEHOLDERS, ReadAs, examine_texts, has_leading_zero
 from seqatt.data.tables.containers import Kind
 
-DELIMITERS = (",", "\t", ";", "|")  # those that are tried where the usual one gives a single column
-SNIFFED_LINES = 20  # lines that must all have the same number of columns
 BLOCK_BYTES = 1 << 22  # bytes of text per block
 MAX_LINE_BYTES = 1 << 26  # bytes per line; a longer line means that a quote was not closed
 
@@ -34,7 +30,7 @@ MAX_LINE_BYTES = 1 << 26  # bytes per line; a longer line means that a quote was
 class DelimitedFormat:
     """Text with a header line; the file stores neither types nor its number of rows.
 
-    With ``sniff`` a file in which ``delimiter`` gives a single column may have another one.
+    With ``sniff`` a file may have another delimiter, if that one divides its lines into more columns.
     """
 
     delimiter: str
@@ -46,23 +42,10 @@ class DelimitedFormat:
     ) -> tuple[dict[str, Any], list[RowGroup]]:
         """Column types, and the whole file as one row group."""
         block = next(_blocks(path), (b"", 0.0))[0]
-        delimiter = self._find_delimiter(path, block)
+        delimiter = find_delimiter(path, block, self.delimiter, sniff=self.sniff)
         types, read_as = _infer_types(path, block, delimiter, known_types)
         other = None if delimiter == self.delimiter else delimiter
         return types, [RowGroup(path, None, None, stamp[0], stamp, other, read_as=read_as)]
-
-    def _find_delimiter(self, path: FilePath, block: bytes) -> str:
-        """The delimiter of the format, or else the one that divides the first lines into most columns."""
-        if len(_header(block, self.delimiter)) > 1:
-            return self.delimiter
-        columns = {other: _count_columns(block, other) for other in DELIMITERS if other != self.delimiter}
-        best = max(columns, key=lambda other: columns[other])
-        if not self.sniff or columns[best] < 2:
-            fitting = f"delimiter={best!r}" if columns[best] > 1 else "the right one as delimiter"
-            raise UnreadableFile(
-                f"{path}: only one column was found with the delimiter {self.delimiter!r}; pass {fitting}"
-            )
-        return best
 
     def read(
         self, row_group: RowGroup, types: dict[str, Any], kinds: dict[str, Kind], batch_rows: int
@@ -79,7 +62,7 @@ class DelimitedFormat:
                 # Perhaps there are placeholders. To look for them in every file would cost time for nothing.
                 parse = _parse_placeholders
                 table = parse(block, delimiter, names, types)
-            names = names or _header(block, delimiter)
+            names = names or read_header(block, delimiter)
             done = 0
             for batch in table.to_batches(max_chunksize=batch_rows):
                 done += batch.num_rows
@@ -94,7 +77,7 @@ def _infer_types(
 
     Types of earlier files are kept, except for columns that were empty so far.
     """
-    names = _header(block, delimiter)
+    names = read_header(block, delimiter)
     check_unique_names(path, names)
     types = {name: known_types.get(name, pa.null()) for name in names} if known_types else {}
     if types and not any(of.is_null(type_) and name in known_types for name, type_ in types.items()):
@@ -134,19 +117,6 @@ def _placeholder(distinct: Any) -> str | None:
     """A value that is a placeholder."""
     found = distinct.filter(pc.is_in(distinct, value_set=pa.array(PLACEHOLDERS)))
     return found[0].as_py() if len(found) else None
-
-
-def _count_columns(block: bytes, delimiter: str) -> int:
-    """The number of columns of the first lines; 0 if they do not all have the same number."""
-    lines = io.StringIO(block.decode("utf-8-sig"), newline="")
-    rows = islice(filter(None, plain_csv.reader(lines, delimiter=delimiter)), SNIFFED_LINES)
-    widths = {len(row) for row in rows}
-    return widths.pop() if len(widths) == 1 else 0
-
-
-def _header(block: bytes, delimiter: str) -> list[str]:
-    lines = io.StringIO(block.decode("utf-8-sig"), newline="")
-    return next(plain_csv.reader(lines, delimiter=delimiter), [])
 
 
 def _parse(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -279,3 +281,15 @@ def test_the_command_names_its_own_options(tmp_path):
     done = run("select", tmp_path / "data.csv", "-t", "y", "-k", 2, "--method", "linear_omp")
     assert done.returncode == 0, done.stderr
     assert f"f0: {AS_NUMBERS}, and '?' as missing; pass --categorical f0" in done.stderr
+
+
+def test_the_command_reads_a_decimal_comma_and_names_its_own_flags(tmp_path):
+    numbers_frame().to_csv(tmp_path / "data.csv", index=False, sep=";", decimal=",")
+    arguments = ["select", tmp_path / "data.csv", "-t", "y", "-k", 2, "--method", "linear_omp", "--json"]
+    done = run(*arguments)
+    assert done.returncode == 0, done.stderr
+    assert "pass --delimiter ';' if" in done.stderr
+    assert "pass --decimal ',' if" in done.stderr
+    assert sorted(json.loads(done.stdout)["features"]) == ["f0", "f1"]
+    done = run(*arguments, "--delimiter", ";", "--decimal", ",")
+    assert (done.returncode, done.stderr) == (0, "")

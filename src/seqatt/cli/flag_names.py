@@ -8,6 +8,7 @@ from functools import partial
 OPTIONS = (
     (r"column_types=\{(?:'([^']+)'|name): 'categorical'\}", "--categorical"),
     (r"\bdelimiter=('[^']+')", "--delimiter"),
+    (r"\bdecimal=('[^']+')", "--decimal"),
 )
 
 

@@ -41,7 +41,9 @@ def _open_test(columns: FileColumns, test: tuple[Any, Any], options: FileOptions
         return None
     X_test = open_rows(X_test, ",".join(columns.targets), options)
     skip = options.on_bad_file == "skip"
-    files = open_files(X_test, "X_test", skip=skip, delimiter=options.delimiter, like=columns.files)
+    files = open_files(
+        X_test, "X_test", skip=skip, delimiter=options.delimiter, decimal=options.decimal, like=columns.files
+    )
     for name in [*columns.inputs, *columns.targets]:
         if name not in files.types:
             raise ValueError(f"X_test: column {name!r} is missing, which the files of X have")

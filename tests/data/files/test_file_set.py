@@ -15,6 +15,7 @@ import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
 from pyarrow import csv
+from pyarrow import types as of
 
 from seqatt.api.select import are_files
 from seqatt.data.files.encoding.column_types import column_kind
@@ -454,3 +455,26 @@ def test_text_in_another_encoding_is_named_with_the_conversion(tmp_path, monkeyp
         path.write_text("ort,x,y\n" + "Bonn,2,3\n" * 100 + "Köln,1,2\n", encoding=encoding)
         with pytest.raises(UnreadableFile, match=message):
             read_all(path, ["ort", "x", "y"])
+
+
+def test_a_decimal_comma_is_found_with_a_warning_or_stated(tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    table = pa.table(
+        {"x": rng.normal(size=300).round(3), "n": np.arange(300), "y": rng.normal(size=300).round(2)}
+    )
+    frame = table.to_pandas()
+    text = frame.to_csv(index=False, sep=";", decimal=",").replace(";7;", ";?;")
+    (tmp_path / "a.csv").write_text(frame.assign(x=1, y=2).to_csv(index=False, sep=";"))  # decides nothing
+    (tmp_path / "b.csv").write_text(text)
+    with pytest.warns(UserWarning, match="decimal comma; pass decimal=','"):
+        files = open_files(tmp_path, delimiter=";")
+    assert [group.decimal for group in files.row_groups] == [",", ","]
+    monkeypatch.setattr(delimited, "BLOCK_BYTES", 500)
+    stated = open_files(tmp_path / "b.csv", delimiter=";", decimal=",")  # no warning
+    assert [str(stated.types[name]) for name in "xny"] == ["double", "int64", "double"]
+    read = read_whole_table(stated, ["x", "n", "y"], {"x": "numeric", "n": "numeric"})
+    np.testing.assert_array_equal(read["x"], table["x"])
+    assert read["n"].null_count == 1
+    assert of.is_string(open_files(tmp_path / "b.csv", delimiter=";", decimal=".").types["x"])
+    with pytest.raises(ValueError, match="decimal: must be"):
+        FileOptions(decimal="comma")

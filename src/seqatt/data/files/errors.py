@@ -71,10 +71,11 @@ def report_ignored(
     ignored: list[str],
     extra: dict[str, FilePath],
     argument: str,
-    *,
-    sniffed: bool,
+    delimiter: str | None,
+    decimal: str | None,
 ) -> None:
-    """Warn, once each, about files that are no tables, ignored columns, and a delimiter that was guessed."""
+    """Warn, once each, about files that are no tables, ignored columns, and a delimiter or a decimal comma that was
+    guessed, because the user stated none."""
     if ignored:
         warnings.warn(
             f"{argument}: files that are no tables were left out: {_some(ignored)}",
@@ -89,10 +90,17 @@ def report_ignored(
             stacklevel=3,
         )
     other = next((group for group in row_groups if group.delimiter), None)
-    if sniffed and other is not None:
+    if delimiter is None and other is not None:
         warnings.warn(
             f"{other.path}: the columns are separated by {other.delimiter!r}, not as usual for this ending; "
             f"pass delimiter={other.delimiter!r} if that is right",
+            stacklevel=3,
+        )
+
+    other = next((group for group in row_groups if group.decimal), None)
+    if decimal is None and other is not None:
+        warnings.warn(
+            f"{other.path}: numbers are read with a decimal comma; pass decimal={other.decimal!r} if that is right",
             stacklevel=3,
         )
 

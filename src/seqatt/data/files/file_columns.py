@@ -73,7 +73,9 @@ class FileColumns(NamedTuple):
 
 def open_columns(where: Any, target: Any, options: FileOptions) -> FileColumns:
     """Open files and check what their columns are."""
-    files = open_files(where, skip=options.on_bad_file == "skip", delimiter=options.delimiter)
+    files = open_files(
+        where, skip=options.on_bad_file == "skip", delimiter=options.delimiter, decimal=options.decimal
+    )
     # The task "reconstruction" predicts all columns.
     targets = [] if target is None and options.task == "reconstruction" else split_target(files, target)
     weight = options.sample_weight

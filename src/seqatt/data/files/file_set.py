@@ -10,19 +10,17 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
-import pyarrow as pa
 from pyarrow import types as of
 
 from seqatt.data.files.encoding.column_types import compatible, describe_type, reads_text
 from seqatt.data.files.errors import SkippedData, UnreadableFile, read_errors, report_ignored
 from seqatt.data.files.formats.delimited import DelimitedFormat
-from seqatt.data.files.formats.file_format import FileFormat, RowGroup, split_ending
+from seqatt.data.files.formats.file_format import FileFormat, RowGroup, split_ending, with_numbers
 from seqatt.data.files.formats.fragment import FragmentFile, FragmentFormat
 from seqatt.data.files.formats.hive import Partition, add_partition, parse_partition, partition_type
 from seqatt.data.files.formats.iterable import BatchSource, IterableFormat
 from seqatt.data.files.formats.registry import FORMATS
 from seqatt.data.files.remote import FilePath, RemoteFile, find_urls, is_url, local_path
-from seqatt.data.number_texts import not_a_number, to_numbers
 from seqatt.data.tables.containers import Kind
 
 BATCH_BYTES = 24 << 20  # of a batch that is read, once it is encoded, within these limits:
@@ -154,13 +152,14 @@ def open_files(
     *,
     skip: bool = False,
     delimiter: str | None = None,
+    decimal: str | None = None,
     like: FileSet | None = None,
 ) -> FileSet:
     """Read the schema of every file, without its rows.
 
     A file that lacks a column of the first file is an error, or is skipped with ``skip``; columns that the first
-    file does not have are ignored. Folders named ``key=value`` are columns too. ``delimiter`` is that of text files,
-    whose values are of the types of ``like``, the training files, where these are given.
+    file does not have are ignored. Folders named ``key=value`` are columns too. ``delimiter`` and ``decimal``
+    are those of text files, whose values are of the types of ``like``, the training files, where these are given.
     """
     if isinstance(where, FileSet):
         return where
@@ -179,7 +178,7 @@ def open_files(
         types: dict[str, Any] = {}
         try:
             with read_errors(path):
-                types, groups = _describe(each, first or known, delimiter)
+                types, groups = _describe(each, first or known, delimiter, decimal)
             _check_same_columns(path, types, row_groups[0].path if row_groups else path, first or types)
         except UnreadableFile as error:
             failures.append(error)
@@ -200,7 +199,12 @@ def open_files(
         raise failures[0]
     if not row_groups or all(group.rows == 0 for group in row_groups):
         raise UnreadableFile(f"{found[0].path if found else argument}: there are no rows")
-    report_ignored(row_groups, ignored, extra, argument, sniffed=delimiter is None)
+    report_ignored(row_groups, ignored, extra, argument, delimiter, decimal)
+    # In some files, no number of the first block may have a fraction.
+    decimals = [group.decimal for group in (*row_groups, *(like.row_groups if like else ())) if group.decimal]
+    row_groups = [
+        replace(g, decimal=decimals[0]) if decimals and g.delimiter == ";" else g for g in row_groups
+    ]
     keys = {key: None for partition in partitions for key in partition if key not in first}
     first |= {key: partition_type([partition.get(key) for partition in partitions]) for key in keys}
     row_groups = [
@@ -211,7 +215,7 @@ def open_files(
 
 
 def _describe(
-    file: _Found, known_types: dict[str, Any], delimiter: str | None
+    file: _Found, known_types: dict[str, Any], delimiter: str | None, decimal: str | None
 ) -> tuple[dict[str, Any], list[RowGroup]]:
     """Column types and row groups of one file."""
     path = file.path
@@ -222,7 +226,7 @@ def _describe(
     if not isinstance(file_format, DelimitedFormat):
         return file_format.describe(path, stamp, known_types)
     sniff = delimiter is None and not file.may_be_prose  # prose often has as many commas in each line
-    stated = DelimitedFormat(delimiter or file_format.delimiter, sniff)
+    stated = DelimitedFormat(delimiter or file_format.delimiter, sniff, decimal)
     types, groups = stated.describe(path, stamp, known_types)
     return types, [replace(group, delimiter=delimiter or group.delimiter) for group in groups]
 
@@ -273,17 +277,7 @@ def read_row_group(
         for batch, share in batches:
             if len(in_file) < len(types):
                 batch = add_partition(batch, partition, types)
-            yield _with_numbers(row_group.path, batch, texts) if texts else batch, share
-
-
-def _with_numbers(path: FilePath, batch: Any, texts: list[str]) -> Any:
-    """A batch with these columns of text as numbers."""
-    columns = dict(zip(batch.schema.names, batch.columns, strict=True))
-    for name in texts:
-        columns[name], example = to_numbers(columns[name])
-        if example is not None:
-            raise UnreadableFile(f"{path}: {not_a_number(name, example)}")
-    return pa.RecordBatch.from_arrays(list(columns.values()), list(columns))
+            yield with_numbers(row_group.path, batch, texts) if texts else batch, share
 
 
 def _check_unchanged(row_group: RowGroup) -> None:

@@ -342,7 +342,7 @@ def test_test_rows_supplied_by_the_user(small):
     ("train", "test", "message"),
     [
         (["1", "2", "a"], [1.0, 2.0, np.nan], "X_test: column 'g' holds numbers, but text in X"),
-        ([1.0, 2.0, 3.0], ["1", "2", "a"], "X_test: column 'g' holds text, but numbers in X"),
+        ([1.0, 2.0, 3.0], ["1", "2", "a"], "X_test: column 'g' holds 'a', which is not a number"),
         (pd.date_range("2020-01-01", periods=3), [1, 2, 3], "'g' holds numbers, but times in X"),
         ([1.0, 2.0, 3.0], [1.0, np.inf, 3.0], "X_test: column 'g' contains infinity"),
     ],

@@ -11,12 +11,12 @@ from seqatt.api.lookup import find_positions
 from seqatt.api.read_data import EMBEDDED, ONE_HOT, are_files, read_table
 from seqatt.api.read_files import make_source, open_rows, read_files
 from seqatt.api.selected_columns import ignore_unselected, only_columns
-from seqatt.data.files.file_columns import split_target
+from seqatt.data.files.file_columns import report_read_as, split_target
 from seqatt.data.files.file_data import FileData
 from seqatt.data.files.file_set import open_files
 from seqatt.data.files.options import FileOptions
 from seqatt.data.tables.column_roles import read_columns
-from seqatt.data.tables.consistency import check_same_columns
+from seqatt.data.tables.consistency import check_same_columns, number_columns
 from seqatt.data.tables.containers import InputTable
 from seqatt.data.tables.options import Categories, TableOptions
 from seqatt.data.tables.table_data import TableData
@@ -88,7 +88,8 @@ def read_tables(
         {"groups_of_rows": options.groups_of_rows, "time": options.time},
     )
     y_test = y_train if y_test is None and isinstance(y_train, str) else y_test
-    test = read_test_table(X_test, y_test, options, y_train if isinstance(y_train, str) else None)
+    target = y_train if isinstance(y_train, str) else None
+    test = read_test_table(X_test, y_test, options, target, number_columns(roles.table))
     columns = sorted(find_columns(roles.table, indices))  # the order of selection must not matter
     check_same_columns(roles.table, test.table, ("X_train", "X_test"))
     train_table = roles.table.select(columns)
@@ -144,14 +145,18 @@ def read_evaluation_files(
         raise TypeError("y_test: is not for files; y_train names the column of both")
     skip = options.on_bad_file == "skip"
     X_train, X_test = (open_rows(X, target, options) for X in (X_train, X_test))
-    files = open_files(X_train, "X_train", skip=skip, delimiter=options.delimiter)
+    files = open_files(X_train, "X_train", skip=skip, delimiter=options.delimiter, decimal=options.decimal)
     targets = split_target(files, target)
     options = ignore_unselected(files, targets, indices, options)
+    if files is not X_train:  # else they were opened, and reported, before
+        report_read_as(files, [name for name in files.types if name not in options.ignore], options)
     encoding = ONE_HOT if categories == "one_hot" else EMBEDDED
     reading = read_files(
         files, target, options, categories, encoding=encoding, ranks=SINGLE_PROCESS, by_name=False
     )
-    test_files = open_files(X_test, "X_test", skip=skip, delimiter=options.delimiter)
+    test_files = open_files(
+        X_test, "X_test", skip=skip, delimiter=options.delimiter, decimal=options.decimal, like=files
+    )
     data, source = reading.data, None
     if isinstance(data, FileData):
         data, source = make_source(data, options, SINGLE_PROCESS, hold_out=False)

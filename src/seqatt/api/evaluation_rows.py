@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -72,14 +72,19 @@ class EvaluationTable:
         return blocks
 
 
-def read_test_table(X: Any, y: Any, options: TableOptions, target: str | None) -> EvaluationTable:
-    """Test rows; a data frame may still have the target and the other columns that are no features."""
+def read_test_table(
+    X: Any, y: Any, options: TableOptions, target: str | None, numbers: Collection[str]
+) -> EvaluationTable:
+    """Test rows; a data frame may still have the target and the other columns that are no features.
+
+    ``numbers`` are the columns that are numbers in the training rows.
+    """
     others = [*options.ignore, options.sample_weight, options.groups_of_rows, options.time]
     others += [] if isinstance(y, str) or target is None else [target, *target.split(",")]
     names = getattr(X, "column_names", getattr(X, "columns", ()))
     columns = {str(plain_name(name)) for name in names}
     present = [name for name in others if isinstance(name, str) and name in columns]
-    roles = read_columns(X, y, None, present, options.column_types, ("X_test", "y_test"))
+    roles = read_columns(X, y, None, present, options.column_types, ("X_test", "y_test"), numbers=numbers)
     return EvaluationTable(roles.table, roles.y)
 
 
@@ -101,6 +106,7 @@ def read_test_files(
     column_types = {n: kind for n, kind in options.column_types.items() if n in data.input_names}
     kinds = decide_kinds(types, list(data.input_names), column_types)
     if isinstance(data, FileData):
+        kinds |= data.kinds
         unweighted = replace(data, types=types, target_column=replace(data.target_column, weight=None))
 
     def encode(batch: Any) -> RowBlock:
@@ -110,7 +116,7 @@ def read_test_files(
         table = pa.Table.from_batches([batch])
         y = table.select(targets) if len(targets) > 1 else table[targets[0]]
         inputs = table.select(list(data.input_names))
-        roles = read_columns(inputs, y, None, (), column_types, ("X_test", "y_test"))
+        roles = read_columns(inputs, y, None, (), column_types, ("X_test", "y_test"), numbers=())
         encoded = data.encoder.encode(roles.table, "X_test")
         assert not isinstance(encoded.columns, SparseColumns)
         return RowBlock(encoded.columns, encoded.codes, data.target.encode(roles.y, "y_test"))

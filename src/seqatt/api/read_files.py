@@ -50,7 +50,7 @@ def read_files(
     ``memory`` is given. ``when_read`` is called when the rows are in memory, before they are encoded.
     """
     columns = open_columns(where, target, options)
-    files, _, targets, kinds, types = columns
+    files, _, targets, kinds, types, _ = columns
     needed = columns.table_bytes(categories, options.max_categories)
     budget = memory_budget(options, ranks.size)
     facts: dict[str, Any] = {"files": files.count, "table_bytes": needed}
@@ -81,8 +81,9 @@ def read_files(
         return Reading(data, facts | {"reading": "batches", "columns": dict(data.kinds)})
     if not budget:
         budget = available_memory() // MEMORY_SHARE
-    rows = max(2, int(count_rows(files, types, kinds) * budget / needed))
-    table = sample_rows(files, kinds, types, rows, seed, skips)
+    count = count_rows(files, types, kinds)
+    rows = max(2, int(count * budget / needed))
+    table = columns.decide(sample_rows(files, kinds, types, rows, seed, skips), count)[1]
     when_read()
     facts |= {"reading": "sample"} | ({} if skips is None else {"skipped": _skipped(files, skips)})
     return Reading(read_table_data(*columns.separate(table), **given), facts)

@@ -38,6 +38,7 @@ class DataOptions(TypedDict, total=False):
     negatives_kept: float
     memory: int | str | None
     delimiter: str | None
+    decimal: str | None
     schema_rows: int
     shuffle_rows: int
     hash_buckets: int

@@ -79,6 +79,7 @@ def compare(
     ] = False,
     memory: Annotated[str | None, typer.Option(help=help_of(FileOptions, "memory"))] = None,
     delimiter: Annotated[str | None, typer.Option(help=help_of(FileOptions, "delimiter"))] = None,
+    decimal: Annotated[str | None, typer.Option(help=help_of(FileOptions, "decimal"))] = None,
 ) -> None:
     """Compare methods by the test metric of a network that is trained on the features they select.
 
@@ -119,6 +120,7 @@ def compare(
                 ignore=tuple(read_names(ignore)),
                 memory=memory,
                 delimiter=delimiter,
+                decimal=decimal,
             )
         except KeyboardInterrupt:
             _print_interrupted()

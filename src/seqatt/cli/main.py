@@ -13,6 +13,7 @@ from contextlib import suppress
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 
+from seqatt.cli.flag_names import name_flags
 from seqatt.display_text import escape_controls
 
 
@@ -66,7 +67,7 @@ def main() -> None:
 
         timings = Timings()
         warnings.showwarning = lambda message, *_: print(
-            f"note: {escape_controls(str(message))}", file=sys.stderr
+            f"note: {escape_controls(name_flags(str(message)))}", file=sys.stderr
         )
         if "pandas" not in sys.modules:
             sys.meta_path.insert(0, _WithoutPandas())
@@ -83,7 +84,7 @@ def main() -> None:
     except BrokenPipeError:
         _end(1)
     except (ValueError, TypeError, OSError, RuntimeError, MemoryError, ImportError) as error:
-        _end(1, f"error: {escape_controls(' '.join(str(error).split())) or type(error).__name__}")
+        _end(1, f"error: {escape_controls(name_flags(' '.join(str(error).split()))) or type(error).__name__}")
 
 
 def _end(code: int, message: str = "") -> None:

@@ -172,7 +172,7 @@ def _read_rows(paths: list[str], target: str | None, options: dict[str, Any]) ->
     """Rows at equal distances over the files, as X and y; no y for several targets."""
     from seqatt.data.files.file_columns import open_columns
     from seqatt.data.files.options import FileOptions
-    from seqatt.data.files.whole_files import sample_rows
+    from seqatt.data.files.whole_files import count_rows, sample_rows
     from seqatt.options import names_of
 
     own = {name: value for name, value in options.items() if name in names_of(FileOptions)}
@@ -180,6 +180,7 @@ def _read_rows(paths: list[str], target: str | None, options: dict[str, Any]) ->
     count = min(MAX_ROWS, max(1000, MAX_CELLS // max(1, len(columns.types))))
     skips: list[dict[str, Any]] | None = [] if own.get("on_bad_file") == "skip" else None
     table = sample_rows(columns.files, columns.kinds, columns.types, count, 0, skips)
+    table = columns.decide(table, count_rows(columns.files, columns.types, columns.kinds))[1]
     return table, columns.targets[0] if len(columns.targets) == 1 else None
 
 

@@ -273,7 +273,7 @@ def select(
 
 add_option_flags(select, AnswerOptions, before="method")
 add_option_flags(select, AttentionOptions, before="out")
-add_option_flags(select, FileOptions, ("memory", "delimiter", "on_bad_file"), before="out")
+add_option_flags(select, FileOptions, ("memory", "delimiter", "decimal", "on_bad_file"), before="out")
 add_option_flags(select, FileOptions, ("quantile",), before="ignore")
 add_option_flags(select, FileOptions, ("missing_indicator", "negatives_kept"), before="categorical")
 add_option_flags(select, CheckpointOptions, ("checkpoint_every", "on_full_disk"))

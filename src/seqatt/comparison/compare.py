@@ -101,8 +101,8 @@ def compare(
         As in ``select``, for all methods.
     **data_options
         ``groups_of_rows``, ``time``, ``quantile``, ``ignore``, ``column_types``, ``log1p`` and ``negatives_kept``, and
-        of files ``memory``, ``delimiter``, ``schema_rows``, ``shuffle_rows``, ``hash_buckets``, ``shards`` and
-        ``on_bad_file``, as in ``select``.
+        of files ``memory``, ``delimiter``, ``decimal``, ``schema_rows``, ``shuffle_rows``, ``hash_buckets``, ``shards``
+        and ``on_bad_file``, as in ``select``.
 
     Returns
     -------

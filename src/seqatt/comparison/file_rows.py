@@ -40,7 +40,10 @@ def _open_test(columns: FileColumns, test: tuple[Any, Any], options: FileOptions
     if X_test is None:
         return None
     X_test = open_rows(X_test, ",".join(columns.targets), options)
-    files = open_files(X_test, "X_test", skip=options.on_bad_file == "skip", delimiter=options.delimiter)
+    skip = options.on_bad_file == "skip"
+    files = open_files(
+        X_test, "X_test", skip=skip, delimiter=options.delimiter, decimal=options.decimal, like=columns.files
+    )
     for name in [*columns.inputs, *columns.targets]:
         if name not in files.types:
             raise ValueError(f"X_test: column {name!r} is missing, which the files of X have")
@@ -52,12 +55,15 @@ def _as_table(
 ) -> ComparedRows:
     group_names = [request.split_groups] if isinstance(request.split_groups, str) else []
 
-    def read(files: FileSet, some: list[str]) -> tuple[Any, Any]:
+    def read(files: FileSet, some: list[str]) -> Any:
         skips: Skips | None = [] if options.get("on_bad_file") == "skip" else None
-        return columns.separate(read_whole_table(files, some, columns.kinds, skips))
+        return read_whole_table(files, some, columns.kinds, skips)
 
-    X, y = read(columns.files, [*columns.types, *group_names])
-    test_rows = (None, None) if test is None else read(test, [*columns.inputs, *columns.targets])
+    columns, table = columns.decide(read(columns.files, [*columns.types, *group_names]))
+    X, y = columns.separate(table)
+    test_rows = (None, None)
+    if test is not None:
+        test_rows = columns.separate(read(test, [*columns.inputs, *columns.targets]))
     of_table = columns.table_options(options)
     rows = read_table_rows(X, y, of_table, replace(request, test=test_rows))
     given = of_table | {name: options[name] for name in ("ignore", "column_types") if name in options}

@@ -13,7 +13,7 @@ from seqatt.comparison.fingerprint import fingerprint
 from seqatt.comparison.splits import Rows, check_test_size, hold_out
 from seqatt.data.files.file_data import FileData
 from seqatt.data.tables.column_roles import read_columns
-from seqatt.data.tables.consistency import check_same_columns, check_same_order
+from seqatt.data.tables.consistency import check_same_columns, check_same_order, number_columns
 from seqatt.data.tables.containers import InputTable, feature_names, read_input_table
 from seqatt.data.tables.options import TableOptions
 from seqatt.data.tables.row_units import RowUnits, read_row_units, with_queries
@@ -156,7 +156,15 @@ def _check_test(
     present = [
         name for name in others if name in getattr(X_test, "columns", getattr(X_test, "column_names", ()))
     ]
-    roles = read_columns(X_test, y_test, None, present, options.column_types, ("X_test", "y_test"))
+    roles = read_columns(
+        X_test,
+        y_test,
+        None,
+        present,
+        options.column_types,
+        ("X_test", "y_test"),
+        numbers=number_columns(table),
+    )
     test_table, labels = roles.table, target_array(roles.y, "y_test")
     check_same_columns(table, test_table, ("X", "X_test"))
     if test_table.rows != len(labels):

@@ -104,7 +104,8 @@ def fit_model(
     progress: bool = False,
 ) -> FittedModel:
     """Train networks on these columns of a table, by default on all; ``network`` are options such as ``hidden``."""
-    roles = read_columns(X, y, sample_weight, options.ignore, options.column_types, ("X", "y"))
+    # What was decided about text was reported when the features were selected.
+    roles = read_columns(X, y, sample_weight, options.ignore, options.column_types, ("X", "y"), report=False)
     # The order of selection must not matter.
     chosen = tuple(range(len(roles.table.names)) if columns is None else sorted(columns))
     # Without a feature, all columns are read for the sake of the target and the weights.

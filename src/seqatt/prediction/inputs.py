@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqatt.data.tables.categories import FittedCategory, find_values
-from seqatt.data.tables.consistency import check_same_columns
+from seqatt.data.tables.column_roles import with_numbers
+from seqatt.data.tables.consistency import check_same_columns, number_columns
 from seqatt.data.tables.containers import InputTable, read_input_table
 from seqatt.data.tables.encoding import Encoder
 from seqatt.data.tables.moments import check_finite
@@ -44,7 +45,10 @@ class ModelInputs:
         """
         table = read_input_table(X, "X")
         table = table if alone else table.select(self.columns)
+        pairs = zip(table.names, self.schema.names, strict=True)
+        texts = {name for given, name in pairs if given in table.texts}
         table = replace(table, names=self.schema.names)  # which were compared
+        table = with_numbers(table, texts & number_columns(self.schema))
         check_same_columns(self.schema, table, ("the rows of fit", "X"))
         if table.sparse:
             numbers = table.data[:, self.numeric].toarray().astype(np.float64)

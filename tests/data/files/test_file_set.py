@@ -15,6 +15,7 @@ import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
 from pyarrow import csv
+from pyarrow import types as of
 
 from seqatt.api.read_data import are_files
 from seqatt.data.files.encoding.column_types import column_kind
@@ -426,3 +427,54 @@ def test_a_damaged_arrow_file_is_an_error_and_not_the_end_of_the_process(name, t
     path.write_bytes(content.replace(offsets, np.full(8, 2**30, np.int32).tobytes()))
     with pytest.raises(UnreadableFile, match=rf"{name}: cannot be read as a table"):
         read_all(path, ["word"])
+
+
+def test_the_delimiter_follows_from_the_first_lines_not_from_the_header_alone(tmp_path):
+    path = tmp_path / "data.csv"
+    path.write_text("a;b,c;y\n1;2;0\n3;4;1\n")
+    with pytest.warns(UserWarning, match=r"separated by ';'.* pass delimiter=';'"):
+        assert list(open_files(path).types) == ["a", "b,c", "y"]
+    assert list(open_files(path, delimiter=";").types) == ["a", "b,c", "y"]
+    with pytest.raises(UnreadableFile, match=r"data\.csv: the lines differ .* ','; pass delimiter=';'"):
+        open_files(path, delimiter=",")
+    path.write_text('a,b\n1,x;y;z\n2,"v, w"\n')  # no warning
+    assert list(open_files(path).types) == ["a", "b"]
+    path.write_text("a,b\n1," + "x" * 200_000 + "\n2,y\n")
+    assert list(open_files(path).types) == ["a", "b"]
+
+
+@pytest.mark.parametrize(("encoding", "converted"), [("latin-1", "ISO-8859-1"), ("utf-16", "UTF-16")])
+def test_text_in_another_encoding_is_named_with_the_conversion(tmp_path, monkeypatch, encoding, converted):
+    path = tmp_path / "data.csv"
+    path.write_text("ort,x,y\nKöln,1,2\nBonn,2,3\n", encoding=encoding)
+    message = rf"data\.csv: the text is not UTF-8; .*iconv -f {converted} -t UTF-8 data\.csv"
+    with pytest.raises(UnreadableFile, match=message):
+        open_files(path)
+    if encoding == "latin-1":  # after the first block
+        monkeypatch.setattr(delimited, "BLOCK_BYTES", 100)
+        path.write_text("ort,x,y\n" + "Bonn,2,3\n" * 100 + "Köln,1,2\n", encoding=encoding)
+        with pytest.raises(UnreadableFile, match=message):
+            read_all(path, ["ort", "x", "y"])
+
+
+def test_a_decimal_comma_is_found_with_a_warning_or_stated(tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    table = pa.table(
+        {"x": rng.normal(size=300).round(3), "n": np.arange(300), "y": rng.normal(size=300).round(2)}
+    )
+    frame = table.to_pandas()
+    text = frame.to_csv(index=False, sep=";", decimal=",").replace(";7;", ";?;")
+    (tmp_path / "a.csv").write_text(frame.assign(x=1, y=2).to_csv(index=False, sep=";"))  # decides nothing
+    (tmp_path / "b.csv").write_text(text)
+    with pytest.warns(UserWarning, match="decimal comma; pass decimal=','"):
+        files = open_files(tmp_path, delimiter=";")
+    assert [group.decimal for group in files.row_groups] == [",", ","]
+    monkeypatch.setattr(delimited, "BLOCK_BYTES", 500)
+    stated = open_files(tmp_path / "b.csv", delimiter=";", decimal=",")  # no warning
+    assert [str(stated.types[name]) for name in "xny"] == ["double", "int64", "double"]
+    read = read_whole_table(stated, ["x", "n", "y"], {"x": "numeric", "n": "numeric"})
+    np.testing.assert_array_equal(read["x"], table["x"])
+    assert read["n"].null_count == 1
+    assert of.is_string(open_files(tmp_path / "b.csv", delimiter=";", decimal=".").types["x"])
+    with pytest.raises(ValueError, match="decimal: must be"):
+        FileOptions(decimal="comma")

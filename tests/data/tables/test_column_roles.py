@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -146,7 +149,7 @@ def test_times_of_day_and_decimals_are_numbers():
         ("click", {"ignore": [*INPUTS, "weight"]}, "X: no columns are left"),
         ("click", {"column_types": {"id": "numeric"}}, "column_types: no column 'id'"),
         ("click", {"column_types": {"site": "word"}}, "column_types: 'word' for 'site' is unknown"),
-        ("click", {"column_types": {"text": "numeric"}}, "column_types: column 'text' holds text"),
+        ("click", {"column_types": {"text": "boolean"}}, "column_types: column 'text' holds text"),
         ("click", {"column_types": ["site"]}, "column_types: must be a dict"),
         ("click", {"log1p": ["text"]}, "log1p: 'text' is not a numeric feature"),
         ("click", {"log1p": 3}, "log1p: must be names of columns"),
@@ -166,5 +169,32 @@ def test_a_table_to_encode_must_have_the_columns_of_the_training_rows():
     data = read_table_data(frame, "click")
     with pytest.raises(ValueError, match="X_test: column 'price' is missing"):
         data.encode(frame.drop(columns="price"), "X_test")
-    with pytest.raises(ValueError, match="X_test: column 'price' holds text"):
-        data.encode(frame.assign(price="1.5"), "X_test")
+    with pytest.raises(ValueError, match="X_test: column 'price' holds 'dear', which is not a number"):
+        data.encode(frame.assign(price="dear"), "X_test")
+
+
+def test_dates_and_decimals_as_python_objects_are_the_numbers_of_their_types():
+    days = [date(2020, 1, 1) + timedelta(i) for i in range(ROWS)]
+    times = [datetime.combine(day, time()) for day in days]
+    objects = {
+        "date": days,
+        "datetime": times,
+        "both": [day if i % 2 else moment for i, (day, moment) in enumerate(zip(days, times, strict=True))],
+        "decimal": [Decimal(i) / 4 for i in range(ROWS)],
+        "mixed": [Decimal(i) if i % 2 else float(i) for i in range(ROWS)],
+        "duration": [timedelta(i) for i in range(ROWS)],
+    }
+    frame = pd.DataFrame({name: pd.Series(values, dtype=object) for name, values in objects.items()})
+    frame = frame.assign(plain=np.arange(ROWS))
+    frame.loc[3] = [None, pd.NaT, pd.NaT, None, None, None, np.nan]
+    data = read_table_data(frame, np.arange(ROWS) % 2)
+    plain = data.columns[:, data.names.index("plain")]
+    for name in objects:
+        np.testing.assert_allclose(data.columns[:, data.names.index(name)], plain, rtol=1e-5, atol=1e-6)
+
+
+def test_a_period_is_refused_with_the_conversion_that_helps():
+    frame = click_frame().assign(month=pd.period_range("2020-01", periods=ROWS, freq="M"))
+    message = r"X: column 'month' has type period\[M\], .* \.dt\.to_timestamp\(\), .* ignore=\['month'\]"
+    with pytest.raises(ValueError, match=message):
+        read_table_data(frame, "click")

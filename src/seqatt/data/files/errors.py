@@ -42,9 +42,22 @@ def read_errors(path: FilePath) -> Iterator[None]:
         raise
     except FileNotFoundError:
         raise UnreadableFile(f"{path}: the file is no longer there") from None
-    except (pa.ArrowException, OSError, UnicodeDecodeError, KeyError) as error:
+    except UnicodeDecodeError as error:
+        raise UnreadableFile(_not_utf8(path, error.object)) from None
+    except (pa.ArrowException, OSError, KeyError) as error:
         reason = " ".join(str(error).split())[:200]
+        if "invalid UTF8" in reason:
+            raise UnreadableFile(_not_utf8(path)) from None
         raise UnreadableFile(f"{path}: cannot be read as a table ({reason}){_remedy(reason)}") from None
+
+
+def _not_utf8(path: FilePath, text: bytes = b"") -> str:
+    """The message about text in another encoding; that of Western Europe is the most frequent one."""
+    encoding = "UTF-16" if text[:2] in (b"\xff\xfe", b"\xfe\xff") else "ISO-8859-1"
+    return (
+        f"{path}: the text is not UTF-8; save it as UTF-8, or convert it, for example from {encoding} with "
+        f"iconv -f {encoding} -t UTF-8 {path.name} > utf8.csv"
+    )
 
 
 def _remedy(reason: str) -> str:
@@ -58,10 +71,11 @@ def report_ignored(
     ignored: list[str],
     extra: dict[str, FilePath],
     argument: str,
-    *,
-    sniffed: bool,
+    delimiter: str | None,
+    decimal: str | None,
 ) -> None:
-    """Warn, once each, about files that are no tables, ignored columns, and a delimiter that was guessed."""
+    """Warn, once each, about files that are no tables, ignored columns, and a delimiter or a decimal comma that was
+    guessed, because the user stated none."""
     if ignored:
         warnings.warn(
             f"{argument}: files that are no tables were left out: {_some(ignored)}",
@@ -76,10 +90,17 @@ def report_ignored(
             stacklevel=3,
         )
     other = next((group for group in row_groups if group.delimiter), None)
-    if sniffed and other is not None:
+    if delimiter is None and other is not None:
         warnings.warn(
             f"{other.path}: the columns are separated by {other.delimiter!r}, not as usual for this ending; "
             f"pass delimiter={other.delimiter!r} if that is right",
+            stacklevel=3,
+        )
+
+    other = next((group for group in row_groups if group.decimal), None)
+    if decimal is None and other is not None:
+        warnings.warn(
+            f"{other.path}: numbers are read with a decimal comma; pass decimal={other.decimal!r} if that is right",
             stacklevel=3,
         )
 

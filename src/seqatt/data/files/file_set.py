@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 from pyarrow import types as of
 
-from seqatt.data.files.encoding.column_types import compatible, describe_type
+from seqatt.data.files.encoding.column_types import compatible, describe_type, reads_text
 from seqatt.data.files.errors import SkippedData, UnreadableFile, read_errors, report_ignored
 from seqatt.data.files.formats.delimited import DelimitedFormat
-from seqatt.data.files.formats.file_format import FileFormat, RowGroup, split_ending
+from seqatt.data.files.formats.file_format import FileFormat, RowGroup, split_ending, with_numbers
 from seqatt.data.files.formats.fragment import FragmentFile, FragmentFormat
 from seqatt.data.files.formats.hive import Partition, add_partition, parse_partition, partition_type
 from seqatt.data.files.formats.iterable import BatchSource, IterableFormat
@@ -147,15 +147,23 @@ def _expand(name: str, argument: str, ignored: list[str]) -> list[_Found]:
 
 
 def open_files(
-    where: Any, argument: str = "X", *, skip: bool = False, delimiter: str | None = None
+    where: Any,
+    argument: str = "X",
+    *,
+    skip: bool = False,
+    delimiter: str | None = None,
+    decimal: str | None = None,
+    like: FileSet | None = None,
 ) -> FileSet:
     """Read the schema of every file, without its rows.
 
     A file that lacks a column of the first file is an error, or is skipped with ``skip``; columns that the first
-    file does not have are ignored. Folders named ``key=value`` are columns too. ``delimiter`` is that of text files.
+    file does not have are ignored. Folders named ``key=value`` are columns too. ``delimiter`` and ``decimal``
+    are those of text files, whose values are of the types of ``like``, the training files, where these are given.
     """
     if isinstance(where, FileSet):
         return where
+    known = {} if like is None else like.types
     first: dict[str, Any] = {}
     row_groups: list[RowGroup] = []
     partitions: list[Partition] = []  # of each row group
@@ -170,7 +178,7 @@ def open_files(
         types: dict[str, Any] = {}
         try:
             with read_errors(path):
-                types, groups = _describe(each, first, delimiter)
+                types, groups = _describe(each, first or known, delimiter, decimal)
             _check_same_columns(path, types, row_groups[0].path if row_groups else path, first or types)
         except UnreadableFile as error:
             failures.append(error)
@@ -191,7 +199,12 @@ def open_files(
         raise failures[0]
     if not row_groups or all(group.rows == 0 for group in row_groups):
         raise UnreadableFile(f"{found[0].path if found else argument}: there are no rows")
-    report_ignored(row_groups, ignored, extra, argument, sniffed=delimiter is None)
+    report_ignored(row_groups, ignored, extra, argument, delimiter, decimal)
+    # In some files, no number of the first block may have a fraction.
+    decimals = [group.decimal for group in (*row_groups, *(like.row_groups if like else ())) if group.decimal]
+    row_groups = [
+        replace(g, decimal=decimals[0]) if decimals and g.delimiter == ";" else g for g in row_groups
+    ]
     keys = {key: None for partition in partitions for key in partition if key not in first}
     first |= {key: partition_type([partition.get(key) for partition in partitions]) for key in keys}
     row_groups = [
@@ -202,7 +215,7 @@ def open_files(
 
 
 def _describe(
-    file: _Found, known_types: dict[str, Any], delimiter: str | None
+    file: _Found, known_types: dict[str, Any], delimiter: str | None, decimal: str | None
 ) -> tuple[dict[str, Any], list[RowGroup]]:
     """Column types and row groups of one file."""
     path = file.path
@@ -213,7 +226,7 @@ def _describe(
     if not isinstance(file_format, DelimitedFormat):
         return file_format.describe(path, stamp, known_types)
     sniff = delimiter is None and not file.may_be_prose  # prose often has as many commas in each line
-    stated = DelimitedFormat(delimiter or file_format.delimiter, sniff)
+    stated = DelimitedFormat(delimiter or file_format.delimiter, sniff, decimal)
     types, groups = stated.describe(path, stamp, known_types)
     return types, [replace(group, delimiter=delimiter or group.delimiter) for group in groups]
 
@@ -254,17 +267,17 @@ def read_row_group(
     """
     batch_rows = min(max(BATCH_BYTES // (row_bytes or 4 * len(types)), MIN_READ_ROWS), MAX_READ_ROWS)
     partition = dict(row_group.partition)
+    texts = [name for name, kind in kinds.items() if name in types and reads_text(types[name], kind)]
     in_file = {name: type_ for name, type_ in types.items() if name not in partition}
     with read_errors(row_group.path):
         _check_unchanged(row_group)
         batches = _find_format(row_group.path).read(row_group, in_file, kinds, batch_rows)
         if row_group.subset is not None:
             batches = row_group.subset.read(batches)
-        if len(in_file) == len(types):
-            yield from batches
-            return
         for batch, share in batches:
-            yield add_partition(batch, partition, types), share
+            if len(in_file) < len(types):
+                batch = add_partition(batch, partition, types)
+            yield with_numbers(row_group.path, batch, texts) if texts else batch, share
 
 
 def _check_unchanged(row_group: RowGroup) -> None:

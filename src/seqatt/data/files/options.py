@@ -19,6 +19,13 @@ def one_character(name: str, value: Any) -> str | None:
     return value
 
 
+def point_or_comma(name: str, value: Any) -> str | None:
+    """Check: the character of decimals, or None."""
+    if value not in (None, ".", ","):
+        raise ValueError(f"{name}: must be '.' or ',', got {value!r}")
+    return None if value is None else str(value)
+
+
 @dataclass(frozen=True)
 class FileOptions(TableOptions):
     """What the columns of files are, as for a table, and how the files are read."""
@@ -34,6 +41,13 @@ class FileOptions(TableOptions):
         None,
         one_character,
         "Character between the columns of text files; by default that of the ending, or else the one that fits.",
+        group=FILES,
+    )
+    decimal: str | None = option(
+        None,
+        point_or_comma,
+        "Decimal point or comma of text files; by default the comma where it makes numbers of columns that are "
+        "separated by ';', else the point.",
         group=FILES,
     )
     schema_rows: int = option(

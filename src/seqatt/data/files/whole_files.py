@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types as of
 
-from seqatt.data.files.encoding.column_types import common_type
+from seqatt.data.files.encoding.column_types import common_type, is_text
 from seqatt.data.files.errors import UnreadableFile, warn_skipped
 from seqatt.data.files.file_set import FileSet, read_row_group
 from seqatt.data.files.formats.file_format import RowGroup
@@ -151,17 +151,13 @@ def _as_described(column: Any, type_: Any) -> Any:
 
 
 def _encode_texts(batch: Any) -> Any:
-    return _map_columns(batch, lambda column: column.dictionary_encode() if _is_text(column.type) else column)
+    return _map_columns(batch, lambda column: column.dictionary_encode() if is_text(column.type) else column)
 
 
 def _decode_texts(batch: Any) -> Any:
     return _map_columns(
         batch, lambda column: column.dictionary_decode() if of.is_dictionary(column.type) else column
     )
-
-
-def _is_text(type_: Any) -> bool:
-    return bool(of.is_string(type_) or of.is_large_string(type_))
 
 
 def _map_columns(batch: Any, convert: Any) -> Any:

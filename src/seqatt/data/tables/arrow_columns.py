@@ -7,6 +7,8 @@ looks at distinct values only, never at every row.
 
 from __future__ import annotations
 
+from datetime import date
+from decimal import Decimal
 from typing import Any, NamedTuple
 
 import narwhals.stable.v1 as nw
@@ -16,6 +18,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyarrow import types as of
 
+from seqatt.data.number_texts import not_a_number, to_numbers
 from seqatt.data.tables.objects import COMPLEX, find_distinct, find_missing, value_types
 
 MICROSECONDS = {"s": 1_000_000, "ms": 1_000, "us": 1}  # per tick
@@ -49,9 +52,11 @@ def read_column(series: nw.Series[Any], argument: str) -> Any:
         return as_dictionary(pa.DictionaryArray.from_arrays(pa.array(codes, mask=codes < 0), texts))
     known = dtype.is_numeric() or dtype in (nw.Boolean, nw.String, nw.Categorical, nw.Enum, *TEMPORAL)
     if not known and series.null_count() < len(series):
+        period = str(native_type).startswith("period")
+        remedy = "a time, with .dt.to_timestamp()" if period else "numbers or text"
         raise ValueError(
-            f"{argument}: column {series.name!r} has type {dtype}, which cannot be a feature; "
-            "convert it to numbers or text, or leave it out"
+            f"{argument}: column {series.name!r} has type {native_type or dtype}, which cannot be a feature; "
+            f"convert it to {remedy}, or leave it out with ignore={[series.name]}"
         )
     if dtype in (nw.Int128, nw.UInt128):  # Arrow has no such type
         series = series.cast(nw.Float64)
@@ -99,10 +104,15 @@ def categorical_values(column: Any) -> CategoricalValues:
 
 
 class NumberColumn:
-    """A chunked array whose rows are read as numbers; missing values are NaN, times are in microseconds."""
+    """A chunked array whose rows are read as numbers; missing values are NaN, times are in microseconds.
+
+    Text is read as the numbers that it holds: that of test rows may be text where that of the training rows is not.
+    """
 
     def __init__(self, column: Any, name: str, argument: str) -> None:
-        self._column, self._name, self._argument = column, name, argument
+        if of.is_dictionary(column.type):
+            column = numbers_of_text(column, name, argument)
+        self._column = column
         plain = of.is_integer(column.type) or of.is_floating(column.type)
         shared = plain and column.num_chunks == 1 and not column.null_count
         # The same memory, without Arrow's overhead.
@@ -122,10 +132,6 @@ class NumberColumn:
         type_ = chunk.type
         if chunk.null_count == len(chunk):
             return np.nan
-        if of.is_dictionary(type_):
-            raise ValueError(
-                f"{self._argument}: column {self._name!r} holds text where numbers are needed; convert it"
-            )
         if of.is_date(type_):
             chunk = chunk.cast(pa.timestamp("us"))
         elif of.is_boolean(type_):
@@ -140,6 +146,14 @@ class NumberColumn:
             # Not safe: a whole number beyond 2^53 is rounded, not refused.
             chunk = chunk.cast(pa.float64(), safe=False)
         return np.asarray(chunk.to_numpy(zero_copy_only=False))
+
+
+def numbers_of_text(column: Any, name: str, argument: str) -> Any:
+    """A column of text as numbers, placeholders as missing; any other text is an error."""
+    numbers, example = to_numbers(column)
+    if example is not None:
+        raise ValueError(f"{argument}: {not_a_number(name, example)}")
+    return numbers
 
 
 def read_numbers(frame: nw.DataFrame[Any]) -> NDArray[Any] | None:
@@ -171,7 +185,7 @@ def read_numbers(frame: nw.DataFrame[Any]) -> NDArray[Any] | None:
 
 
 def _read_objects(values: NDArray[np.object_], name: str, argument: str) -> Any:
-    """Objects as booleans, numbers or texts: whichever all of them are; text and numbers together are texts."""
+    """Objects as booleans, numbers, times or texts: whichever all of them are; text and numbers together are texts."""
     try:
         column = pa.array(values, from_pandas=True)
     except (pa.ArrowException, OverflowError, UnicodeEncodeError):
@@ -179,14 +193,19 @@ def _read_objects(values: NDArray[np.object_], name: str, argument: str) -> Any:
     if column is not None:
         if of.is_string(column.type) or of.is_large_string(column.type):
             return as_dictionary(column)
-        if any(test(column.type) for test in (of.is_boolean, of.is_integer, of.is_floating, of.is_null)):
+        plain = (of.is_boolean, of.is_integer, of.is_floating, of.is_null, of.is_decimal, of.is_temporal)
+        if any(test(column.type) for test in plain):
             return column
     missing = find_missing(values)
     present = values[~missing]
     types = value_types(present)
     if all(issubclass(each, bool | np.bool_) for each in types):
         return pa.array(values.astype(bool), mask=missing)
-    if all(issubclass(each, int | float | np.number) for each in types):
+    if all(issubclass(each, date) for each in types):  # dates and datetimes together
+        moments = np.full(len(values), np.datetime64("NaT"), dtype="datetime64[us]")
+        moments[~missing] = present.astype("datetime64[us]")
+        return pa.array(moments)
+    if all(issubclass(each, int | float | np.number | Decimal) for each in types):
         numbers = np.full(len(values), np.nan)
         numbers[~missing] = present.astype(np.float64)
         return pa.array(numbers)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, NamedTuple, cast
@@ -35,10 +35,14 @@ def read_columns(
     column_types: Mapping[str, str],
     arguments: tuple[str, str],
     of_rows: Mapping[str, Any] = MappingProxyType({}),
+    numbers: Collection[str] | None = None,
+    report: bool = True,
 ) -> ColumnRoles:
     """Read a table; ``y``, ``sample_weight`` and ``of_rows`` given as names are columns of it and no features.
 
-    ``y`` may name several columns, with commas.
+    ``y`` may name several columns, with commas. A column of text is read as numbers if all of it is numbers, or, where
+    ``numbers`` are the columns that are numbers in the training rows, if it is one of these. With ``report``, a
+    warning says so.
     """
     ignored = column_names("ignore", ignore)
     check_same_order(X, y, arguments)
@@ -65,7 +69,9 @@ def read_columns(
         sample_weight = sample_weight if weight is None else table.column(weight)
         of_rows = dict(of_rows) | {name: table.column(column) for name, column in named.items()}
         table = table.select([table.names.index(name) for name in inputs])
-    return ColumnRoles(_with_kinds(table, column_types, ignored), y, sample_weight, dict(of_rows))
+    return ColumnRoles(
+        _with_kinds(table, column_types, ignored, numbers, report), y, sample_weight, dict(of_rows)
+    )
 
 
 def check_column_types(names: Sequence[str], requested: Any) -> None:
@@ -83,23 +89,62 @@ def check_column_types(names: Sequence[str], requested: Any) -> None:
             )
 
 
-def _with_kinds(table: InputTable, requested: Mapping[str, str], ignored: Sequence[str]) -> InputTable:
-    if not requested:
+def _with_kinds(
+    table: InputTable,
+    requested: Mapping[str, str],
+    ignored: Sequence[str],
+    numbers: Collection[str] | None,
+    report: bool,
+) -> InputTable:
+    if not requested and not table.texts:
         return table
     check_column_types([*table.names, *ignored], requested)
     kinds = list(table.kinds)
+    converted = []
     for position, name in enumerate(table.names):
         kind = cast(Kind, requested.get(name, kinds[position]))
         if kind != "categorical" and kinds[position] == "categorical":
-            raise ValueError(
-                f"column_types: column {name!r} holds text, so it cannot be {kind}; use 'categorical'"
-            )
+            if kind == "boolean":
+                raise ValueError(
+                    f"column_types: column {name!r} holds text, so it cannot be boolean; use 'categorical'"
+                )
+            converted.append(name)
+            continue
         if kind == "categorical" and table.sparse:
             raise ValueError(
                 f"column_types: column {name!r} of a sparse matrix cannot be categorical; use a DataFrame"
             )
         kinds[position] = kind
-    return replace(table, kinds=tuple(kinds))
+    undecided = [name for name in table.names if name in table.texts and name not in requested]
+    if numbers is None:
+        numbers = _find_numbers(table, undecided, report)
+    converted += [name for name in undecided if name in numbers]
+    return replace(with_numbers(replace(table, kinds=tuple(kinds)), converted), texts=frozenset())
+
+
+def with_numbers(table: InputTable, names: Iterable[str]) -> InputTable:
+    """The table with these columns of text as numbers; what is not a number is an error."""
+    data, kinds = table.data, list(table.kinds)
+    for name in names:
+        from seqatt.data.tables.arrow_columns import numbers_of_text
+
+        position = table.names.index(name)
+        numbers = numbers_of_text(data.column(position), name, table.argument)
+        data, kinds[position] = data.set_column(position, name, numbers), "numeric"
+    return replace(table, data=data, kinds=tuple(kinds))
+
+
+def _find_numbers(table: InputTable, undecided: Sequence[str], report: bool) -> list[str]:
+    """The columns of text that are numbers; with ``report`` a warning names them and those that nearly are."""
+    if not undecided:
+        return []
+    from seqatt.data.number_texts import examine_texts, report_columns
+
+    columns = {name: table.categories(table.names.index(name)).texts for name in undecided}
+    read = {name: examine_texts(texts, table.rows / max(1, len(texts))) for name, texts in columns.items()}
+    if report:
+        report_columns(read, table.argument, framed=True)
+    return [name for name, each in read.items() if each.contents == "numbers"]
 
 
 def log1p_columns(log1p: Any, names: Sequence[str], kinds: Sequence[str]) -> list[int]:

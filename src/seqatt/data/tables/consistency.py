@@ -42,6 +42,11 @@ def check_same_columns(train: InputTable, test: InputTable, arguments: tuple[str
             )
 
 
+def number_columns(table: InputTable) -> set[str]:
+    """The columns of a table that hold numbers, and no times."""
+    return {name for name, held in zip(table.names, _contents(table), strict=True) if held == "numbers"}
+
+
 def _contents(table: InputTable) -> list[str]:
     """What each column holds, for error messages: "text", "numbers" or "times"."""
     contents = ["text" if kind == "categorical" else "numbers" for kind in table.kinds]

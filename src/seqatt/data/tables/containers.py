@@ -43,7 +43,8 @@ class InputTable:
 
     ``data`` is a NumPy array, a SciPy sparse matrix or an Arrow table. ``named`` is True if the names come from the
     user, False if they were made up (``x0``, ``x1``, ...). ``given_names`` are the user's names that are not text, such
-    as 3, by their text.
+    as 3, by their text. ``texts`` are columns of text, and no categories, of which nobody has decided yet whether they
+    are numbers.
     """
 
     data: Any
@@ -53,6 +54,7 @@ class InputTable:
     named: bool
     argument: str = "X"
     given_names: Mapping[str, Any] = field(default_factory=dict)
+    texts: frozenset[str] = frozenset()
 
     @property
     def sparse(self) -> bool:
@@ -201,17 +203,22 @@ def _read_frame(frame: nw.DataFrame[Any], argument: str, ignore: Sequence[str]) 
     rows, width = frame.shape
     if width >= max(rows, WIDE_COLUMNS) and (numbers := read_numbers(frame)) is not None:
         kind: Kind = "numeric"
-        texts = tuple(map(str, given))
-        table = InputTable(numbers, texts, (kind,) * width, rows, True, argument, given_names)
+        all_names = tuple(map(str, given))
+        table = InputTable(numbers, all_names, (kind,) * width, rows, True, argument, given_names)
         return _leave_out(table, ignore)
     names = feature_names([str(name) for name in given], ignore)
     kept = set(names)
     series: Iterable[Any] = frame.iter_columns()
-    columns = [
-        read_column(each, argument) for name, each in zip(given, series, strict=True) if str(name) in kept
-    ]
-    kinds = tuple(_kind(column) for column in columns)
-    return InputTable(pa.table(columns, names), tuple(names), kinds, rows, True, argument, given_names)
+    columns: list[Any] = []
+    texts: set[str] = set()
+    for name, each in zip(map(str, given), series, strict=True):
+        if name in kept:
+            columns.append(read_column(each, argument))
+            if each.dtype in (nw.String, nw.Object) and _kind(columns[-1]) == "categorical":
+                texts.add(name)
+    kinds = tuple(map(_kind, columns))
+    table = pa.table(columns, names)
+    return InputTable(table, tuple(names), kinds, rows, True, argument, given_names, frozenset(texts))
 
 
 def _kind(column: Any) -> Kind:

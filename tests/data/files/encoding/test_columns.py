@@ -144,7 +144,7 @@ def test_the_user_overrides_the_kind_of_the_schema():
     }
     for names, requested, message in [
         (["l"], {}, "'l' has type list"),
-        (["t"], {"t": "numeric"}, "'t' holds text"),
+        (["t"], {"t": "boolean"}, "'t' holds text"),
         (["i"], {"i": "ordinal"}, "'ordinal' for 'i' is unknown"),
         (["i"], {"x": "numeric"}, "no column 'x'"),
     ]:

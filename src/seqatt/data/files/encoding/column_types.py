@@ -21,9 +21,14 @@ def column_kind(type_: Any) -> Kind | None:
         return "numeric"
     if of.is_null(type_) or (of.is_temporal(type_) and not of.is_interval(type_)):
         return "numeric"
-    if of.is_string(type_) or of.is_large_string(type_) or of.is_dictionary(type_):
+    if is_text(type_) or of.is_dictionary(type_):
         return "categorical"
     return None
+
+
+def is_text(type_: Any) -> bool:
+    """Whether a column of this Arrow type holds text, and no categories."""
+    return bool(of.is_string(type_) or of.is_large_string(type_))
 
 
 def describe_type(type_: Any) -> str:
@@ -75,9 +80,9 @@ def decide_kinds(types: Mapping[str, Any], names: list[str], requested: Mapping[
                 f"X: column {name!r} has type {types[name]}, which cannot be a feature; "
                 "convert it to numbers or text, or leave it out with ignore"
             )
-        if decision != "categorical" and column_kind(types[name]) == "categorical":
+        if decision == "boolean" and column_kind(types[name]) == "categorical":
             raise ValueError(
-                f"column_types: column {name!r} holds text, so it cannot be {decision}; use 'categorical'"
+                f"column_types: column {name!r} holds text, so it cannot be boolean; use 'categorical'"
             )
         decided[name] = cast(Kind, decision)
     return decided
@@ -90,3 +95,8 @@ def reading_type(type_: Any, kind: Kind | None) -> Any:
     if of.is_integer(type_) or of.is_null(type_):
         return pa.float64()
     return type_
+
+
+def reads_text(type_: Any, kind: Kind) -> bool:
+    """Whether a numeric column is stored as text."""
+    return kind != "categorical" and column_kind(type_) == "categorical"

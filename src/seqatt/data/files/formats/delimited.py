@@ -5,25 +5,23 @@ Each block comes with the share of the file that has been read, from which the n
 
 from __future__ import annotations
 
-import csv as plain_csv
-import io
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any, ClassVar
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import csv
 from pyarrow import types as of
 
 from seqatt.data.files.encoding.column_types import reading_type
 from seqatt.data.files.errors import UnreadableFile
+from seqatt.data.files.formats.dialect import Dialect, find_delimiter, read_header
 from seqatt.data.files.formats.file_format import RowGroup, check_unique_names, split_ending
 from seqatt.data.files.remote import FilePath, RemoteFile
+from seqatt.data.number_texts import MISSING, PLACEHOLDERS, ReadAs, examine_texts, has_leading_zero
 from seqatt.data.tables.containers import Kind
 
-DELIMITERS = (",", "\t", ";", "|")  # those that are tried where the usual one gives a single column
-SNIFFED_LINES = 20  # lines that must all have the same number of columns
 BLOCK_BYTES = 1 << 22  # bytes of text per block
 MAX_LINE_BYTES = 1 << 26  # bytes per line; a longer line means that a quote was not closed
 
@@ -32,11 +30,13 @@ MAX_LINE_BYTES = 1 << 26  # bytes per line; a longer line means that a quote was
 class DelimitedFormat:
     """Text with a header line; the file stores neither types nor its number of rows.
 
-    With ``sniff`` a file in which ``delimiter`` gives a single column may have another one.
+    With ``sniff`` a file may have another delimiter, if that one divides its lines into more columns.
+    ``decimal`` None is the comma if it makes numbers of a file with semicolons between its columns, else the point.
     """
 
     delimiter: str
     sniff: bool = True
+    decimal: str | None = None
     compressible: ClassVar[bool] = True
 
     def describe(
@@ -44,23 +44,11 @@ class DelimitedFormat:
     ) -> tuple[dict[str, Any], list[RowGroup]]:
         """Column types, and the whole file as one row group."""
         block = next(_blocks(path), (b"", 0.0))[0]
-        delimiter = self._find_delimiter(path, block)
-        types = _infer_types(path, block, delimiter, known_types)
+        delimiter = find_delimiter(path, block, self.delimiter, sniff=self.sniff)
+        decimal = self.decimal or (_find_decimal(block) if delimiter == ";" else None)
+        types, read_as = _infer_types(path, block, Dialect(delimiter, decimal or "."), known_types)
         other = None if delimiter == self.delimiter else delimiter
-        return types, [RowGroup(path, None, None, stamp[0], stamp, other)]
-
-    def _find_delimiter(self, path: FilePath, block: bytes) -> str:
-        """The delimiter of the format, or else the one that divides the first lines into most columns."""
-        if len(_header(block, self.delimiter)) > 1:
-            return self.delimiter
-        columns = {other: _count_columns(block, other) for other in DELIMITERS if other != self.delimiter}
-        best = max(columns, key=lambda other: columns[other])
-        if not self.sniff or columns[best] < 2:
-            fitting = f"delimiter={best!r}" if columns[best] > 1 else "the right one as delimiter"
-            raise UnreadableFile(
-                f"{path}: only one column was found with the delimiter {self.delimiter!r}; pass {fitting}"
-            )
-        return best
+        return types, [RowGroup(path, None, None, stamp[0], stamp, other, decimal, read_as=read_as)]
 
     def read(
         self, row_group: RowGroup, types: dict[str, Any], kinds: dict[str, Kind], batch_rows: int
@@ -68,10 +56,16 @@ class DelimitedFormat:
         types = {name: reading_type(type_, kinds.get(name)) for name, type_ in types.items()}
         names: list[str] | None = None
         before = 0.0
-        delimiter = row_group.delimiter or self.delimiter
+        dialect = Dialect(row_group.delimiter or self.delimiter, row_group.decimal or ".")
+        parse: Callable[..., Any] = _parse
         for block, share in _blocks(row_group.path):
-            table = _parse(block, delimiter, names, types)
-            names = names or _header(block, delimiter)
+            try:
+                table = parse(block, dialect, names, types)
+            except pa.ArrowInvalid:
+                # Perhaps there are placeholders. To look for them in every file would cost time for nothing.
+                parse = _parse_placeholders
+                table = parse(block, dialect, names, types)
+            names = names or read_header(block, dialect.delimiter)
             done = 0
             for batch in table.to_batches(max_chunksize=batch_rows):
                 done += batch.num_rows
@@ -79,43 +73,100 @@ class DelimitedFormat:
             before = share
 
 
-def _infer_types(path: FilePath, block: bytes, delimiter: str, known_types: dict[str, Any]) -> dict[str, Any]:
-    """The type of each column, inferred from the first block.
+def _infer_types(
+    path: FilePath, block: bytes, dialect: Dialect, known_types: dict[str, Any]
+) -> tuple[dict[str, Any], tuple[tuple[str, ReadAs], ...]]:
+    """The type of each column, inferred from the first block, and the columns whose values allow several types.
 
     Types of earlier files are kept, except for columns that were empty so far.
     """
-    names = _header(block, delimiter)
+    names = read_header(block, dialect.delimiter)
     check_unique_names(path, names)
     types = {name: known_types.get(name, pa.null()) for name in names} if known_types else {}
     if types and not any(of.is_null(type_) and name in known_types for name, type_ in types.items()):
-        return types
-    schema = _parse(block, delimiter, None, {}).schema
-    inferred = dict(zip(schema.names, schema.types, strict=True))
-    return inferred | {name: type_ for name, type_ in types.items() if not of.is_null(type_)}
+        return types, ()
+    inferred, read_as = _infer_from_values(block, dialect)
+    known = {name: type_ for name, type_ in types.items() if not of.is_null(type_)}
+    return inferred | known, tuple((name, each) for name, each in read_as.items() if name not in known)
 
 
-def _count_columns(block: bytes, delimiter: str) -> int:
-    """The number of columns of the first lines; 0 if they do not all have the same number."""
-    lines = io.StringIO(block.decode("utf-8-sig"), newline="")
-    rows = islice(filter(None, plain_csv.reader(lines, delimiter=delimiter)), SNIFFED_LINES)
-    widths = {len(row) for row in rows}
-    return widths.pop() if len(widths) == 1 else 0
+def _infer_from_values(block: bytes, dialect: Dialect) -> tuple[dict[str, Any], dict[str, ReadAs]]:
+    """Types as Arrow infers them, but numbers and times may have placeholders, and codes are text."""
+    table = _parse(block, dialect, None, {})
+    types = dict(zip(table.schema.names, table.schema.types, strict=True))
+    read_as: dict[str, ReadAs] = {}
+    texts = [name for name, type_ in types.items() if of.is_string(type_)]
+    found = _parse(block, dialect, None, {}, columns=texts, missing=PLACEHOLDERS).schema if texts else ()
+    for field in found:
+        distinct = table[field.name].unique().drop_null()
+        times = of.is_temporal(field.type) and len(distinct) > 2
+        read = ReadAs("numbers", _placeholder(distinct)) if times else examine_texts(distinct)
+        if read.contents == "numbers" and not of.is_string(field.type):
+            types[field.name] = field.type
+        if read.contents != "text":
+            read_as[field.name] = read
+    whole = {
+        name: pa.string() for name, type_ in types.items() if of.is_integer(type_) and name not in read_as
+    }
+    digits = _parse(block, dialect, None, whole) if whole else {}
+    for name in whole:
+        if pc.any(has_leading_zero(digits[name])).as_py():
+            types[name] = pa.string()
+            read_as[name] = examine_texts(digits[name].unique().drop_null())
+    return types, read_as
 
 
-def _header(block: bytes, delimiter: str) -> list[str]:
-    lines = io.StringIO(block.decode("utf-8-sig"), newline="")
-    return next(plain_csv.reader(lines, delimiter=delimiter), [])
+def _find_decimal(block: bytes) -> str | None:
+    """The comma, if it makes numbers of more columns than the point does; None if nothing decides."""
+    counts = {}
+    for decimal in ".,":
+        types = _parse(block, Dialect(";", decimal), None, {}, missing=PLACEHOLDERS).schema.types
+        counts[decimal] = sum(of.is_floating(type_) for type_ in types)
+    return "," if counts[","] > counts["."] else None
 
 
-def _parse(block: bytes, delimiter: str, names: list[str] | None, types: dict[str, Any]) -> Any:
+def _placeholder(distinct: Any) -> str | None:
+    """A value that is a placeholder."""
+    found = distinct.filter(pc.is_in(distinct, value_set=pa.array(PLACEHOLDERS)))
+    return found[0].as_py() if len(found) else None
+
+
+def _parse(
+    block: bytes,
+    dialect: Dialect,
+    names: list[str] | None,
+    types: dict[str, Any],
+    *,
+    columns: Sequence[str] = (),
+    missing: Sequence[str] = MISSING,
+    missing_texts: bool = True,
+) -> Any:
+    """The columns of ``types``, or those of ``columns`` with the types that Arrow infers, by default all."""
     return csv.read_csv(
         pa.BufferReader(block),
         read_options=csv.ReadOptions(column_names=names),
-        parse_options=csv.ParseOptions(delimiter=delimiter, newlines_in_values=b'"' in block),
+        parse_options=csv.ParseOptions(delimiter=dialect.delimiter, newlines_in_values=b'"' in block),
         convert_options=csv.ConvertOptions(
-            column_types=types, include_columns=list(types), strings_can_be_null=True
+            column_types=types,
+            include_columns=[*types, *columns],
+            null_values=missing,
+            decimal_point=dialect.decimal,
+            strings_can_be_null=missing_texts,
         ),
     )
+
+
+def _parse_placeholders(
+    block: bytes, dialect: Dialect, names: list[str] | None, types: dict[str, Any]
+) -> Any:
+    """The same, with placeholders missing from numbers and times, but not from text, where they may be categories."""
+    table = _parse(block, dialect, names, types, missing=PLACEHOLDERS, missing_texts=False)
+    for position, name in enumerate(table.column_names):
+        column = table[name]
+        if of.is_string(column.type):
+            is_missing = pc.is_in(column, value_set=pa.array(MISSING))
+            table = table.set_column(position, name, pc.if_else(is_missing, None, column))
+    return table
 
 
 def _blocks(path: FilePath) -> Iterator[tuple[bytes, float]]:

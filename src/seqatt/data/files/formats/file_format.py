@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -12,6 +12,7 @@ import pyarrow as pa
 from seqatt.data.files.encoding.column_types import compatible
 from seqatt.data.files.errors import UnreadableFile
 from seqatt.data.files.remote import FilePath
+from seqatt.data.number_texts import ReadAs, not_a_number, to_numbers
 from seqatt.data.tables.containers import Kind
 
 COMPRESSED = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4", ".br": "brotli"}
@@ -42,8 +43,9 @@ class RowGroup:
 
     ``rows`` is None if the file does not store it (text); ``size`` is in bytes. ``stamp`` is the size in bytes
     and the modification time in nanoseconds of the whole file; a file that has changed has another stamp.
-    ``delimiter`` is that of a text file, None for the one of its ending. ``partition`` are the columns that the
-    folders above the file give it, each with its value as text. ``subset`` are the rows that are used, if not all.
+    ``delimiter`` is that of a text file, None for the one of its ending, and ``decimal`` None for the point.
+    ``partition`` are the columns that the folders above the file give it, each with its value as text. ``subset`` are
+    the rows that are used, if not all. ``read_as`` are columns of a text file whose values allow several types.
     """
 
     path: FilePath
@@ -52,8 +54,10 @@ class RowGroup:
     size: int
     stamp: tuple[int, int] = (0, 0)
     delimiter: str | None = None
+    decimal: str | None = None
     partition: tuple[tuple[str, str | None], ...] = ()
     subset: RowSubset | None = None
+    read_as: tuple[tuple[str, ReadAs], ...] = field(default=(), compare=False, repr=False)
 
     @property
     def stored_rows(self) -> int | None:
@@ -122,3 +126,13 @@ def check_types(path: FilePath, batch: Any, types: dict[str, Any]) -> None:
     for name, type_ in types.items():
         if found[name] != type_ and not compatible(found[name], type_):
             raise UnreadableFile(f"{path}: column {name!r} is of another type than at the start")
+
+
+def with_numbers(path: FilePath, batch: Any, texts: list[str]) -> Any:
+    """A batch with these columns of text as numbers."""
+    columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+    for name in texts:
+        columns[name], example = to_numbers(columns[name])
+        if example is not None:
+            raise UnreadableFile(f"{path}: {not_a_number(name, example)}")
+    return pa.RecordBatch.from_arrays(list(columns.values()), list(columns))

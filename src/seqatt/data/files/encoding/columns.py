@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from pyarrow import types as of
 
 from seqatt.data.tables.arrow_columns import as_category_values
+from seqatt.data.tables.categories import min_level_rows
 from seqatt.data.tables.moments import infinity_message, signed_log1p
 
 MAX_DEVIATION = 10.0  # standard deviations from the mean; values beyond are clipped
@@ -75,6 +76,7 @@ class CategoricalColumn:
     known: NDArray[np.uint64]
     shared: int
     counts: NDArray[np.int64]  # rows of the schema sample per code 0 to len(known)
+    level_rows: int  # of the schema sample, from which a value has a one-hot column
     constant: bool
 
     @property
@@ -119,12 +121,14 @@ class CategoricalColumn:
     def frequency_ranks(self, max_categories: int) -> NDArray[np.int64]:
         """The rank of each code among the most frequent ones (0 is the most frequent), -1 for all others.
 
-        Of two values only one is ranked: a single one-hot column distinguishes them.
+        Of two values only one is ranked: a single one-hot column distinguishes them. Rare values are not ranked, as in
+        tables, but the first always is, because every feature needs a column.
         """
         ranks = np.full(self.size, -1)
         seen = np.flatnonzero(self.counts)
         ranked = seen[np.lexsort((seen, -self.counts[seen]))]
-        frequent = ranked[len(ranked) == 2 :][:max_categories]
+        repeated = max(1, np.count_nonzero(self.counts >= self.level_rows))
+        frequent = ranked[1:] if len(ranked) == 2 else ranked[: min(repeated, max_categories)]
         ranks[frequent] = np.arange(len(frequent))
         return ranks
 
@@ -159,6 +163,7 @@ def fit_category(name: str, column: Any, max_codes: int, min_rows: float = 0.0) 
     unseen values is estimated from the values that occur once (Good-Turing), so that a feature of a few
     values reserves a single shared code. A value with fewer than ``min_rows`` rows of the sample shares a code too,
     and if that is more than one, so do all values not seen in it, which are rarer still: a single one.
+    Without ``min_rows`` the codes become one-hot columns in sums, which rare values do not have.
     """
     values, value_of = encode_dictionary(column)
     hashes = hash_texts(values)
@@ -172,12 +177,17 @@ def fit_category(name: str, column: Any, max_codes: int, min_rows: float = 0.0) 
     shared = 1 if min_rows > 1 else max(1, min(shared, available // 2))
     frequent = int((counts >= min_rows).sum())
     known = np.sort(np.lexsort((seen, -counts))[: max(0, min(frequent, available - shared))])
+    level_rows = min_level_rows(len(value_of))
+    distinct = int((counts > 0).sum()) + (missing > 0)
+    one_code = not len(known) and shared == 1 and not missing
+    all_rare = min_rows == 0 and max(missing, counts.max(initial=0)) < level_rows and distinct > 2
     return CategoricalColumn(
         name,
         seen[known],
         shared,
         np.concatenate([[missing], counts[known]]),
-        int((counts > 0).sum()) + (missing > 0) <= 1,
+        level_rows,
+        bool(distinct <= 1 or one_code or all_rare),
     )
 
 

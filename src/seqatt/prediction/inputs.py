@@ -12,7 +12,7 @@ from seqatt.data.tables.categories import FittedCategory, find_values
 from seqatt.data.tables.consistency import check_same_columns
 from seqatt.data.tables.containers import InputTable, read_input_table
 from seqatt.data.tables.encoding import Encoder
-from seqatt.data.tables.moments import check_finite
+from seqatt.data.tables.numbers.moments import check_finite
 
 OTHER = 0  # the code of a value that is not listed; the listed ones have the codes 1, 2, ...
 

@@ -18,7 +18,7 @@ from seqatt.data.files.formats.file_format import RowGroup
 from seqatt.data.tables.arrow_columns import as_category_values
 from seqatt.data.tables.categories import MIN_CATEGORY_ROWS, ONE_HOT_VALUES
 from seqatt.data.tables.containers import Kind
-from seqatt.data.tables.moments import infinity_message
+from seqatt.data.tables.numbers.moments import infinity_message
 from seqatt.data.tables.options import Categories
 
 Skips = list[dict[str, Any]]

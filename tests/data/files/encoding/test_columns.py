@@ -12,7 +12,8 @@ import pyarrow as pa
 import pytest
 
 from seqatt.data.files.encoding.column_types import compatible, decide_kinds
-from seqatt.data.files.encoding.columns import fit_category, fit_number, hash_texts, write_numbers
+from seqatt.data.files.encoding.columns import fit_category, fit_number, write_numbers
+from seqatt.data.files.encoding.hashing import hash_texts
 from seqatt.data.tables.table_data import read_table_data
 
 TEXTS = ["", "a", "b", "ab", "ünïcode", "a much longer text than the others"]
@@ -85,7 +86,7 @@ def test_a_time_is_the_same_in_every_unit():
 
 def test_hashes_are_the_same_in_another_process():
     code = (
-        "import pyarrow as pa; from seqatt.data.files.encoding.columns import hash_texts; "
+        "import pyarrow as pa; from seqatt.data.files.encoding.hashing import hash_texts; "
         f"print(*hash_texts(pa.array({TEXTS!r})))"
     )
     other = subprocess.run(

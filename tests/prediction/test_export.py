@@ -96,6 +96,25 @@ def test_both_files_predict_what_the_estimator_predicts(task, options, tmp_path)
         np.testing.assert_allclose(out.reshape(expected[:number].shape), expected[:number], rtol=1e-9)
 
 
+def test_extreme_values_of_the_training_rows_and_of_new_rows_are_clipped_in_files_too(tmp_path):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(400, 3)), columns=list("abc"))
+    y = (X.a + X.b > 0).astype(int)
+    X.loc[:3, "a"] = -999.0
+    fitted = SequentialAttentionClassifier(2, epochs=5).fit(X, y)
+    assert set(fitted.get_feature_names_out()) == {"a", "b"}
+    rows = X[:8].assign(a=[-999.0, -1e12, -50.0, 99_999.0, 1e9, np.nan, 0.0, 1.0])
+    expected = fitted.predict_proba(rows)
+    np.testing.assert_array_equal(
+        fitted.predict_proba(rows.assign(a=-999.0)), fitted.predict_proba(rows.assign(a=-50.0))
+    )
+    fitted.export(tmp_path / "model.onnx")
+    session = onnxruntime.InferenceSession(tmp_path / "model.onnx")
+    np.testing.assert_allclose(
+        session.run(None, inputs_of(session, rows))[-1], expected, rtol=1e-6, atol=1e-6
+    )
+
+
 def test_the_file_says_what_it_is(tmp_path):
     frame, y = mixed_frame()
     fitted = SequentialAttentionClassifier(3, epochs=20).fit(frame, y)

@@ -13,7 +13,7 @@ from seqatt.data.tables.column_roles import with_numbers
 from seqatt.data.tables.consistency import check_same_columns, number_columns
 from seqatt.data.tables.containers import InputTable, read_input_table
 from seqatt.data.tables.encoding import Encoder
-from seqatt.data.tables.moments import check_finite
+from seqatt.data.tables.numbers.moments import check_finite
 
 OTHER = 0  # the code of a value that is not listed; the listed ones have the codes 1, 2, ...
 

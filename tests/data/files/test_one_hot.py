@@ -84,6 +84,19 @@ def test_only_the_most_frequent_values_have_a_column_and_ties_are_decided_by_tex
     assert not hot[7].any()
 
 
+@pytest.mark.parametrize("one_hot", [False, True])
+@pytest.mark.parametrize("share_rare", [False, True])
+def test_text_that_never_repeats_in_the_sample_is_constant(tmp_path, one_hot, share_rare):
+    ids = pa.array([f"u{i}" for i in range(ROWS)])
+    pq.write_table(
+        pa.table({"id": ids, "x": np.arange(ROWS), "y": np.arange(ROWS) % 2}), tmp_path / "a.parquet"
+    )
+    data = read_file_data(
+        tmp_path / "a.parquet", "y", FileOptions(), 1 << 10, one_hot=one_hot, share_rare=share_rare
+    )
+    assert data.constant.tolist() == [True, False]
+
+
 def test_values_that_the_sample_does_not_have_are_zero_in_every_column():
     one_hot = fit_one_hot("x", pa.array(["a", "b", "c", "a"]), 64)
     later = encode(one_hot, pa.array(["new", None, "a"]))

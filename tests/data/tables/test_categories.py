@@ -11,6 +11,8 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+import seqatt
+from seqatt.data.tables.categories import min_level_rows
 from seqatt.data.tables.table_data import read_table_data
 
 
@@ -55,7 +57,8 @@ def one_hot_by_rows(labels: list, weights: np.ndarray | None, max_categories: in
     for label in labels:
         counts[label] = counts.get(label, 0) + 1
     ranked = sorted(counts, key=lambda value: (-counts[value], value is None, str(value)))
-    levels = ranked[1:] if len(ranked) == 2 else ranked[:max_categories]
+    enough = [value for value in ranked if counts[value] >= min_level_rows(len(labels))]
+    levels = ranked[1:] if len(ranked) == 2 else enough[:max_categories]
     hot = np.array([[float(label == level) for level in levels] for label in labels])
     mean = np.average(hot, axis=0, weights=weights)
     return ((hot - mean) / np.sqrt(np.sum(mean * (1 - mean)))).astype(np.float32)
@@ -116,6 +119,46 @@ def test_a_category_of_rare_values_stays_one_hot_however_many_there_are():
     mixed = read_table_data(pd.DataFrame({"c": values}), y, categories="mixed")
     assert mixed.codes.shape == (240, 0)
     np.testing.assert_array_equal(mixed.columns, read_table_data(pd.DataFrame({"c": values}), y).columns)
+
+
+def test_a_value_has_a_one_hot_column_from_two_to_ten_rows_on_by_the_rows_of_the_table():
+    assert [min_level_rows(rows) for rows in (2, 30, 599, 600, 1000, 2000, 10**6)] == [2, 2, 2, 3, 5, 10, 10]
+
+
+@pytest.mark.parametrize("categories", ["one_hot", "mixed", "codes"])
+@pytest.mark.parametrize("rows", [30, 1000])
+def test_text_that_never_repeats_is_constant(rows, categories):
+    frame = pd.DataFrame({"id": [f"u{i}" for i in range(rows)], "n": range(rows)})
+    data = read_table_data(frame, np.arange(rows) % 2, categories=categories)
+    assert data.constant.tolist() == [True, False]
+    assert (data.columns[:, 0] == 0).all()
+    assert (data.encode(frame.assign(id="u0")).columns[:, 0] == 0).all()
+
+
+def test_a_small_table_keeps_the_values_of_its_categories():
+    values = ["a"] * 12 + ["b"] * 8 + ["c"] * 5 + ["d"] * 3 + ["e"] * 2
+    data = read_table_data(pd.DataFrame({"c": values}), np.arange(30) % 2, categories="mixed")
+    assert data.columns.shape == (30, 5)
+    assert len(np.unique(data.columns, axis=0)) == 5
+
+
+def test_rare_values_share_one_row_of_zeros_and_two_values_are_told_apart_however_rare_one_is():
+    values = ["often"] * 500 + [f"once {i}" for i in range(500)]
+    columns = read_table_data(pd.DataFrame({"c": values}), np.arange(1000) % 2).columns
+    assert columns.shape == (1000, 1)
+    assert np.unique(columns[500:]).size == 1
+    two = read_table_data(pd.DataFrame({"c": ["yes"] * 999 + ["no"]}), np.arange(1000) % 2)
+    assert not two.constant[0]
+
+
+def test_an_id_is_not_selected_before_noise():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(1000, 6)), columns=list("abcdef"))
+    y = (X.a + X.b + rng.normal(size=1000) > 0).astype(int)
+    for ids in ([f"u{i}" for i in range(1000)], rng.permutation(1000) + 10_000):
+        selection = seqatt.select(X.assign(id=ids), y, k=3, epochs=5)
+        assert {"a", "b"} <= set(selection.features)
+        assert "id" not in selection.features
 
 
 def test_codes_follow_frequency_then_text_and_rare_values_share_code_zero():

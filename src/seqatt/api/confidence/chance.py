@@ -56,7 +56,7 @@ def compare_with_random(method: Method, request: SelectionRequest, advance: Adva
     nothing, random = score_nothing(folds), [_random_sets(request, fold) for fold in folds]
     if not all(random):
         random = [[] for _ in folds]
-    trials = [_Trial(folds, random, nothing, seed) for seed in request.seeds]
+    trials = [_TestedTrial(folds, random, nothing, seed) for seed in request.seeds]
     unclear = trials
     for number, fold in enumerate(folds, 1):
         own = replace(request, seeds=[trial.seed for trial in unclear])
@@ -75,7 +75,7 @@ def compare_with_random(method: Method, request: SelectionRequest, advance: Adva
     ]
 
 
-class _Trial:
+class _TestedTrial:
     """The scores of one seed: those of the features that the folds selected so far, and of random features."""
 
     def __init__(

@@ -253,7 +253,10 @@ def read_file_data(
     for column in fitted:
         constant[feature_of_column[column.name]] &= column.constant
     if constant.all():
-        raise ValueError("X: every feature is constant in the schema sample; there is nothing to choose from")
+        raise ValueError(
+            "X: every feature is constant, or text that never repeats, in the schema sample; there is nothing to "
+            "choose from"
+        )
     weights = (
         read_weights(sample[options.sample_weight], options.sample_weight) if options.sample_weight else None
     )

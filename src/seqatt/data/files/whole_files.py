@@ -16,9 +16,9 @@ from seqatt.data.files.errors import UnreadableFile, warn_skipped
 from seqatt.data.files.file_set import FileSet, read_row_group
 from seqatt.data.files.formats.file_format import RowGroup
 from seqatt.data.tables.arrow_columns import as_category_values
-from seqatt.data.tables.categories import MIN_CATEGORY_ROWS, ONE_HOT_VALUES
+from seqatt.data.tables.categories import MIN_CATEGORY_ROWS, ONE_HOT_VALUES, min_level_rows
 from seqatt.data.tables.containers import Kind
-from seqatt.data.tables.moments import infinity_message
+from seqatt.data.tables.numbers.moments import infinity_message
 from seqatt.data.tables.options import Categories
 
 Skips = list[dict[str, Any]]
@@ -103,7 +103,9 @@ def estimate_table_bytes(
             rare = max(2.0, MIN_CATEGORY_ROWS * len(column) / rows)
             limit = {"codes": 0, "mixed": ONE_HOT_VALUES, "one_hot": len(counts)}[categories]
             if np.count_nonzero(counts >= rare) <= limit:
-                width = 1 if len(counts) == 2 else min(max_categories, len(counts))
+                rare = max(2.0, min_level_rows(int(rows)) * len(column) / rows)
+                repeated = int(np.count_nonzero(counts >= rare))
+                width = 1 if len(counts) == 2 else max(1, min(max_categories, repeated))
             column = values
         stored += column.nbytes / max(1, len(column))
         encoded += 4 * width if name in inputs else 0

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 ONE_HOT_VALUES = 16  # values up to which "mixed" categories are one-hot; missing counts as one
 MIN_CATEGORY_ROWS = 10  # rows from which a value has a code of its own
+MIN_LEVEL_ROWS, ROWS_PER_LEVEL_ROW = 2, 200  # in a one-hot column: two rows, one more per 200 rows beyond 400
 
 Floats = NDArray[np.float64]
 Values = list[str | None]  # None is missing
@@ -24,6 +25,7 @@ class FittedCategory:
 
     If ``coded``, ``values`` have the codes 1, 2, ... and any other value the code 0. Otherwise each value has a one-hot
     column, from which ``shift`` is subtracted before it is divided by ``scale``, and any other value is a row of zeros.
+    If ``constant``, because all values are the same or all are rare, the one column is zero for every value.
     """
 
     values: Values
@@ -34,22 +36,37 @@ class FittedCategory:
 
     def one_hot_rows(self) -> NDArray[np.float32]:
         """The encoded row of each value, and of any other value at the end (values + 1, values)."""
+        if self.constant:
+            return np.zeros((len(self.values) + 1, len(self.values)), dtype=np.float32)
         rows = np.eye(len(self.values) + 1, len(self.values))
         return ((rows - self.shift) / self.scale).astype(np.float32)
+
+
+def min_level_rows(rows: int) -> int:
+    """The rows from which a value has a one-hot column of its own: 2 to ``MIN_CATEGORY_ROWS``, by the table's rows.
+
+    A value of a single row tells nothing about other rows, and a network memorises its target. In a small table a few
+    rows are a fair share of them.
+    """
+    return min(MIN_CATEGORY_ROWS, max(MIN_LEVEL_ROWS, rows // ROWS_PER_LEVEL_ROW))
 
 
 def fit_category(
     category: CategoricalValues, weights: Floats | None, one_hot_values: int, max_categories: int
 ) -> FittedCategory:
-    """Fit codes if there are more than ``one_hot_values`` frequent values, else up to ``max_categories`` columns."""
+    """Fit codes if there are more than ``one_hot_values`` frequent values, else up to ``max_categories`` columns.
+
+    Values in fewer than ``min_level_rows`` rows have no column.
+    """
     ranked, counts = rank_values(category)
     frequent = int(np.count_nonzero(counts >= MIN_CATEGORY_ROWS))
     if frequent > one_hot_values:
         return FittedCategory(ranked[:frequent], True, False, np.zeros(0), 1.0)
-    # One column distinguishes two categories.
-    levels = ranked[1:] if len(ranked) == 2 else ranked[:max_categories]
+    repeated = int(np.count_nonzero(counts >= min_level_rows(len(category.positions))))
+    # One column distinguishes two categories. Where every value is rare, the column of the first is all zeros.
+    levels = ranked[1:] if len(ranked) == 2 else ranked[: max(1, min(repeated, max_categories))]
     shift = _level_shares(find_values(category, levels), len(levels), weights)
-    variance = float(np.sum(shift * (1 - shift)))
+    variance = float(np.sum(shift * (1 - shift))) if repeated or len(ranked) == 2 else 0.0
     return FittedCategory(levels, False, variance <= 0, shift, np.sqrt(variance) if variance > 0 else 1.0)
 
 

@@ -1,6 +1,7 @@
 """Encodes input columns as the columns a model trains on; everything is fitted on the training rows.
 
-Numbers are standardised. Missing numbers become the training mean, with an indicator column on request.
+Numbers are standardised, those far from all others clipped first. Missing numbers become the training mean, with an
+indicator column on request.
 Categories are one-hot encoded, or become codes for an embedding. A number's column has variance 1; so have the
 one-hot columns of one category in sum.
 """
@@ -9,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -17,14 +18,14 @@ from numpy.typing import NDArray
 
 from seqatt.data.tables.categories import ONE_HOT_VALUES, FittedCategory, find_values, fit_category
 from seqatt.data.tables.containers import InputTable
-from seqatt.data.tables.moments import (
+from seqatt.data.tables.numbers.extremes import Extremes, clipped_moments
+from seqatt.data.tables.numbers.moments import (
     CHUNK_CELLS,
     WORKERS,
     Floats,
     check_finite,
     check_not_too_large,
     check_sparse,
-    dense_moments,
     map_numbers,
     sparse_log1p,
     sparse_moments,
@@ -78,7 +79,7 @@ class Encoder:
     which logarithms are taken first, ``indicated`` the input columns with a missing-value indicator column.
     ``levels`` are the categorical input columns that are one-hot encoded, ``coded`` those that become codes.
     ``missing_shares`` is, per encoded column, the share of training rows whose number is missing and replaced by
-    the mean.
+    the mean. ``extremes`` are numbers far from all others, which are clipped.
     """
 
     numeric: list[int]
@@ -93,6 +94,7 @@ class Encoder:
     input_of: NDArray[np.int64]
     constant: NDArray[np.bool_]
     missing_shares: Floats
+    extremes: Extremes = field(default_factory=Extremes)
 
     @property
     def is_number(self) -> NDArray[np.bool_]:
@@ -123,6 +125,7 @@ class Encoder:
             np.searchsorted(inputs, self.input_of[encoded]),
             self.constant[inputs],
             self.missing_shares[encoded],
+            self.extremes.take(numbers),
         )
 
     def encode(self, table: InputTable, argument: str = "X") -> EncodedTable:
@@ -162,6 +165,7 @@ class Encoder:
 
         def standardise(rows: slice, raw: NDArray[Any]) -> None:
             values = to_floats(raw, self.log1p)
+            self.extremes.clip(values)
             with np.errstate(over="ignore", invalid="ignore"):  # the result is checked below
                 values -= self.shift
                 values /= self.scale
@@ -203,9 +207,10 @@ def fit_encoder(
     numeric = [i for i, kind in enumerate(table.kinds) if kind != "categorical"]
     logarithms = np.flatnonzero(np.isin(numeric, log1p)).tolist()
     if table.sparse:
-        mean, spread, missing = sparse_moments(table, logarithms, weights, argument)
+        moments, extremes = sparse_moments(table, logarithms, weights, argument), Extremes()
     else:
-        mean, spread, missing = dense_moments(table, numeric, logarithms, weights, argument)
+        moments, extremes = clipped_moments(table, numeric, logarithms, weights, argument)
+    mean, spread, missing = moments.mean, moments.spread, moments.missing
     indicated = [p for p, share in zip(numeric, missing, strict=True) if missing_indicator and 0 < share < 1]
     indicator_mean = np.array([share for share in missing if missing_indicator and 0 < share < 1])
     constant = np.zeros(len(table.names), dtype=bool)
@@ -240,6 +245,7 @@ def fit_encoder(
         np.repeat(np.arange(len(widths)), widths),
         constant,
         missing_shares,
+        extremes,
     )
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqatt.data.tables.encoding import SparseColumns
-from seqatt.data.tables.moments import Floats, map_chunks
+from seqatt.data.tables.numbers.moments import Floats, map_chunks
 from seqatt.data.tables.table_data import TableData
 
 

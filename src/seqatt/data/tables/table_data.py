@@ -186,7 +186,9 @@ def read_table_data(
     constant = np.ones(len(features), dtype=bool)
     np.logical_and.at(constant, feature_of_input, encoder.constant)
     if constant.all():
-        raise ValueError(f"{arguments[0]}: every feature is constant; there is nothing to choose from")
+        raise ValueError(
+            f"{arguments[0]}: every feature is constant, or text that never repeats; there is nothing to choose from"
+        )
     columns, codes = encoder.encode(ordered, arguments[0])
     feature_of = feature_of_input[encoder.input_of]
     if reconstruct:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqatt.data.tables.encoding import Encoder
-from seqatt.data.tables.moments import map_chunks
+from seqatt.data.tables.numbers.moments import map_chunks
 from seqatt.data.tables.table_data import SparseColumns, TableData
 
 Floats = NDArray[np.float64]

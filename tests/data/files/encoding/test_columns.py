@@ -7,11 +7,14 @@ import sys
 from datetime import datetime
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 
 from seqatt.data.files.encoding.column_types import compatible, decide_kinds
-from seqatt.data.files.encoding.columns import fit_category, fit_number, hash_texts, write_numbers
+from seqatt.data.files.encoding.columns import fit_category, fit_number, write_numbers
+from seqatt.data.files.encoding.hashing import hash_texts
+from seqatt.data.tables.table_data import read_table_data
 
 TEXTS = ["", "a", "b", "ab", "ünïcode", "a much longer text than the others"]
 
@@ -83,7 +86,7 @@ def test_a_time_is_the_same_in_every_unit():
 
 def test_hashes_are_the_same_in_another_process():
     code = (
-        "import pyarrow as pa; from seqatt.data.files.encoding.columns import hash_texts; "
+        "import pyarrow as pa; from seqatt.data.files.encoding.hashing import hash_texts; "
         f"print(*hash_texts(pa.array({TEXTS!r})))"
     )
     other = subprocess.run(
@@ -122,6 +125,15 @@ def test_codes_stay_below_their_bound_and_frequent_values_have_their_own():
     codes = category.codes(pa.array(values))
     assert codes.max() < 64
     assert np.bincount(codes)[category.codes(pa.array(["often"]))[0]] == 100
+
+
+def test_sums_rank_the_values_that_have_a_one_hot_column_in_a_table():
+    values = ["a"] * 500 + ["b"] * 495 + ["rare"] * 4 + ["once"]
+    ranks = fit_category("c", pa.array(values), 64).frequency_ranks(64)
+    assert sorted(ranks[ranks >= 0]) == [0, 1]
+    table = read_table_data(pd.DataFrame({"c": values}), np.arange(1000) % 2)
+    assert table.columns.shape[1] == 2
+    assert (fit_category("c", pa.array(["a"] * 999 + ["b"]), 64).frequency_ranks(64) >= 0).sum() == 1
 
 
 def test_text_numbers_and_dictionaries_have_the_same_codes():

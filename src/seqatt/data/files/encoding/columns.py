@@ -16,11 +16,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyarrow import types as of
 
+from seqatt.data.files.encoding.hashing import hash_texts
 from seqatt.data.tables.arrow_columns import as_category_values
-from seqatt.data.tables.moments import infinity_message, signed_log1p
+from seqatt.data.tables.categories import min_level_rows
+from seqatt.data.tables.numbers.extremes import find_limits
+from seqatt.data.tables.numbers.moments import infinity_message, signed_log1p
 
 MAX_DEVIATION = 10.0  # standard deviations from the mean; values beyond are clipped
-FNV_BASIS, FNV_PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)  # of the hash FNV-1a
 BLOCK_CELLS = 1 << 17  # float64 cells that are encoded at a time, so that they fit into one core's cache
 TICKS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}  # ticks per second
 UNSEEN_PER_SINGLETON = 4  # codes reserved for unseen values, per value that occurs once in the schema sample
@@ -32,7 +34,7 @@ class NumericColumn:
 
     A missing value becomes the mean, ``missing`` after scaling. Values beyond ``limits``, after scaling, are clipped.
     With ``indicator`` a second column is 1 where the value is missing. ``low`` and ``high`` are the smallest and the
-    largest value of the schema sample.
+    largest value of the schema sample that is not extreme.
     """
 
     name: str
@@ -45,6 +47,9 @@ class NumericColumn:
     high: float
     missing: float = 0.0
     limits: tuple[float, float] = (-MAX_DEVIATION, MAX_DEVIATION)
+    clipped: bool = (
+        False  # whether the schema sample has values below ``low`` or above ``high``, extreme ones
+    )
 
     @property
     def width(self) -> int:
@@ -53,10 +58,8 @@ class NumericColumn:
     def scaled(self, scaling: str) -> NumericColumn:
         """The standardised column in the range from 0 to 1 ("min-max") or as it is ("none")."""
         if scaling == "none":
-            most = MAX_DEVIATION * self.scale
-            return replace(
-                self, shift=0.0, scale=1.0, missing=self.shift, limits=(self.shift - most, self.shift + most)
-            )
+            low, high = (self.shift + limit * self.scale for limit in self.limits)
+            return replace(self, shift=0.0, scale=1.0, missing=self.shift, limits=(low, high))
         span = self.high - self.low if self.high > self.low else 1.0
         return replace(
             self, shift=self.low, scale=span, missing=(self.shift - self.low) / span, limits=(0.0, 1.0)
@@ -75,6 +78,7 @@ class CategoricalColumn:
     known: NDArray[np.uint64]
     shared: int
     counts: NDArray[np.int64]  # rows of the schema sample per code 0 to len(known)
+    level_rows: int  # of the schema sample, from which a value has a one-hot column
     constant: bool
 
     @property
@@ -119,12 +123,14 @@ class CategoricalColumn:
     def frequency_ranks(self, max_categories: int) -> NDArray[np.int64]:
         """The rank of each code among the most frequent ones (0 is the most frequent), -1 for all others.
 
-        Of two values only one is ranked: a single one-hot column distinguishes them.
+        Of two values only one is ranked: a single one-hot column distinguishes them. Rare values are not ranked, as in
+        tables, but the first always is, because every feature needs a column.
         """
         ranks = np.full(self.size, -1)
         seen = np.flatnonzero(self.counts)
         ranked = seen[np.lexsort((seen, -self.counts[seen]))]
-        frequent = ranked[len(ranked) == 2 :][:max_categories]
+        repeated = max(1, np.count_nonzero(self.counts >= self.level_rows))
+        frequent = ranked[1:] if len(ranked) == 2 else ranked[: min(repeated, max_categories)]
         ranks[frequent] = np.arange(len(frequent))
         return ranks
 
@@ -135,20 +141,34 @@ def fit_number(name: str, column: Any, *, log1p: bool, indicator: bool) -> Numer
     values = signed_log1p(values) if log1p else values
     present = values[~np.isnan(values)]
     missing = len(present) < len(values)
+    extremes = find_limits(present)
+    present = present if extremes is None else np.clip(present, *extremes)
     with np.errstate(over="ignore", invalid="ignore"):  # the result is checked below
         spread = float(present.std()) if len(present) else 0.0
     constant = not len(present) or bool((present == present[0]).all())
     if not np.isfinite(spread):
         raise ValueError(f"X: column {name!r} holds values too large to work with; rescale it")
+    shift, scale = (
+        float(present.mean()) if len(present) else 0.0,
+        spread if spread > 0 and not constant else 1.0,
+    )
+    limits = (-MAX_DEVIATION, MAX_DEVIATION)
+    if extremes is not None:
+        limits = (
+            max(limits[0], (extremes[0] - shift) / scale),
+            min(limits[1], (extremes[1] - shift) / scale),
+        )
     return NumericColumn(
         name,
         log1p,
-        float(present.mean()) if len(present) else 0.0,
-        spread if spread > 0 and not constant else 1.0,
+        shift,
+        scale,
         indicator and missing,
         constant and not (indicator and missing and len(present)),
         float(present.min()) if len(present) else 0.0,
         float(present.max()) if len(present) else 0.0,
+        limits=limits,
+        clipped=extremes is not None,
     )
 
 
@@ -159,6 +179,7 @@ def fit_category(name: str, column: Any, max_codes: int, min_rows: float = 0.0) 
     unseen values is estimated from the values that occur once (Good-Turing), so that a feature of a few
     values reserves a single shared code. A value with fewer than ``min_rows`` rows of the sample shares a code too,
     and if that is more than one, so do all values not seen in it, which are rarer still: a single one.
+    Without ``min_rows`` the codes become one-hot columns in sums, which rare values do not have.
     """
     values, value_of = encode_dictionary(column)
     hashes = hash_texts(values)
@@ -172,12 +193,17 @@ def fit_category(name: str, column: Any, max_codes: int, min_rows: float = 0.0) 
     shared = 1 if min_rows > 1 else max(1, min(shared, available // 2))
     frequent = int((counts >= min_rows).sum())
     known = np.sort(np.lexsort((seen, -counts))[: max(0, min(frequent, available - shared))])
+    level_rows = min_level_rows(len(value_of))
+    distinct = int((counts > 0).sum()) + (missing > 0)
+    one_code = not len(known) and shared == 1 and not missing
+    all_rare = min_rows == 0 and max(missing, counts.max(initial=0)) < level_rows and distinct > 2
     return CategoricalColumn(
         name,
         seen[known],
         shared,
         np.concatenate([[missing], counts[known]]),
-        int((counts > 0).sum()) + (missing > 0) <= 1,
+        level_rows,
+        bool(distinct <= 1 or one_code or all_rare),
     )
 
 
@@ -249,33 +275,3 @@ def encode_dictionary(column: Any) -> tuple[Any, NDArray[np.int32]]:
         is_null = np.append(values.is_null().to_numpy(zero_copy_only=False), True)
         value_of = np.where(is_null[value_of], np.int32(len(values)), value_of)
     return values, value_of
-
-
-def hash_texts(texts: Any) -> NDArray[np.uint64]:
-    """FNV-1a hashes of a pyarrow array that can be cast to text; missing values hash like an empty text."""
-    array = texts.cast(pa.large_string())
-    if not len(array):
-        return np.empty(0, dtype=np.uint64)
-    _, offset_buffer, byte_buffer = array.buffers()
-    offsets = np.frombuffer(offset_buffer, dtype=np.int64)[array.offset : array.offset + len(array) + 1]
-    data = np.frombuffer(byte_buffer, dtype=np.uint8) if byte_buffer else np.empty(0, dtype=np.uint8)
-    starts, lengths = offsets[:-1], np.diff(offsets)
-    state = np.full(len(array), FNV_BASIS)
-    position = int(lengths.min())
-    for i in range(position):  # up to the shortest length every text has a byte: no selection is needed
-        state ^= data[starts + i]
-        state *= FNV_PRIME
-    longer = np.flatnonzero(lengths > position)
-    while len(longer):
-        state[longer] = (state[longer] ^ data[starts[longer] + position]) * FNV_PRIME
-        position += 1
-        longer = longer[lengths[longer] > position]
-    return _finalize(state)
-
-
-def _finalize(state: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """MurmurHash3's 64-bit finalizer: spreads the hashes evenly over all 64 bits."""
-    half = np.uint64(33)
-    state = (state ^ (state >> half)) * np.uint64(0xFF51AFD7ED558CCD)
-    state = (state ^ (state >> half)) * np.uint64(0xC4CEB9FE1A85EC53)
-    return np.asarray(state ^ (state >> half))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,18 +17,35 @@ MIN_CHUNK_ROWS = 16  # rows per chunk, at least: the result of each chunk is as 
 WORKERS = min(8, os.cpu_count() or 1)  # threads, each with one chunk at a time
 
 Floats = NDArray[np.float64]
-Moments = tuple[Floats, Floats, Floats]  # mean, standard deviation and share of missing values per column
+
+
+class Moments(NamedTuple):
+    """Per column: mean, standard deviation, share of missing values, the smallest and the largest value."""
+
+    mean: Floats
+    spread: Floats
+    missing: Floats
+    low: Floats
+    high: Floats
+
+
 Result = TypeVar("Result")
 
 
 def dense_moments(
-    table: InputTable, numeric: list[int], logarithms: list[int], weights: Floats | None, argument: str
+    table: InputTable,
+    numeric: list[int],
+    logarithms: list[int],
+    weights: Floats | None,
+    argument: str,
+    clip: Callable[[Floats], None] = lambda values: None,
 ) -> Moments:
-    """In two passes over chunks of rows."""
+    """In two passes over chunks of rows, each of which is clipped first, in place."""
 
     @np.errstate(over="ignore", invalid="ignore")  # a sum that is too large is found below
     def sums(rows: slice, raw: NDArray[Any]) -> tuple[Any, ...]:
         values = to_floats(raw, logarithms)
+        clip(values)
         w = np.ones(len(values)) if weights is None else weights[rows]
         low, high = values.min(0), values.max(0)
         if np.isfinite(low).all() and np.isfinite(high).all():
@@ -60,6 +77,7 @@ def dense_moments(
 
     def squares(rows: slice, raw: NDArray[Any]) -> Floats:
         values = to_floats(raw, logarithms)
+        clip(values)
         values -= mean
         values /= max_deviation
         np.square(values, out=values)
@@ -71,7 +89,7 @@ def dense_moments(
     for chunk_square in map_numbers(table, numeric, squares):
         square += chunk_square
     spread = max_deviation * np.sqrt(square / (present + missing))
-    return mean, np.where(low < high, spread, 0.0), missing / (present + missing)
+    return Moments(mean, np.where(low < high, spread, 0.0), missing / (present + missing), low, high)
 
 
 def to_floats(raw: NDArray[Any], logarithms: list[int]) -> Floats:
@@ -116,7 +134,7 @@ def sparse_moments(
     stored = np.asarray(w @ pattern).ravel()
     rest = (w.sum() - stored) * (mean / max_deviation) ** 2
     spread = max_deviation * np.sqrt((np.asarray(w @ centred).ravel() + rest) / w.sum())
-    return mean, np.where(low < high, spread, 0.0), np.zeros(len(mean))
+    return Moments(mean, np.where(low < high, spread, 0.0), np.zeros(len(mean)), low, high)
 
 
 def check_sparse(data: Any, shift: Floats, scale: Floats, table: InputTable, argument: str) -> None:

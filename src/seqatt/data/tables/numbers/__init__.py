@@ -1,0 +1,1 @@
+"""Numeric columns: their moments, and their extreme values."""

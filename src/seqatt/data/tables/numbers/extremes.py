@@ -1,0 +1,145 @@
+"""Extreme values of numeric columns, such as -999 for missing or a slip of the decimal point.
+
+A value is extreme if it is more than ``FENCE`` interquartile ranges beyond a quartile, few others are, and together
+they make the standard deviation at least ``INFLATION`` times as large: a single value can make it so large that all
+others look the same. Long tails do less and stay as they are (docs/decisions/0030-extreme-values.md).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seqatt.data.tables.containers import InputTable
+from seqatt.data.tables.numbers.moments import Floats, Moments, dense_moments, map_numbers, to_floats
+
+FENCE = 10.0  # interquartile ranges from a quartile, beyond which a value is extreme
+EXTREME_SHARE = 0.05  # of the values of a column, at most: more are no exception
+INFLATION = 4.0  # standard deviation with extreme values, at least, in units of that without
+MIN_DEVIATION = 4.0  # standard deviations of the farthest value: few values cannot inflate it otherwise
+FENCE_ROWS, FENCE_CELLS = 10_000, 1 << 22  # rows that quartiles are computed from; cells at a time (32 MiB)
+
+
+@dataclass(frozen=True)
+class Extremes:
+    """Columns that hold extreme values, such as -999 for missing, and the limits that these are clipped to.
+
+    ``columns`` are positions among the numeric columns. ``low`` and ``high`` are the smallest and the largest value
+    that is not extreme. ``rows`` is the number of extreme values of each, ``farthest`` the one farthest away.
+    """
+
+    columns: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    low: Floats = field(default_factory=lambda: np.zeros(0))
+    high: Floats = field(default_factory=lambda: np.zeros(0))
+    rows: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    farthest: Floats = field(default_factory=lambda: np.zeros(0))
+
+    def clip(self, values: Floats) -> None:
+        """Clip the numbers (rows, numeric columns) in place; infinity stays, because it is refused later."""
+        if len(self.columns):
+            own = values[:, self.columns]
+            values[:, self.columns] = np.where(np.isinf(own), own, np.clip(own, self.low, self.high))
+
+    def take(self, which: NDArray[np.bool_]) -> Extremes:
+        """Those of some numeric columns, which are numbered anew."""
+        own = self.only(which[self.columns])
+        return replace(own, columns=(np.cumsum(which) - 1)[own.columns])
+
+    def only(self, own: NDArray[np.bool_]) -> Extremes:
+        """Those where ``own`` (columns,) is True."""
+        return Extremes(self.columns[own], self.low[own], self.high[own], self.rows[own], self.farthest[own])
+
+
+def find_fences(sample: Floats) -> tuple[Floats, Floats]:
+    """The fences (columns,) of ``sample`` (columns, rows); infinite where the interquartile range is zero."""
+    ordered = np.sort(sample, axis=1)  # NaN last
+    last = np.maximum(0, np.count_nonzero(~np.isnan(sample), axis=1) - 1)
+    column = np.arange(len(sample))
+    first_quartile, third_quartile = ordered[column, last // 4], ordered[column, last - last // 4]
+    with np.errstate(over="ignore", invalid="ignore"):
+        far = FENCE * (third_quartile - first_quartile)
+        wide = far > 0
+        return np.where(wide, first_quartile - far, -np.inf), np.where(wide, third_quartile + far, np.inf)
+
+
+def find_limits(values: Floats) -> tuple[float, float] | None:
+    """The smallest and the largest of these values, none missing, that is not extreme; None if none is extreme."""
+    if len(values) * EXTREME_SHARE < 1:
+        return None
+    step = -(-len(values) // FENCE_ROWS)
+    (below,), (above,) = find_fences(values[None, ::step])
+    inside = values[(values >= below) & (values <= above)]
+    if not len(values) * (1 - EXTREME_SHARE) <= len(inside) < len(values):
+        return None
+    low, high = float(inside.min()), float(inside.max())
+    with np.errstate(over="ignore", invalid="ignore"):  # values that are too large are refused later
+        inflated = values.std() >= INFLATION * np.clip(values, low, high).std()
+    return (low, high) if low < high and inflated else None
+
+
+def clipped_moments(
+    table: InputTable, numeric: list[int], logarithms: list[int], weights: Floats | None, argument: str
+) -> tuple[Moments, Extremes]:
+    """The moments of a dense table without its extreme values, and these."""
+    moments = dense_moments(table, numeric, logarithms, weights, argument)
+    extremes = find_extremes(table, numeric, logarithms, moments)
+    if len(extremes.columns):
+        own = [numeric[j] for j in extremes.columns]
+        which = np.flatnonzero(np.isin(extremes.columns, logarithms)).tolist()
+        of_own = replace(extremes, columns=np.arange(len(own)))
+        clipped = dense_moments(table, own, which, weights, argument, of_own.clip)
+        inflated = moments.spread[extremes.columns] >= INFLATION * clipped.spread
+        extremes = extremes.only(inflated)
+        for whole, part in zip(moments, clipped, strict=True):
+            whole[extremes.columns] = part[inflated]
+    return moments, extremes
+
+
+def find_extremes(table: InputTable, numeric: list[int], logarithms: list[int], moments: Moments) -> Extremes:
+    """The extreme values of a dense table, which has these moments.
+
+    Only columns with a value far from the mean are looked at again; the quartiles are those of a sample of the rows.
+    """
+    mean, spread, ends = moments.mean, moments.spread, np.stack([moments.low, moments.high])
+    reach = MIN_DEVIATION * spread
+    far = np.flatnonzero((spread > 0) & ((ends[1] - mean > reach) | (mean - ends[0] > reach)))
+    step = -(-table.rows // FENCE_ROWS)
+    fences = np.empty((2, len(far)))
+    sampled = (
+        table.select(numeric) if table.framed else table
+    )  # the rows of an array first: it copies what it selects
+    if step > 1:
+        sampled = sampled.select_rows(np.arange(table.rows) % step == 0)
+    place = range(len(numeric)) if table.framed else numeric
+    size = max(1, FENCE_CELLS // sampled.rows)
+    for start in range(0, len(far), size):
+        some = far[start : start + size]
+        which = np.flatnonzero(np.isin(some, logarithms)).tolist()
+        sample = to_floats(sampled.numbers([place[j] for j in some]), which)
+        fences[:, start : start + size] = find_fences(np.ascontiguousarray(sample.T))
+    beyond = (ends[0][far] < fences[0]) | (ends[1][far] > fences[1])
+    far, (below, above) = far[beyond], fences[:, beyond]
+    if not len(far):
+        return Extremes()
+    which = np.flatnonzero(np.isin(far, logarithms)).tolist()
+
+    def count(rows: slice, raw: NDArray[Any]) -> tuple[Any, ...]:
+        values = to_floats(raw, which)
+        extreme = (values < below) | (values > above)
+        inside = np.where(extreme | np.isnan(values), np.nan, values)
+        low, high = np.fmin.reduce(inside, axis=0), np.fmax.reduce(inside, axis=0)
+        return low, high, extreme.sum(0), (~np.isnan(values)).sum(0)
+
+    low, high = np.full(len(far), np.inf), np.full(len(far), -np.inf)
+    extreme, present = np.zeros(len(far), dtype=np.int64), np.zeros(len(far), dtype=np.int64)
+    for chunk_low, chunk_high, chunk_extreme, chunk_present in map_numbers(
+        table, [numeric[j] for j in far], count
+    ):
+        low, high = np.fmin(low, chunk_low), np.fmax(high, chunk_high)
+        extreme, present = extreme + chunk_extreme, present + chunk_present
+    farthest = np.where(ends[1][far] - high > low - ends[0][far], ends[1][far], ends[0][far])
+    few = (extreme <= EXTREME_SHARE * present) & (low < high)
+    return Extremes(far[few], low[few], high[few], extreme[few], farthest[few])

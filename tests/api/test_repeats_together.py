@@ -89,11 +89,10 @@ def test_repeats_that_train_together_choose_what_they_choose_one_after_another(n
 def test_categories_and_classes_train_together():
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.normal(size=(300, 6))).add_prefix("c")
-    frame["many"], frame["few"] = (
-        rng.integers(40, size=300).astype(str),
-        rng.integers(3, size=300).astype(str),
-    )
-    y = np.digitize(frame["c2"] + (frame["many"].astype(int) % 2) * 2, [0.5, 1.5])
+    many = rng.integers(40, size=300)
+    frame["many"] = np.char.add("v", many.astype(str))
+    frame["few"] = np.char.add("v", rng.integers(3, size=300).astype(str))
+    y = np.digitize(frame["c2"] + (many % 2) * 2, [0.5, 1.5])
     selection = seqatt.select(frame, y, 2, repeats=4, epochs=100)
     assert set(selection.features) == {"c2", "many"}
 
@@ -218,8 +217,7 @@ def test_the_sample_of_a_subset_is_that_of_a_table_of_its_rows(monkeypatch, weig
         monkeypatch.setattr(row_sample, "MAX_CELLS", 10)
     X, y = planted()
     X[1::2, 3] = 0.5  # constant in the subset
-    frame = pd.DataFrame(X).add_prefix("c").assign(many=np.arange(240) % 40)
-    frame["many"] = frame["many"].astype(str)
+    frame = pd.DataFrame(X).add_prefix("c").assign(many=[f"v{i % 40}" for i in range(240)])
     weights = np.random.default_rng(1).uniform(0.5, 1, size=240) if weighted else None
     data = read_table_data(frame, y, sample_weight=weights, categories="mixed")
     rows = halves(240)[1]

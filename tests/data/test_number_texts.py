@@ -17,6 +17,7 @@ from seqatt.data.files.file_columns import open_columns
 from seqatt.data.files.file_data import read_file_data
 from seqatt.data.files.file_set import open_files
 from seqatt.data.files.options import FileOptions
+from seqatt.data.files.validation_rows import sample_table
 from seqatt.data.number_texts import examine_texts, to_numbers
 from seqatt.data.tables.table_data import read_table_data
 
@@ -229,6 +230,14 @@ def test_identifiers_repeat_in_all_files_even_if_not_in_the_schema_sample(tmp_pa
     pq.write_table(table, tmp_path / "data.parquet")
     data = read_file_data(tmp_path / "data.parquet", "y", FileOptions(schema_rows=600), 64)
     assert data.kinds["id"] == "categorical"
+
+
+def test_the_schema_sample_as_a_table_has_the_kinds_of_the_files(tmp_path):
+    table = pa.table({"x": np.arange(3000.0), "n": np.arange(3000), "y": np.arange(3000) % 2})
+    pq.write_table(table, tmp_path / "data.parquet")
+    options = FileOptions(column_types={"n": "categorical"})
+    data = read_file_data(tmp_path / "data.parquet", "y", options, 64)
+    assert numeric_names(sample_table(data, options)) == ["x"]  # no warning about n, which is text there
 
 
 def test_test_rows_are_read_as_the_training_rows_were(tmp_path):

@@ -178,3 +178,18 @@ def test_the_command_refuses_a_column_of_identifiers_as_target(memory, tmp_path)
     done = CliRunner().invoke(app, ["select", str(path), "--target", "name", "-k", "1", *memory])
     assert isinstance(done.exception, ValueError)
     assert "target: 80 of its 80 classes occur once" in str(done.exception)
+
+
+def test_rows_without_a_target_are_counted(tmp_path):
+    frame = pd.DataFrame({"x": np.arange(3000.0), "y": np.random.default_rng(0).normal(size=3000)})
+    frame.loc[[5, 17, 2999], "y"] = np.nan
+    with pytest.raises(ValueError, match="y: contains NaN in 3 of 3,000 rows"):
+        read_target(frame["y"], None)
+    labels = frame["y"].map(lambda value: None if np.isnan(value) else str(value > 0))
+    with pytest.raises(ValueError, match=r"y: contains NaN .* in 3 of 3,000 rows"):
+        read_target(labels, None)
+    frame.to_parquet(tmp_path / "data.parquet", row_group_size=1000)
+    with pytest.raises(ValueError, match=r"'y' has missing or infinite values in 3 of 3,000 rows; .*dropna"):
+        seqatt.select(tmp_path / "data.parquet", target="y", k=1)
+    with pytest.raises(ValueError, match="values in 2 of 1,000 rows that were looked at"):
+        seqatt.select(tmp_path / "data.parquet", target="y", k=1, memory=0)

@@ -57,6 +57,8 @@ def sample_table(data: FileData, options: FileOptions, categories: Categories = 
         groups=groups or None,
         task=data.target.task,
         missing_indicator=options.missing_indicator,
+        # The schema sample has categories as text, about which nobody decides again.
+        column_types={name: kind for name, kind in data.kinds.items() if kind == "categorical"},
         max_categories=options.max_categories,
         categories=categories,
         log1p=log1p if isinstance(log1p, bool) else [name for name in log1p if name in data.kinds],

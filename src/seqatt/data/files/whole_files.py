@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from pyarrow import types as of
 
 from seqatt.data.files.encoding.column_types import common_type, is_text
+from seqatt.data.files.encoding.target_column import count_unusable, unusable_target
 from seqatt.data.files.errors import UnreadableFile, warn_skipped
 from seqatt.data.files.file_set import FileSet, read_row_group
 from seqatt.data.files.formats.file_format import RowGroup
@@ -190,7 +191,7 @@ def _checked_batches(
             done = 0
             try:
                 for batch, _ in read_row_group(group, types, kinds, row_bytes=len(types)):
-                    _check_values(batch, kinds)
+                    _check_values(batch, kinds, files if skips is None else None)
                     yield batch
                     done += batch.num_rows
             except ValueError as error:
@@ -204,12 +205,18 @@ def _checked_batches(
             warn_skipped(lost[0]["reason"], [skip["rows"] for skip in lost])
 
 
-def _check_values(batch: Any, kinds: dict[str, Kind]) -> None:
-    """Check that no number is infinite, and no target or weight missing: what a pass over the files refuses too."""
+def _check_values(batch: Any, kinds: dict[str, Kind], files: FileSet | None) -> None:
+    """Check that no number is infinite, and no target or weight missing: what a pass over the files refuses too.
+
+    ``files`` are those in which the rows without a target are counted; None counts in this batch.
+    """
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
         if of.is_floating(column.type) and name in kinds and pc.any(pc.is_inf(column)).as_py():
             raise ValueError(infinity_message(name))
-        if name not in kinds and (
-            column.null_count or (of.is_floating(column.type) and not pc.all(pc.is_finite(column)).as_py())
-        ):
-            raise ValueError(f"target: column {name!r} has missing or infinite values; drop those rows")
+        if name not in kinds and (bad := count_unusable(column)):
+            rows = batch.num_rows
+            if files is not None:
+                of_one = {name: files.types[name]}
+                read = [b for group in files.row_groups for b, _ in read_row_group(group, of_one, {})]
+                bad, rows = sum(count_unusable(b.column(name)) for b in read), sum(b.num_rows for b in read)
+            raise ValueError(unusable_target(name, f"{bad:,} of {rows:,} rows"))

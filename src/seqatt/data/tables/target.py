@@ -151,10 +151,18 @@ def target_array(y: Any, argument: str) -> NDArray[Any]:
         raise ValueError(f"{argument}: must have one or several values per row, got shape {array.shape}")
     if array.dtype.kind == "f" and not np.isfinite(array).all():
         what = "NaN" if np.isnan(array).any() else "infinity"
-        raise ValueError(f"{argument}: contains {what}; drop those rows or fill them in")
-    if array.dtype == object and find_missing(array).any():
-        raise ValueError(f"{argument}: contains NaN (missing values); drop those rows")
+        bad = _count_rows(~np.isfinite(array))
+        raise ValueError(f"{argument}: contains {what} in {bad}; drop those rows or fill them in")
+    if array.dtype == object and (missing := find_missing(array)).any():
+        raise ValueError(
+            f"{argument}: contains NaN (missing values) in {_count_rows(missing)}; drop those rows"
+        )
     return array
+
+
+def _count_rows(bad: NDArray[np.bool_]) -> str:
+    rows = np.atleast_1d(bad.reshape(len(bad), -1).any(axis=1))
+    return f"{rows.sum():,} of {len(rows):,} rows"
 
 
 def is_structured(y: Any) -> bool:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyarrow import types as of
 
@@ -120,10 +121,23 @@ def fit_target(name: str, column: Any, weights: Floats | None, options: FileOpti
 
 def check_target_values(column: Any, name: str) -> None:
     """Check that no target is missing or infinite."""
-    if column.null_count:
-        raise ValueError(f"target: column {name!r} has missing values; drop those rows")
-    if of.is_floating(column.type) and not np.isfinite(column.to_numpy(zero_copy_only=False)).all():
-        raise ValueError(f"target: column {name!r} holds NaN or infinity; drop those rows")
+    if bad := count_unusable(column):
+        raise ValueError(unusable_target(name, f"{bad:,} of {len(column):,} rows that were looked at"))
+
+
+def count_unusable(column: Any) -> int:
+    """The number of values that are missing or infinite."""
+    if not of.is_floating(column.type):
+        return int(column.null_count)
+    return len(column) - int(pc.sum(pc.is_finite(column)).as_py() or 0)
+
+
+def unusable_target(name: str, where: str) -> str:
+    """The message about missing or infinite targets in some rows."""
+    return (
+        f"target: column {name!r} has missing or infinite values in {where}; write the files without those rows, "
+        f"for example with .dropna(subset=[{name!r}]) of pandas"
+    )
 
 
 def read_weights(column: Any, name: str) -> Floats:

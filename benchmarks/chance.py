@@ -1,4 +1,4 @@
-"""How often a selection is marked as no better than chance: of noise, of features that matter only together, of weak ones.
+"""How often a selection is marked as no better than chance: of noise, of features that matter together, of weak ones.
 
     python benchmarks/chance.py                                # every kind of table, twelve draws each
     python benchmarks/chance.py --only "noise, wide" --draws 4

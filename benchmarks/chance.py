@@ -1,4 +1,4 @@
-"""How often a selection is marked as no better than chance: noise, features that matter only together, weak features.
+"""How often a selection is marked as no better than chance: of noise, of features that matter together, of weak ones.
 
     python benchmarks/chance.py                                # every kind of table, twelve draws each
     python benchmarks/chance.py --only "noise, wide" --draws 4

@@ -125,6 +125,11 @@ class Selection(SelectionDisplay):
         return float(sum(paid))
 
     @property
+    def notes(self) -> list[str]:
+        """What was noticed about the columns, in sentences: identifiers, extreme values, missing values that tell."""
+        return list(self.settings.get("notes", []))
+
+    @property
     def frequency(self) -> NDArray[np.float64] | None:
         """The share of the repeats that chose each feature, in the order of ``names``; None without ``repeats``."""
         return None if self.stability is None else np.array(self.stability["frequency"])
@@ -180,6 +185,13 @@ class Selection(SelectionDisplay):
     def __repr__(self) -> str:
         shown = ", ".join(map(str, self.features[:6])) + (", ..." if len(self.features) > 6 else "")
         counted = f"{len(self.features)} of {len(self.names)} features"
+        remarks = self.remarks()
+        if self.notes:
+            remarks.append(f"{len(self.notes)} note{'s'[: len(self.notes) > 1]} about columns, see notes")
+        return f"Selection({counted}: {shown or 'none'}; {'; '.join(remarks)})"
+
+    def remarks(self) -> list[str]:
+        """What has to be known beside the features, in a few words each; the task comes first."""
         notes = [describe_task(self.settings)]
         notes += ["partial"] if self.settings.get("partial") else []
         if self.chance is not None:
@@ -190,7 +202,7 @@ class Selection(SelectionDisplay):
         if self.stability is not None and self.features:
             lowest, repeats = self.scores.min(), self.stability["repeats"]
             notes += [f"each chosen in at least {lowest:.0%} of {repeats} repeats"]
-        return f"Selection({counted}: {shown or 'none'}; {'; '.join(notes)})"
+        return notes
 
 
 def describe_task(settings: dict[str, Any]) -> str:

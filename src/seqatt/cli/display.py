@@ -71,6 +71,8 @@ def show(selection: Selection, target: str) -> None:
             f"No feature stands out: none is related to {escape(target)} by itself (smallest q-value "
             f"{settings['min_q_value']:.2g}). Features may still matter together: check with --holdout."
         )
+    for note in selection.notes:
+        console.print(f"Note: {escape(escape_controls(note))}")
     console.print()
 
 

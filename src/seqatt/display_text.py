@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 METRIC_NAMES = {
     "auc": "AUC",
@@ -28,6 +29,12 @@ def escape_controls(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
+def describe_task(settings: dict[str, Any]) -> str:
+    """The kind of target in a few words, from the settings of a selection or a comparison: "multiclass, 3 classes"."""
+    task, classes = str(settings.get("task", "unknown task")), settings.get("classes")
+    return f"{task}, {classes} classes" if classes is not None and task == "multiclass" else task
 
 
 def metric_name(metric: str) -> str:

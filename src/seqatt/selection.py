@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from seqatt.display_text import chosen_in
+from seqatt.display_text import chosen_in, describe_task
 from seqatt.json_files import write_atomically
 from seqatt.report.selection_display import SelectionDisplay
 from seqatt.selection_file import (
@@ -127,6 +127,11 @@ class Selection(SelectionDisplay):
         return float(sum(paid))
 
     @property
+    def notes(self) -> list[str]:
+        """What was noticed about the columns, in sentences: identifiers, extreme values, missing values that tell."""
+        return list(self.settings.get("notes", []))
+
+    @property
     def frequency(self) -> NDArray[np.float64] | None:
         """The share of the repeats that chose each feature, in the order of ``names``; None without ``repeats``."""
         return None if self.stability is None else np.array(self.stability["frequency"])
@@ -189,6 +194,13 @@ class Selection(SelectionDisplay):
     def __repr__(self) -> str:
         shown = ", ".join(map(str, self.features[:6])) + (", ..." if len(self.features) > 6 else "")
         counted = f"{len(self.features)} of {len(self.names)} features"
+        remarks = self.remarks()
+        if self.notes:
+            remarks.append(f"notes about columns: {len(self.notes)}, see notes")
+        return f"Selection({counted}: {shown or 'none'}; {'; '.join(remarks)})"
+
+    def remarks(self) -> list[str]:
+        """What has to be known beside the features, in a few words each; the task comes first."""
         notes = [describe_task(self.settings)]
         notes += ["partial"] if self.settings.get("partial") else []
         if self.chance is not None:
@@ -199,13 +211,7 @@ class Selection(SelectionDisplay):
         if self.stability is not None and self.features:
             own = np.array(self.stability["frequency"])[self.indices]
             notes += [chosen_in(self.scores, own, self.stability["repeats"], "chosen")]
-        return f"Selection({counted}: {shown or 'none'}; {'; '.join(notes)})"
-
-
-def describe_task(settings: dict[str, Any]) -> str:
-    """The kind of target in a few words, from the settings of a selection or a comparison: "multiclass, 3 classes"."""
-    task, classes = str(settings.get("task", "unknown task")), settings.get("classes")
-    return f"{task}, {classes} classes" if classes is not None and task == "multiclass" else task
+        return notes
 
 
 def lacks_evidence(settings: dict[str, Any]) -> bool:

@@ -59,6 +59,11 @@ class Reading:
     data: TableData | FileData
     facts: dict[str, Any] = field(default_factory=dict)
 
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The facts, and what was noticed about the columns."""
+        return self.facts | ({"notes": list(self.data.notes)} if self.data.notes else {})
+
 
 def are_files(X: Any) -> bool:
     """Whether ``X`` names files (a path, a pattern, a folder, a URL, or a list of these), or is read like files."""

@@ -27,17 +27,13 @@ from seqatt.checkpoints.run_description import describe_run
 from seqatt.checkpoints.training import CheckpointHook
 from seqatt.data.files.options import FileOptions
 from seqatt.data.files.shards import count_shards
+from seqatt.data.tables.column_notes import note_constant
 from seqatt.data.tables.scaling import scale_table
 from seqatt.data.tables.table_data import TableData, resolve_k
 from seqatt.distributed.process_group import SINGLE_PROCESS, ProcessGroup
 from seqatt.options import given_options
 from seqatt.progress import Advance, Timings
-from seqatt.selection import (
-    Selection,
-    SelectionInterrupted,
-    TrainingDiverged,
-    make_selection,
-)
+from seqatt.selection import Selection, SelectionInterrupted, TrainingDiverged, make_selection
 from seqatt.trace import Trace
 from seqatt.training.loop import Diverged, TrainingHook, TrainingInterrupted
 from seqatt.version import describe_environment
@@ -116,8 +112,7 @@ class Run:
 
             data, source = make_source(data, self.file_options, self.ranks, checkpointer.flags)
             reading.facts["shards"] = count_shards(self.file_options.shards, self.ranks.size)
-        self._layout = data
-        kept = constraints.kept
+        self._layout, kept = data, constraints.kept
         request = self._make_request(data, source=source, kept=kept)
         facts: dict[str, Any] = {"k": 0, "task": data.target.task, "rows": data.rows, **constraints.settings}
         self._settings = facts  # if it ends before k is chosen
@@ -137,7 +132,7 @@ class Run:
         if self.options.answer.importance:
             check_importance(data, plan)
         facts |= {"k": count, **data.target.facts(uses_loss=method.uses_loss)}
-        self._settings = facts | self.options.data.to_settings() | reading.facts | plan.settings
+        self._settings = facts | self.options.data.to_settings() | reading.settings | plan.settings
         name, layout = (SELECTION, data) if race is None else (RACE, race)
         steps = plan.steps if method.trains or isinstance(data, TableData) else data.rows  # sums count rows
         part = self.monitor.start_part(name, layout.user_position, layout.given_names, count, steps)
@@ -284,7 +279,6 @@ class Run:
             size, largest = len(frontier.pop("chosen")), frontier.pop("max_k")
             self._settings |= {"k": size, "max_k": largest}
             traces = [replace(trace.first(size), frontier=frontier) for trace in traces]
-        environment = describe_environment(str(self.device))
         return [
             make_selection(
                 self._layout,
@@ -292,9 +286,15 @@ class Run:
                 self._whole,
                 method=self.method.name,
                 seed=seed,
-                settings=self._settings | trace.settings | {"options": given_options(*self.options)},
-                environment=environment,
+                settings=self._settings_of(trace),
+                environment=describe_environment(str(self.device)),
                 timings=dict(self.timings.seconds),
             )
             for seed, trace in zip(self.seeds, traces, strict=False)  # a run that diverged has fewer traces
         ]
+
+    def _settings_of(self, trace: Trace) -> dict[str, Any]:
+        constant = [str(self._layout.given_names[f]) for f in trace.order if self._layout.constant[f]]
+        notes = self._settings.get("notes", []) + note_constant(constant)
+        settings = self._settings | trace.settings | ({"notes": notes} if notes else {})
+        return settings | {"options": given_options(*self.options)}

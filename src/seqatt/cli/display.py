@@ -11,13 +11,13 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from seqatt.display_text import escape_controls, metric_name
+from seqatt.display_text import describe_task, escape_controls, metric_name
 from seqatt.report.facts.constraint_facts import (
     constraint_sentence,
     frontier_facts,
     frontier_sentence,
 )
-from seqatt.selection import NO_BETTER, Selection, describe_task, lacks_evidence
+from seqatt.selection import NO_BETTER, Selection, lacks_evidence
 from seqatt.selection_file import found_together, why_empty
 
 BAR = 40  # width of the longest bar of a curve, where there is room
@@ -71,6 +71,8 @@ def show(selection: Selection, target: str) -> None:
             f"No feature stands out: none is related to {escape(target)} by itself (smallest q-value "
             f"{settings['min_q_value']:.2g}). Features may still matter together: check with --holdout."
         )
+    for note in selection.notes:
+        console.print(f"Note: {escape(escape_controls(note))}")
     console.print()
 
 

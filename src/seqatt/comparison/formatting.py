@@ -9,8 +9,7 @@ from typing import Any
 from seqatt.comparison.conclusion import conclude, format_score, name_seeds
 from seqatt.comparison.results_table import ResultsTable
 from seqatt.comparison.runs import ALL
-from seqatt.display_text import LOWER_IS_BETTER, metric_name
-from seqatt.selection import describe_task
+from seqatt.display_text import LOWER_IS_BETTER, describe_task, metric_name
 
 NO_VALUE = "–"
 LEFT_ALIGNED = (1, 2)  # columns with the method and its score; numbers are aligned right

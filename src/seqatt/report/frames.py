@@ -43,9 +43,12 @@ def selection_html(selection: Selection) -> str:
     headings = [titles.get(name, name) for name in rows[0]] if rows else []
     more = len(selection.features) - len(cells)
     note = f"<p>and {more:,} more</p>" if more > 0 else ""
-    if not rows:
-        note = f"<p>{html(why_empty(selection) or NOT_SELECTED)}</p>"
-    return f"<p><b>{html(title)}</b></p>{plain_table(headings, cells)}{note}"
+    if not rows and not why_empty(selection):  # the remarks say why
+        note = f"<p>{html(NOT_SELECTED)}</p>"
+    remarks = f"<p>{html('; '.join(selection.remarks()))}</p>"
+    noticed = "".join(f"<li>{html(sentence)}</li>" for sentence in selection.notes)
+    noticed = f"<ul>{noticed}</ul>" if noticed else ""
+    return f"<p><b>{html(title)}</b></p>{remarks}{plain_table(headings, cells)}{note}{noticed}"
 
 
 def _column(name: str, values: Sequence[Any]) -> list[str]:

@@ -20,6 +20,7 @@ from seqatt.data.files.encoding.columns import (
 )
 from seqatt.data.files.encoding.one_hot import OneHotColumn, fit_one_hot
 from seqatt.data.files.encoding.rows import EncodedRows
+from seqatt.data.files.encoding.sample_notes import note_sample
 from seqatt.data.files.encoding.target_column import (
     TargetColumn,
     fit_target,
@@ -66,6 +67,7 @@ class FileData:
     target_column: TargetColumn
     expected_rows: float
     held_out: tuple[ShardSlice, ...] = ()  # rows for validation, which otherwise have weight zero
+    notes: tuple[str, ...] = ()  # sentences about defects of the columns
 
     @property
     def rows(self) -> int:
@@ -260,6 +262,8 @@ def read_file_data(
     weights = (
         read_weights(sample[options.sample_weight], options.sample_weight) if options.sample_weight else None
     )
+    target_column = fit_target(target, sample[target], weights, options)
+    given = options.missing_indicator
     by_position = sorted(range(len(listed)), key=lambda f: listed[f][1][0])
     user_position = np.empty(len(listed), dtype=np.int64)
     user_position[by_position] = np.arange(len(listed))
@@ -276,8 +280,9 @@ def read_file_data(
         numbers=numbers,
         one_hot=hot,
         categories=coded,
-        target_column=fit_target(target, sample[target], weights, options),
+        target_column=target_column,
         expected_rows=expected_rows,
+        notes=note_sample(sample, numbers, categorical, target_column.target, missing_indicator=given),
     )
 
 

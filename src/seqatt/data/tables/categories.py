@@ -33,6 +33,7 @@ class FittedCategory:
     constant: bool
     shift: Floats
     scale: float
+    distinct: int  # values of the training rows
 
     def one_hot_rows(self) -> NDArray[np.float32]:
         """The encoded row of each value, and of any other value at the end (values + 1, values)."""
@@ -61,13 +62,14 @@ def fit_category(
     ranked, counts = rank_values(category)
     frequent = int(np.count_nonzero(counts >= MIN_CATEGORY_ROWS))
     if frequent > one_hot_values:
-        return FittedCategory(ranked[:frequent], True, False, np.zeros(0), 1.0)
+        return FittedCategory(ranked[:frequent], True, False, np.zeros(0), 1.0, len(ranked))
     repeated = int(np.count_nonzero(counts >= min_level_rows(len(category.positions))))
     # One column distinguishes two categories. Where every value is rare, the column of the first is all zeros.
     levels = ranked[1:] if len(ranked) == 2 else ranked[: max(1, min(repeated, max_categories))]
     shift = _level_shares(find_values(category, levels), len(levels), weights)
     variance = float(np.sum(shift * (1 - shift))) if repeated or len(ranked) == 2 else 0.0
-    return FittedCategory(levels, False, variance <= 0, shift, np.sqrt(variance) if variance > 0 else 1.0)
+    scale = np.sqrt(variance) if variance > 0 else 1.0
+    return FittedCategory(levels, False, variance <= 0, shift, scale, len(ranked))
 
 
 def rank_values(category: CategoricalValues) -> tuple[Values, NDArray[np.int64]]:

@@ -14,6 +14,7 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from seqatt.data.tables.column_notes import note_columns
 from seqatt.data.tables.column_roles import log1p_columns, read_columns
 from seqatt.data.tables.containers import read_input_table
 from seqatt.data.tables.encoding import Columns, EncodedTable, Encoder, SparseColumns, fit_encoder
@@ -49,7 +50,7 @@ class TableData:
     ``column_order`` the input columns in the order in which they are encoded. ``effective_rows`` is the
     effective sample size: how many rows of weight 1 carry as much information. ``given_names`` and
     ``given_input_names`` are ``names`` and ``input_names`` as the user gave them, such as 3 for "3". ``units`` are rows
-    that stay together wherever some are held out.
+    that stay together wherever some are held out. ``notes`` are sentences about defects of the columns.
     """
 
     columns: Columns
@@ -69,6 +70,7 @@ class TableData:
     given_names: tuple[Any, ...]
     given_input_names: tuple[Any, ...]
     units: RowUnits | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def rows(self) -> int:
@@ -213,6 +215,7 @@ def read_table_data(
         given_names=tuple(given_names[f] for f in order),
         given_input_names=given_input_names,
         units=units,
+        notes=note_columns(ordered, encoder, target, missing_indicator=missing_indicator),
     )
 
 

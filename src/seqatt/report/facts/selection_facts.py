@@ -43,6 +43,7 @@ OWN_SECTIONS = (
     "k",
     "columns",
     "skipped",
+    "notes",
 )  # not among settings
 
 
@@ -71,6 +72,7 @@ def selection_facts(
         "empty": None if selection.features else why_empty(selection) or NOT_SELECTED,
         "partial": selection.settings.get("partial"),
         "constraints": constraint_sentence(selection.settings, selection.features),
+        "notes": selection.notes,
         "features": feature_rows(selection),
         "curve": selection.curve,
         "frontier": frontier_facts(selection),

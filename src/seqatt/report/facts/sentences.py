@@ -34,7 +34,7 @@ def summarize(facts: dict[str, Any]) -> list[str]:
             f"No feature is related to the target by itself (smallest q-value {number(smallest, 2)}); features may "
             "still matter together."
         )
-    return sentences
+    return [*sentences, *facts["notes"]]
 
 
 def _curve(facts: dict[str, Any]) -> str:

@@ -20,7 +20,7 @@ FENCE = 10.0  # interquartile ranges from a quartile, beyond which a value is ex
 EXTREME_SHARE = 0.05  # of the values of a column, at most: more are no exception
 INFLATION = 4.0  # standard deviation with extreme values, at least, in units of that without
 MIN_DEVIATION = 4.0  # standard deviations of the farthest value: few values cannot inflate it otherwise
-FENCE_ROWS, FENCE_CELLS = 10_000, 1 << 22  # rows that quartiles are computed from; cells at a time (32 MiB)
+FENCE_ROWS, FENCE_CELLS = 2_000, 1 << 22  # rows that quartiles are computed from; cells at a time (32 MiB)
 
 
 @dataclass(frozen=True)

@@ -159,6 +159,8 @@ def run_api(path: str, k: int) -> dict[str, Any]:
         nonlocal last
         parts[part], last = time.perf_counter() - last, time.perf_counter()
 
+    import torch  # noqa: F401 (select would import it, in its own time)
+
     import seqatt
 
     select = seqatt.select

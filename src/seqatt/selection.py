@@ -194,10 +194,8 @@ class Selection(SelectionDisplay):
     def __repr__(self) -> str:
         shown = ", ".join(map(str, self.features[:6])) + (", ..." if len(self.features) > 6 else "")
         counted = f"{len(self.features)} of {len(self.names)} features"
-        remarks = self.remarks()
-        if self.notes:
-            remarks.append(f"notes about columns: {len(self.notes)}, see notes")
-        return f"Selection({counted}: {shown or 'none'}; {'; '.join(remarks)})"
+        noted = [f"notes about columns: {len(self.notes)}, see notes"] if self.notes else []
+        return f"Selection({counted}: {shown or 'none'}; {'; '.join(self.remarks() + noted)})"
 
     def remarks(self) -> list[str]:
         """What has to be known beside the features, in a few words each; the task comes first."""

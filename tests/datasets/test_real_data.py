@@ -57,7 +57,7 @@ def test_mice_protein_has_72_mice_of_15_rows():
 def test_the_split_by_groups_is_harder_than_the_one_by_rows():
     data = load("mice_protein")
     score = {
-        kind: seqatt.evaluate(*data.split(kind), seeds=[0], device="cpu")["accuracy"][0]
+        kind: seqatt.evaluate(*data.split(kind), seeds=[0], task=data.task, device="cpu")["accuracy"][0]
         for kind in ("rows", "groups")
     }
     assert score["rows"] > 0.95

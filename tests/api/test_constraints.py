@@ -81,7 +81,7 @@ def test_categories_and_missing_values_survive_excluded_neighbours():
         ours = seqatt.select(X, y, 5, forbid=["e", "few", "z"], **options)
         without = seqatt.select(X.drop(columns=["e", "few", "z"]), y, 5, **options)
         assert ours.features == without.features
-        assert ours.scores.tolist() == without.scores.tolist()
+        assert ours.scores.tolist() == pytest.approx(without.scores.tolist())  # products of other shapes
 
 
 def test_files_read_batch_by_batch_do_not_read_forbidden_columns_and_meet_quotas(tmp_path):

@@ -143,7 +143,7 @@ class Trainer:
                     if self._decay and i % self._decay_interval == 0:
                         model.scale_first_layer(self._decay_factors)
                 else:
-                    model.train_step_ungated(batch, self._fixed_weights, all_ones=self._all_ones)
+                    model.train_step(batch, self._fixed_weights, gated=False, all_ones=self._all_ones)
                 if i % LOSS_INTERVAL == 0:
                     loss = model.last_loss(batch)
                     self._reducer.average([loss], batch.x.shape[1])

@@ -67,7 +67,7 @@ def test_a_step_without_a_gate_changes_the_parameters_as_one_with_a_gate(weights
     ungated, gated = pair(shape)[0], pair(shape)[0]
     for _ in range(5):
         gated.train_step(data, gate)
-        ungated.train_step_ungated(data, gate, all_ones=0.0 not in weights)
+        ungated.train_step(data, gate, gated=False, all_ones=0.0 not in weights)
     assert all(torch.equal(a, b) for a, b in zip(ungated.weights, gated.weights, strict=True))
     assert all(torch.equal(a, b) for a, b in zip(ungated.biases, gated.biases, strict=True))
 

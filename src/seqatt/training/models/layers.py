@@ -139,7 +139,7 @@ class MLPLayers:
     def hidden_sums(self, first: Tensor, x: Tensor) -> Tensor:
         """The pre-activations (T, h, B) of the first layer."""
         spaces = self._spaces(x)
-        self._run([partial(self._compute_first_sums, first, x, space) for space in spaces])
+        self._run([partial(self._forward, first, x, space, False, upper=False) for space in spaces])
         return torch.cat([space.sums[0] for space in spaces], 2)
 
     def upper_outputs(self, hidden: Tensor) -> Tensor:
@@ -173,14 +173,10 @@ class MLPLayers:
         self.gradients(first, batch, dropout=False)
         return self._spaces(batch.x)[0].deltas[0].clone()
 
-    def _forward(self, first: Tensor, x: Tensor, space: Workspace, dropout: bool) -> None:
-        self._compute_first_sums(first, x, space)
-        drawn = [self.draw_dropout(a) for a in space.activations] if dropout and self.shape.dropout else []
-        space.forward(self.matrices, self._bias_columns[1:], drawn)
-        if self._skip:
-            space.sums[-1].add_(space.first_sums[:, self.biases[0].shape[1] :])
-
-    def _compute_first_sums(self, first: Tensor, x: Tensor, space: Workspace) -> None:
+    def _forward(
+        self, first: Tensor, x: Tensor, space: Workspace, dropout: bool, *, upper: bool = True
+    ) -> None:
+        """The sums of every layer or, without ``upper``, of the first one."""
         inputs = space.split_inputs(x)
         if len(inputs) == 1:
             torch.bmm(first, inputs[0], out=space.first_sums)
@@ -194,6 +190,12 @@ class MLPLayers:
             )
         else:
             space.first_sums.add_(self._bias_columns[0])
+        if not upper:
+            return
+        drawn = [self.draw_dropout(a) for a in space.activations] if dropout and self.shape.dropout else []
+        space.forward(self.matrices, self._bias_columns[1:], drawn)
+        if self._skip:
+            space.sums[-1].add_(space.first_sums[:, self.biases[0].shape[1] :])
 
     def _differentiate(
         self,

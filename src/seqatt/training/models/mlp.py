@@ -139,19 +139,11 @@ class MLP(Model):
         torch.cat([batch.x, self._embeddings.lookup(codes)], 2, out=inputs)
         return Batch(inputs, batch.y, batch.w)
 
-    def train_step(self, batch: Batch, weights: Tensor) -> Tensor:
-        self._train(batch, weights, gated=True)
-        return self._gate_grad
-
-    def train_step_ungated(self, batch: Batch, weights: Tensor, *, all_ones: bool) -> None:
-        self._train(batch, None if all_ones else weights, gated=False)
-
-    def _train(self, batch: Batch, weights: Tensor | None, *, gated: bool) -> None:
-        """One optimizer step; without ``weights`` these are 1. If ``gated``, their gradient is computed too.
-
-        On a wide table each pass over the first layer that is left out takes a tenth of a step.
-        """
-        column_weights = None if weights is None else weights.unsqueeze(1)
+    def train_step(
+        self, batch: Batch, weights: Tensor, *, gated: bool = True, all_ones: bool = False
+    ) -> Tensor:
+        # On a wide table each pass over the first layer that is left out takes a tenth of a step.
+        column_weights = None if all_ones else weights.unsqueeze(1)
         first, rows, embeddings = self.weights[0], batch.x.shape[1], self._embeddings
         grads = [*self._grads, self._gate_grad] if gated else self._grads
         self._autograd_out = None
@@ -179,6 +171,7 @@ class MLP(Model):
         if embeddings is not None:
             self._reducer.merge_embedding_gradients(embeddings, rows)
             embeddings.step()
+        return self._gate_grad
 
     def train_step_with_penalty(self, batch: Batch, weights: Tensor, penalty: GradientPenalty) -> None:
         rows, embeddings = batch.x.shape[1], self._embeddings

@@ -45,12 +45,14 @@ class Model(ABC):
         return batch
 
     @abstractmethod
-    def train_step(self, batch: Batch, weights: Tensor) -> Tensor:
-        """One optimizer step. Returns the gradient (T, c) of the mean loss with respect to ``weights``."""
+    def train_step(
+        self, batch: Batch, weights: Tensor, *, gated: bool = True, all_ones: bool = False
+    ) -> Tensor:
+        """One optimizer step. Returns the gradient (T, c) of the mean loss with respect to ``weights``.
 
-    def train_step_ungated(self, batch: Batch, weights: Tensor, *, all_ones: bool) -> None:
-        """The same with weights that no gate learns; ``all_ones`` if each is 1, so that nothing has to be scaled."""
-        self.train_step(batch, weights)
+        A model may spare that gradient where no gate learns from it, so not ``gated``, and the scaling by weights that
+        are ``all_ones``.
+        """
 
     @abstractmethod
     def train_step_with_penalty(self, batch: Batch, weights: Tensor, penalty: GradientPenalty) -> None:

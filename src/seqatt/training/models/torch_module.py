@@ -71,7 +71,9 @@ class TorchModule(Model):
         for group, lr in zip(self._optimizer.param_groups, self._initial_lrs, strict=True):
             group["lr"] = lr * factor
 
-    def train_step(self, batch: Batch, weights: Tensor) -> Tensor:
+    def train_step(
+        self, batch: Batch, weights: Tensor, *, gated: bool = True, all_ones: bool = False
+    ) -> Tensor:
         leaf = weights[0].detach().requires_grad_()
         leaf.grad = torch.zeros_like(leaf)
         with self._own_rng(), torch.enable_grad():

@@ -149,10 +149,10 @@ class FusedMLP(MLP):
         yield from super()._named_state()
         yield "beta_powers", self._beta_powers
 
-    def train_step_ungated(self, batch: Batch, weights: Tensor, *, all_ones: bool) -> None:
-        self.train_step(batch, weights)  # the kernels have one form
-
-    def train_step(self, batch: Batch, weights: Tensor) -> Tensor:
+    def train_step(
+        self, batch: Batch, weights: Tensor, *, gated: bool = True, all_ones: bool = False
+    ) -> Tensor:
+        """The kernels have one form, whatever the weights."""
         assert isinstance(batch, IndexedBatch)
         models, size = batch.index.shape
         columns, outputs = self._shape.columns, self._shape.outputs

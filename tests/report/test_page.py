@@ -133,7 +133,7 @@ def test_the_largest_report_is_below_two_megabytes(tmp_path):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 1200))
     y = np.digitize(X[:, 0], np.linspace(-1.5, 1.5, 9))
-    selection = seqatt.select(X, y, 1000, method="random")
+    selection = seqatt.select(X, y, 1000, method="random", task="classification")
     selection.report(tmp_path / "r.html", X, y)
     assert (tmp_path / "r.html").stat().st_size < 1_000_000
 

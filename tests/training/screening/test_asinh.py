@@ -118,7 +118,9 @@ def test_asinh_inputs_find_skewed_features_among_skewed_noise():
     y = normal[:, :3].sum(1) + 0.3 * rng.normal(size=80) > 0
 
     def count_found(**options):
-        trials = seqatt.select_trials(np.exp(2 * normal), y, 3, seeds=range(3), univariate_test=0, **options)
+        trials = seqatt.select_trials(
+            np.exp(1.2 * normal), y, 3, seeds=range(3), univariate_test=0, **options
+        )
         return sum(int((trial.indices < 3).sum()) for trial in trials)
 
     assert count_found() > count_found(asinh_inputs=False)

@@ -27,9 +27,8 @@ BUDGET = 0.3  # steps of a repeat, as a share of those of one selection
 MEMBERS = 2  # models per repeat, unless requested: what an ensemble is for, the repeats do
 MANY, SURPLUS = 20, 1.25  # of more features, a repeat drops fewer: each is found by a pass over held-out rows
 AT_ONCE = 20  # repeats that train in one tensor, at most
-MAX_CELLS = (
-    1 << 29
-)  # and their inputs of a batch and weights of first layers: 2 GiB, and Adam's moments beside them
+# Their inputs of a batch and weights of first layers, at most: 2 GiB, and Adam's moments beside them.
+MAX_CELLS = 1 << 29
 MIN_ROWS = 10  # of a half; with fewer, methods would fail
 HALVES, SEEDS = 21, 22  # independent random streams of one seed
 

@@ -108,9 +108,8 @@ def find_extremes(table: InputTable, numeric: list[int], logarithms: list[int], 
     far = np.flatnonzero((spread > 0) & ((ends[1] - mean > reach) | (mean - ends[0] > reach)))
     step = -(-table.rows // FENCE_ROWS)
     fences = np.empty((2, len(far)))
-    sampled = (
-        table.select(numeric) if table.framed else table
-    )  # the rows of an array first: it copies what it selects
+    # Of an array the rows first: it copies what it selects.
+    sampled = table.select(numeric) if table.framed else table
     if step > 1:
         sampled = sampled.select_rows(np.arange(table.rows) % step == 0)
     place = range(len(numeric)) if table.framed else numeric

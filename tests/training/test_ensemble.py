@@ -16,6 +16,7 @@ from seqatt.algorithms.neural.sequential_attention import make_plan
 from seqatt.algorithms.request import SelectionRequest
 from seqatt.data.tables.table_data import read_table_data
 from seqatt.data.tables.target import Target
+from seqatt.training import build
 from seqatt.training.backend.threads import WorkerPool
 from seqatt.training.build import make_trial_groups
 from seqatt.training.defaults import default_input_dropout
@@ -77,14 +78,34 @@ def test_each_member_is_trained_and_evaluated_on_its_own_rows():
     problem = linear_problem("binary", rows=600)
     (group,) = trial_groups(*problem, [5], batch_size=16)
     split = split_rows(read_table_data(*problem).target.strata, 5, 4)
-    for trainer, (trained, held_out) in zip(group.trainers, split, strict=True):
-        rows = set()
-        for _ in range(10):
-            trainer._loader.load(60)
-            rows |= set(trainer._loader._index[:60].flatten().tolist())
-        assert rows == set(trained.tolist())
-        evaluated = torch.cat([batch.index[0] for batch in trainer._loader.validation_batches(50)])
-        assert set(evaluated.tolist()) <= set(held_out.tolist())
+    (trainer,) = group.trainers  # of a small network all members are in one tensor
+    rows: list[set[int]] = [set() for _ in split]
+    for _ in range(10):
+        trainer._loader.load(60)
+        for own, index in zip(rows, trainer._loader._index[:60].transpose(0, 1), strict=True):
+            own |= set(index.flatten().tolist())
+    evaluated = torch.cat([batch.index for batch in trainer._loader.validation_batches(50)], 1)
+    for own, validation, (trained, held_out) in zip(rows, evaluated, split, strict=True):
+        assert own == set(trained.tolist())
+        assert set(validation.tolist()) <= set(held_out.tolist())
+
+
+@pytest.mark.parametrize(("columns", "trainers"), [(20, 1), (500, 4)])
+def test_members_of_a_small_network_train_in_one_tensor(columns, trainers):
+    X = np.random.default_rng(0).normal(size=(2_000, columns)).astype(np.float32)
+    (group,) = trial_groups(X, X[:, 0] > 0, [0], batch_size=256)
+    assert len(group.trainers) == trainers
+    assert sum(trainer.models for trainer in group.trainers) == 4
+
+
+def test_members_in_one_tensor_give_the_scores_of_members_apart(monkeypatch):
+    problem = linear_problem("binary", rows=300)
+    together = seqatt.select(*problem, 3, epochs=20)
+    monkeypatch.setattr(build, "SERIAL_WORK", 0)
+    apart = seqatt.select(*problem, 3, epochs=20)
+    assert together.indices.tolist() == apart.indices.tolist()
+    for one, other in zip(together.history, apart.history, strict=True):
+        assert one["loss"] == pytest.approx(other["loss"], rel=1e-3)
 
 
 @pytest.mark.parametrize("rows", [3, 9, 31, 32])

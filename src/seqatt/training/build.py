@@ -14,6 +14,7 @@ from torch import Tensor
 
 from seqatt.data.files.encoding.rows import EncodedRows
 from seqatt.data.tables.table_data import TableData, constant_within
+from seqatt.training.backend.threads import SERIAL_WORK
 from seqatt.training.defaults import ENSEMBLE_SIZE
 from seqatt.training.ensemble import NOISE, ORDER, Member, split_rows, split_subset
 from seqatt.training.gates.gate import Gate
@@ -22,7 +23,7 @@ from seqatt.training.loaders.device_transfer import DeviceTransfer
 from seqatt.training.loaders.in_memory import InMemoryLoader, Loader, MemberData
 from seqatt.training.loaders.input_dropout import InputDropout
 from seqatt.training.loaders.stream import FileStream, Gather, StreamLoader, device_table
-from seqatt.training.model_factory import check_own_model, make_feature_columns, make_model
+from seqatt.training.model_factory import check_own_model, largest_product, make_feature_columns, make_model
 from seqatt.training.models.model import Model
 from seqatt.training.models.torch_module import TorchModule
 from seqatt.training.options import TrainingOptions
@@ -140,7 +141,9 @@ class _GroupBuilder:
     ) -> None:
         self._data, self._options, self._device, self._setup = data, options, device, setup
         self._make_gate, self._source = make_gate, source
-        self._together = share_a_tensor(options, device)
+        # Members whose products are small too: one operation for all of them costs hardly more than for one.
+        small = largest_product(data, options, setup.batch_size) < SERIAL_WORK and not setup.working_set
+        self._together = share_a_tensor(options, device) or (options.built_in and small)
         self._columns = make_feature_columns(data, options, device)
         cells = setup.batch_size * (len(data.feature_of) + len(data.coded_features))
         dropout = setup.input_dropout

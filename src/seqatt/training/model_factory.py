@@ -89,7 +89,7 @@ def make_model(
     shape = MLPShape(columns, options.hidden, outputs, options.activation, options.dropout, smoothing)
     if options.built_in:
         generators = [member.generator(WEIGHTS) for member in members]
-        embeddings = Embeddings(data.code_counts, width, len(members), device) if data.code_counts else None
+        embeddings = _make_embeddings(data.code_counts, width, len(members), device)
         initial = data.target_column.initial_output if not isinstance(data, TableData) else None
         alone = reducer is None or reducer.ranks == 1
         # Kernels gather rows of a dense table.
@@ -124,6 +124,18 @@ def make_model(
     seed = members[0].module_seed()
     arguments = make_module, target.loss, seed, make_optimizer, device, options.loss, smoothing, reducer
     return RawModule(data.code_counts, device, *arguments) if raw else TorchModule(*arguments)
+
+
+def _make_embeddings(
+    sizes: Sequence[int], width: int, models: int, device: torch.device
+) -> Embeddings | None:
+    """Embeddings of the categories; None if there are none."""
+    if not sizes:
+        return None
+    kernels = start_device(device).result()
+    fused = kernels is not None and kernels.embeddings_work(width, device)
+    embeddings: Embeddings = (kernels.FusedEmbeddings if fused else Embeddings)(sizes, width, models, device)
+    return embeddings
 
 
 def _call_own(make_module: Callable[..., nn.Module], *sizes: Any) -> nn.Module:

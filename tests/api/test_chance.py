@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -11,6 +12,7 @@ from tests.support.command import run
 from tests.support.problems import linear_problem
 
 import seqatt
+from seqatt.api.confidence import chance
 from seqatt.api.confidence.chance import _compare
 from seqatt.losses.loss import Score
 
@@ -45,6 +47,25 @@ def test_features_that_matter_only_together_are_better_than_chance():
     assert selection.chance["score"] > selection.chance["random_features"] + 0.1
     assert selection.chance["folds"] < 3  # the first fold that is clear ends the test
     assert "chance" not in repr(selection)
+
+
+def test_the_folds_select_with_one_model_unless_an_ensemble_was_asked_for(monkeypatch):
+    trained = []
+
+    def select(method, request, fold, number):
+        trained.append(
+            method.plan(chance._with_one_model(method, replace(request, data=fold.train))).settings
+        )
+        return [[0, 1]]
+
+    monkeypatch.setattr(chance, "_select", select)
+    for given in (None, 2):
+        selection = seqatt.select(*noise(0), 2, ensemble=given, epochs=100)
+        assert selection.settings["ensemble"] == (given or 4)
+    default, requested = trained[0], trained[-1]
+    assert (default["ensemble"], requested["ensemble"]) == (1, 2)
+    assert default["epochs"] == pytest.approx(30)
+    assert requested["epochs"] > 90
 
 
 def test_one_fold_that_is_far_better_is_enough_and_a_little_better_is_not():

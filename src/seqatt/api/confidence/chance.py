@@ -30,6 +30,7 @@ from seqatt.losses.loss import Score
 from seqatt.progress import Advance
 from seqatt.trace import Trace
 
+BUDGET = 0.3  # steps of a fold's single model, as a share of its default
 RANDOM_SETS = 5
 CLEARLY = 2.0  # standard errors by which the mean over the folds is better,
 IN_ONE_FOLD = 3.5  # or the score on one of them
@@ -118,11 +119,25 @@ class _TestedTrial:
 
 def _select(method: Method, request: SelectionRequest, fold: Fold, number: int) -> list[list[int]]:
     """The features that the method selects on the rows of the other folds, per seed."""
-    own = replace(request, data=fold.train)
+    own = _with_one_model(method, replace(request, data=fold.train))
     plan = method.plan(own)
     own = own.as_part(f"test fold {number} of {FOLDS}", plan.steps)
     traces: list[Trace] = method.select(own, plan, own.hook.advance)
     return [own.arrange(trace).order for trace in traces]
+
+
+def _with_one_model(method: Method, request: SelectionRequest) -> SelectionRequest:
+    """The request without an ensemble, unless one was asked for.
+
+    What an ensemble is for, that single features are right, matters little here. The models of an ensemble also share
+    its steps, so that one model finds features that matter together in fewer.
+    """
+    options = request.options
+    if getattr(options, "ensemble", 1) is not None:
+        return request
+    options = replace(options, ensemble=1)
+    epochs = method.plan(replace(request, options=options)).settings["epochs"]
+    return replace(request, options=replace(options, epochs=BUDGET * epochs))
 
 
 def _random_sets(request: SelectionRequest, fold: Fold) -> list[list[int]]:

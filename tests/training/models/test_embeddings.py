@@ -11,12 +11,12 @@ CPU = torch.device("cpu")
 def test_both_ways_to_sort_looked_up_rows_agree():
     looked_up = torch.from_numpy(np.random.default_rng(0).integers(50, size=400).astype(np.int32))
     rows, order, starts = _sort_distinct(looked_up)
-    padded, same_order, padded_starts = _sort_padded(looked_up)
+    padded, same_order, padded_starts = _sort_padded(looked_up, padding=60)
     count = len(rows)
     assert torch.equal(padded[:count], rows)
     assert torch.equal(padded_starts[:count], starts)
     assert torch.equal(same_order, order)
-    assert not padded[count:].any()  # the padding is row 0 with empty sums
+    assert padded[count:].bincount().max() <= 7  # the padding, which has empty sums, is spread over all rows
     assert (padded_starts[count:] == len(looked_up)).all()
 
 

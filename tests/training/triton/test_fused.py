@@ -27,6 +27,7 @@ from seqatt.training.kernels import start_device  # noqa: E402
 from seqatt.training.loaders.batch import IndexedBatch  # noqa: E402
 from seqatt.training.loaders.input_dropout import InputDropout  # noqa: E402
 from seqatt.training.models.architecture import MLPShape  # noqa: E402
+from seqatt.training.models.embeddings import Embeddings  # noqa: E402
 from seqatt.training.models.mlp import MLP  # noqa: E402
 from seqatt.training.selection_state import SelectionState  # noqa: E402
 from seqatt.training.triton import fused  # noqa: E402
@@ -100,6 +101,26 @@ def test_steps_agree_with_the_plain_operations(task, outputs, activation, hidden
         torch.testing.assert_close(gates[1].weights, gates[0].weights, rtol=1e-4, atol=1e-6)
     for one, other in zip(fast.weights + fast.biases, plain.weights + plain.biases, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("width", [3, 4, 8])
+def test_steps_of_embeddings_agree_with_the_plain_operations(width):
+    """One category has the same value in all rows; its segment is longer than what a kernel adds at a time."""
+    draw = torch.Generator().manual_seed(0)
+    sizes, models, rows = (1, 40, 900), 2, 300
+    plain, fast = (kind(sizes, width, models, DEVICE) for kind in (Embeddings, fused.FusedEmbeddings))
+    for embeddings in (plain, fast):
+        embeddings.reset_parameters([torch.Generator().manual_seed(seed) for seed in range(models)])
+    for _ in range(3):
+        codes = torch.stack([torch.randint(size, (models, rows), generator=draw) for size in sizes], 2).int()
+        grad = torch.randn(models, rows, 3 * width, generator=draw).to(DEVICE) / rows
+        for embeddings in (plain, fast):
+            embeddings.lookup(codes.to(DEVICE))
+            grads = embeddings.merge(embeddings._looked_up, grad.reshape(-1, width))
+            embeddings.grads = grads[0], grads[1] * rows
+            embeddings.step()
+        torch.testing.assert_close(fast.squares, plain.squares, rtol=1e-4, atol=1e-6)
+        torch.testing.assert_close(fast.values, plain.values, rtol=1e-4, atol=1e-5)
 
 
 def test_the_decay_of_the_first_layer_and_the_sum_of_its_gradients_agree_with_the_plain_operations():

@@ -8,6 +8,7 @@ the batch, which makes the sum reproducible. Nothing here waits for the device.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 import numpy as np
 import torch
@@ -77,8 +78,15 @@ class Embeddings:
 
     def merge(self, rows: Tensor, grads: Tensor) -> tuple[Tensor, Tensor]:
         """The distinct among rows (n,), and the sum of the gradients (n, width) of each."""
-        distinct, order, starts = _sort_distinct(rows) if grads.device.type == "cpu" else _sort_padded(rows)
-        return distinct, F.embedding_bag(order, grads, starts, mode="sum")
+        sort = (
+            _sort_distinct if grads.device.type == "cpu" else partial(_sort_padded, padding=len(self.values))
+        )
+        distinct, order, starts = sort(rows)
+        return distinct, self._sum_segments(grads, order, starts)
+
+    def _sum_segments(self, grads: Tensor, order: Tensor, starts: Tensor) -> Tensor:
+        """The sums of the gradients in the order ``order``, from each start to the next."""
+        return F.embedding_bag(order, grads, starts, mode="sum")
 
     def step(self) -> None:
         """One step of Adagrad on the rows in ``grads``; only rows with zero gradients may occur twice."""
@@ -115,8 +123,11 @@ def _sort_distinct(looked_up: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     return torch.from_numpy(rows[starts]), torch.from_numpy(order), torch.from_numpy(starts)
 
 
-def _sort_padded(looked_up: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """The same with fixed shapes, for CUDA graphs: padded to one row per lookup with row 0 and empty sums."""
+def _sort_padded(looked_up: Tensor, padding: int) -> tuple[Tensor, Tensor, Tensor]:
+    """The same with fixed shapes, for CUDA graphs: padded to one row per lookup, with empty sums.
+
+    The padding is every row below ``padding`` in turn: a GPU adds to different rows at once, but to one row one by one.
+    """
     count = len(looked_up)
     rows, order = torch.sort(looked_up, stable=True)
     new = torch.ones_like(rows, dtype=torch.bool)
@@ -124,5 +135,5 @@ def _sort_padded(looked_up: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     slot = torch.where(new, new.cumsum(0) - 1, count)  # repeated rows go to the last slot, which is dropped
     numbers = torch.arange(count, device=rows.device)
     starts = torch.full((count + 1,), count, device=rows.device).scatter_(0, slot, numbers)
-    distinct = torch.zeros_like(starts).scatter_(0, slot, rows.long())
+    distinct = torch.arange(count + 1, device=rows.device).remainder_(padding).scatter_(0, slot, rows.long())
     return distinct[:-1], order, starts[:-1]

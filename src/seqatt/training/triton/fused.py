@@ -2,7 +2,8 @@
 
 On a GPU the cost of a step of this size is that of its kernel launches. ``MLP`` and ``AttentionGate`` do the
 same in plain tensor operations and are the reference implementation, of ``FusedMLP.train_step`` and
-``FusedAttention.update`` in particular. They are also used for everything that the kernels do not support.
+``FusedAttention.update`` in particular. They are also used for everything that the kernels do not support: a network
+with embeddings is an ``MLP``, of which only the sum of their gradients is a kernel (``FusedEmbeddings``).
 
 The models are an axis of the program grid, so that a model's numbers do not depend on the other models.
 """
@@ -24,12 +25,14 @@ from seqatt.training.gates.attention import AttentionGate
 from seqatt.training.gates.masks import Mask, SoftmaxMask
 from seqatt.training.loaders.batch import Batch, IndexedBatch
 from seqatt.training.models.architecture import MLPShape
+from seqatt.training.models.embeddings import Embeddings
 from seqatt.training.models.mlp import MLP
 from seqatt.training.models.model import GradientPenalty
 from seqatt.training.selection_state import FeatureState, SelectionState
 from seqatt.training.state import Stateful
 from seqatt.training.triton.attention import attend
 from seqatt.training.triton.mlp import adam_update, first_layer_sums, loss_and_backward
+from seqatt.training.triton.segments import segment_sums
 
 MAX_HIDDEN, MAX_OUTPUTS = 256, 64  # a program holds all hidden units and outputs of a row
 MAX_COLUMNS = 4096  # for more columns, cuBLAS matrix products use the GPU better
@@ -38,6 +41,7 @@ MAX_FEATURES = 16384  # of the attention kernel, which processes all logits of a
 SPLITS = 5  # parts of the columns that separate programs of the first layer sum over
 FIRST_LAYER = {"BM": 64, "BK": 32, "num_warps": 4, "num_stages": 3}
 BACKWARD = {"BM": 16, "num_warps": 4}
+SEGMENTS = {"BN": 128, "num_warps": 1}
 ADAM = {"BD": 32, "BK": 32, "BP": 256, "BT": 16, "num_warps": 2, "num_stages": 3}
 PRECISION = "tf32x3"  # tensor cores with float32's accuracy
 LOSS_CODES = {"multiclass": 0, "binary": 1, "multilabel": 1, "ordinal": 1, "regression": 2}
@@ -87,6 +91,18 @@ def gate_works(device: torch.device) -> bool:
             torch.zeros_like(gate.logits),
             SelectionState(1, np.zeros(8, dtype=bool), device).of_models(slice(1)),
         )
+
+    return _works(step, device)
+
+
+@lru_cache(maxsize=64)
+def embeddings_work(width: int, device: torch.device) -> bool:
+    """Whether the kernel that sums gradients of embeddings compiles and runs on this device."""
+
+    def step() -> None:
+        embeddings = FusedEmbeddings([2], width, 1, device)
+        embeddings.lookup(torch.zeros(1, 2, 1, dtype=torch.int32, device=device))
+        embeddings.collect(torch.zeros(1, 2, width, device=device))
 
     return _works(step, device)
 
@@ -240,6 +256,22 @@ class FusedAttention(AttentionGate):
             self.weights, self._adam.lr, self._beta_powers, features, self._inv_temperature,
             DP=block, UPDATE=update, num_warps=min(16, max(1, block // 256)),
         )  # fmt: skip
+
+
+class FusedEmbeddings(Embeddings):
+    """``Embeddings`` whose gradients are summed by one kernel.
+
+    A value that is in every row of a batch makes a segment as long as the batch, which ``embedding_bag`` adds up one
+    by one.
+    """
+
+    def _sum_segments(self, grads: Tensor, order: Tensor, starts: Tensor) -> Tensor:
+        sums = grads.new_empty(len(starts), self.width)
+        segment_sums[(len(starts),)](
+            grads, order, starts, sums, len(order),
+            W=self.width, WP=triton.next_power_of_2(self.width), **SEGMENTS,
+        )  # fmt: skip
+        return sums
 
 
 def _at_least_16(count: int) -> int:

@@ -11,6 +11,8 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
+from seqatt.data.files.encoding import codes
+from seqatt.data.files.encoding.codes import CodeTable
 from seqatt.data.files.encoding.column_types import compatible, decide_kinds
 from seqatt.data.files.encoding.columns import fit_category, fit_number, write_numbers
 from seqatt.data.files.encoding.hashing import hash_texts
@@ -23,6 +25,12 @@ def encode(number, values) -> np.ndarray:
     out = np.empty((number.width, len(values)), dtype=np.float32)
     write_numbers([number], pa.RecordBatch.from_pydict({number.name: pa.array(values)}), out)
     return out.T
+
+
+def codes_of(category, column) -> np.ndarray:
+    out = np.empty((1, len(column)), dtype=np.int32)
+    CodeTable([category]).write(pa.RecordBatch.from_arrays([column], names=[category.name]), out)
+    return out[0]
 
 
 def test_numbers_are_standardised_by_the_schema_sample():
@@ -77,7 +85,7 @@ def test_a_time_is_the_same_in_every_unit():
     for unit in units:
         column = pa.array(days, pa.timestamp("s")).cast(unit)
         assert encode(number, column).tolist() == encode(number, pa.array(days, units[1])).tolist()
-        assert category.codes(column).tolist() == category.codes(pa.array(days, units[1])).tolist()
+        assert codes_of(category, column).tolist() == codes_of(category, pa.array(days, units[1])).tolist()
     assert compatible(pa.timestamp("ms"), pa.date32())
     assert compatible(pa.list_(pa.int8()), pa.binary())  # neither can be a feature
     for other in (pa.int64(), pa.duration("s"), pa.string(), pa.bool_()):
@@ -101,30 +109,53 @@ def test_hashes_are_the_same_in_another_process():
 
 def test_every_category_of_the_sample_has_a_code_of_its_own():
     category = fit_category("c", pa.array(["a", "b", None, "a", "c", "b", "c"]), 1 << 16)
-    codes = category.codes(pa.array(["a", "b", "c", None]))
-    assert codes[3] == 0
-    assert sorted(codes[:3].tolist()) == [1, 2, 3]
+    found = codes_of(category, pa.array(["a", "b", "c", None]))
+    assert found[3] == 0
+    assert sorted(found[:3].tolist()) == [1, 2, 3]
+
+
+@pytest.mark.parametrize("at_once", [1, 100, 1 << 16])
+def test_the_codes_of_several_columns_are_those_of_each_alone(monkeypatch, at_once):
+    """Of which one is numbers, one has no value, and some are looked up in tables of several sizes."""
+    monkeypatch.setattr(codes, "VALUES_AT_ONCE", at_once)
+    rng = np.random.default_rng(0)
+    seen = {f"c{size}": pa.array(rng.integers(size, size=3_000).astype(str)) for size in (1, 2, 40, 2_500)}
+    columns = [fit_category(name, column, 1 << 10) for name, column in seen.items()]
+    columns += [fit_category("nothing", pa.nulls(10, pa.string()), 64)]
+    later = {name: pa.array(rng.integers(4_000, size=500)) for name in seen}
+    later["c40"] = later["c40"].cast(pa.string()).dictionary_encode()
+    later["nothing"] = pa.array([None, "new"] * 250)
+    out = np.empty((len(columns), 500), dtype=np.int32)
+    CodeTable(columns).write(pa.RecordBatch.from_pydict(later), out)
+    for column, own in zip(columns, out, strict=True):
+        assert own.tolist() == codes_of(column, later[column.name]).tolist()
+        assert own.max() < column.size
+        known = [
+            str(value) in set(seen.get(column.name, pa.array([])).to_pylist()) for value in later[column.name]
+        ]
+        if column.name in ("c1", "c2", "c40"):
+            assert ((own > 0) & (own <= len(column.known))).tolist() == known
 
 
 def test_unseen_categories_share_codes_by_their_hash():
     category = fit_category("c", pa.array([str(i) for i in range(100)] * 2 + ["x", "y"]), 1 << 16)
     new = pa.array([f"new {i}" for i in range(50)])
-    codes = category.codes(new)
-    assert (codes > len(category.known)).all()
-    assert (codes < category.size).all()
-    assert category.codes(new.slice(7)).tolist() == codes[7:].tolist()
+    found = codes_of(category, new)
+    assert (found > len(category.known)).all()
+    assert (found < category.size).all()
+    assert codes_of(category, new.slice(7)).tolist() == found[7:].tolist()
     few = fit_category("c", pa.array(["a", "b"] * 5), 1 << 16)
     assert few.size == 4  # missing, two known, one for all others
-    assert few.codes(pa.array(["z", "q"])).tolist() == [3, 3]
+    assert codes_of(few, pa.array(["z", "q"])).tolist() == [3, 3]
 
 
 def test_codes_stay_below_their_bound_and_frequent_values_have_their_own():
     values = [str(i) for i in range(5_000)] + ["often"] * 100
     category = fit_category("c", pa.array(values), 64)
     assert category.size <= 64
-    codes = category.codes(pa.array(values))
-    assert codes.max() < 64
-    assert np.bincount(codes)[category.codes(pa.array(["often"]))[0]] == 100
+    found = codes_of(category, pa.array(values))
+    assert found.max() < 64
+    assert np.bincount(found)[codes_of(category, pa.array(["often"]))[0]] == 100
 
 
 def test_sums_rank_the_values_that_have_a_one_hot_column_in_a_table():
@@ -139,11 +170,11 @@ def test_sums_rank_the_values_that_have_a_one_hot_column_in_a_table():
 def test_text_numbers_and_dictionaries_have_the_same_codes():
     texts = pa.array(["7", "8", None, "7", "9"])
     category = fit_category("c", texts, 64)
-    expected = category.codes(texts).tolist()
-    assert category.codes(texts.dictionary_encode()).tolist() == expected
-    assert category.codes(pa.array([7, 8, None, 7, 9])).tolist() == expected
+    expected = codes_of(category, texts).tolist()
+    assert codes_of(category, texts.dictionary_encode()).tolist() == expected
+    assert codes_of(category, pa.array([7, 8, None, 7, 9])).tolist() == expected
     with_null = pa.DictionaryArray.from_arrays(pa.array([0, 1, 2, 0, 3]), pa.array(["7", "8", None, "9"]))
-    assert category.codes(with_null).tolist() == expected
+    assert codes_of(category, with_null).tolist() == expected
 
 
 def test_the_user_overrides_the_kind_of_the_schema():

@@ -31,6 +31,14 @@ def is_text(type_: Any) -> bool:
     return bool(of.is_string(type_) or of.is_large_string(type_))
 
 
+def value_bits(type_: Any) -> int | None:
+    """Bits per value of an Arrow type; None if its values have no fixed width."""
+    try:
+        return int(type_.bit_width)
+    except ValueError:  # text, lists and null, the type of a column without values
+        return None
+
+
 def describe_type(type_: Any) -> str:
     """What a column holds, for error messages. Times and durations are not mixed with other numbers."""
     if of.is_timestamp(type_) or of.is_date(type_):

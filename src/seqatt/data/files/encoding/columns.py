@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -84,41 +83,6 @@ class CategoricalColumn:
     @property
     def size(self) -> int:
         return 1 + len(self.known) + self.shared
-
-    def codes(self, column: Any) -> NDArray[np.int32]:
-        """The code of each value of a column."""
-        values, value_of = encode_dictionary(column)
-        hashes = hash_texts(values)
-        at = self._find(hashes)
-        is_known = self._padded[at] == hashes
-        is_known &= at < len(self.known)
-        shared = (hashes % np.uint64(self.shared)).astype(np.int32) + np.int32(1 + len(self.known))
-        codes = np.append(np.where(is_known, at + np.int32(1), shared), np.int32(0))  # the last is "missing"
-        return codes.take(value_of)
-
-    def _find(self, hashes: NDArray[np.uint64]) -> NDArray[np.int32]:
-        """``np.searchsorted(known, hashes)``, but faster: hashes are uniform, so their first bits come close."""
-        at: NDArray[np.int32] = self._first[hashes >> self._shift]
-        too_low = np.flatnonzero(self._padded[at] < hashes)
-        while len(too_low):
-            at[too_low] += 1
-            too_low = too_low[self._padded[at[too_low]] < hashes[too_low]]
-        return at
-
-    @cached_property
-    def _padded(self) -> NDArray[np.uint64]:
-        """``known`` followed by the largest possible hash."""
-        return np.append(self.known, np.uint64(0xFFFFFFFFFFFFFFFF))
-
-    @cached_property
-    def _shift(self) -> np.uint64:
-        return np.uint64(64 - max(1, len(self.known)).bit_length() - 1)
-
-    @cached_property
-    def _first(self) -> NDArray[np.int32]:
-        """For each value of a hash's first bits, the position of the first known hash with these bits or more."""
-        starts = np.arange(1 << (64 - int(self._shift)), dtype=np.uint64) << self._shift
-        return np.searchsorted(self.known, starts).astype(np.int32)
 
     def frequency_ranks(self, max_categories: int) -> NDArray[np.int64]:
         """The rank of each code among the most frequent ones (0 is the most frequent), -1 for all others.
@@ -270,7 +234,10 @@ def encode_dictionary(column: Any) -> tuple[Any, NDArray[np.int32]]:
     """Distinct values, and the index of the value of each row; ``len(values)`` means missing."""
     coded = column if of.is_dictionary(column.type) else as_category_values(column).dictionary_encode()
     values = coded.dictionary
-    value_of = coded.indices.cast(pa.int32()).fill_null(len(values)).to_numpy(zero_copy_only=False)
+    indices = coded.indices if coded.indices.type == pa.int32() else coded.indices.cast(pa.int32())
+    if indices.null_count:
+        indices = indices.fill_null(len(values))
+    value_of = indices.to_numpy(zero_copy_only=False)
     if values.null_count:
         is_null = np.append(values.is_null().to_numpy(zero_copy_only=False), True)
         value_of = np.where(is_null[value_of], np.int32(len(values)), value_of)

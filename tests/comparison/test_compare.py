@@ -531,7 +531,8 @@ def test_a_misspelt_method_is_answered_with_the_one_that_was_meant():
     ):
         seqatt.compare(X, X[:, 0] > 20, 1, methods=["linear_opm"])
     with pytest.raises(
-        ValueError, match=r"^methods: unknown 'magic'; use some of sequential_attention, .*, all$"
+        ValueError,
+        match=r"^methods: unknown 'magic'; use some of sequential_attention, .*, all, or say in options which method",
     ):
         seqatt.compare(X, X[:, 0] > 20, 1, methods=["magic"])
 
@@ -542,3 +543,46 @@ def test_a_number_of_seeds_is_those_from_zero_on(small):
     assert [each.seed for each in seqatt.select_trials(X, y, 1, method="random", seeds=2)] == [0, 1]
     rows = X[::2], y[::2], X[1::2], y[1::2]
     assert seqatt.evaluate(*rows, [0], seeds=2, epochs=1).seeds == [0, 1]
+
+
+def test_two_settings_of_a_method_are_compared_by_names_of_their_own(problem, tmp_path):
+    settings = {
+        "few": {"method": "sequential_attention", "epochs": 2, "ensemble": 1},
+        "paper": {"method": "sequential_attention", "epochs": 4, "recipe": "paper"},
+    }
+    given = {"k": [2, 3], "seeds": 2, "options": settings, "out": tmp_path, "task": "binary"}
+    both = seqatt.compare(*problem[:2], methods=["few", "paper", "random"], **given)
+    assert [row["method"] for row in both.table() if row["k"] == 2] == ["few", "paper", "random"]
+    assert all(run.error is None for run in both.runs)
+    direct = seqatt.compare(
+        *problem[:2],
+        k=3,
+        seeds=2,
+        methods=["sequential_attention"],
+        options={"sequential_attention": {"epochs": 4, "recipe": "paper"}},
+        task="binary",
+    )
+    of_paper = [run.features for run in both.runs if run.method == "paper" and run.k == 3]
+    assert of_paper == [run.features for run in direct.runs]
+    given["options"] = settings | {"few": settings["few"] | {"epochs": 3}}
+    with pytest.raises(ValueError, match="holds few with other options"):
+        seqatt.compare(*problem[:2], methods=["few", "paper", "random"], **given)
+
+
+@pytest.mark.parametrize(
+    ("methods", "options", "message"),
+    [
+        (
+            ["mine"],
+            {"mine": {"method": "forrest"}},
+            "unknown method 'forrest' of 'mine'; did you mean 'forest'",
+        ),
+        (["forest"], {"forest": {"method": "random"}}, "'forest' is a name of its own; choose another"),
+        (["all"], {"all": {"method": "random"}}, "'all' is a name of its own"),
+        (["mine"], {"mine": {"method": "forest", "epoch": 3}}, "epoch"),
+        (["mine"], {"mine": {"epochs": 3}}, "methods: unknown 'mine'"),
+    ],
+)
+def test_a_setting_that_is_no_setting_is_refused_by_name(problem, methods, options, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        seqatt.compare(*problem[:2], k=2, methods=methods, options=options)

@@ -194,6 +194,9 @@ def test_the_reason_of_a_failure_and_an_undefined_metric_are_reported():
 def test_the_conclusion_warns_if_random_features_are_near():
     comparison = make_comparison({"a": [0.7, 0.9, 0.8], "random": [0.8, 0.7, 0.8]})
     assert "it is not shown that selection helps" in comparison.conclusion()
+    comparison = make_comparison({"a": [0.8, 0.7, 0.8], "random": [0.7, 0.9, 0.8]})
+    assert "No method has a better mean than random features" in comparison.conclusion()
+    assert "not significantly worse" not in comparison.conclusion()
     comparison = make_comparison({"a": [0.95, 0.96, 0.95], "random": [0.5, 0.5, 0.51]})
     assert "it is not shown that selection helps" not in comparison.conclusion()
 

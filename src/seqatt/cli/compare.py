@@ -23,6 +23,8 @@ EXAMPLES = (
     "  seqatt compare houses.parquet --target price -k 0.1,0.25 --methods linear_omp,random,all\n\n"
     "  seqatt compare visits.csv --target ill -k 10 --split-groups patient --metric auc\n\n"
     "  seqatt compare data.csv --target label -k 10 --set sequential_attention.epochs=20\n\n"
+    "  seqatt compare data.csv --target label -k 10 --methods sequential_attention,paper "
+    "--set paper.method=sequential_attention --set paper.recipe=paper\n\n"
     "With --out, a run that was stopped continues where it was, and methods, k and seeds can be added.\n\n"
     "Exit code: 0 done, 1 failed, 2 wrong usage, 130 interrupted (the finished runs are shown), "
     "143 stopped by SIGTERM."
@@ -51,7 +53,11 @@ def compare(
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Folder for comparison.json, .md and .svg.")] = None,
     settings: Annotated[
-        list[str] | None, typer.Option("--set", help="Option of a method: METHOD.OPTION=VALUE; repeatable.")
+        list[str] | None,
+        typer.Option(
+            "--set",
+            help="Option of a method: METHOD.OPTION=VALUE; repeatable. NAME.method=METHOD names another setting of it.",
+        ),
     ] = None,
     report: Annotated[Path | None, typer.Option(help=REPORT_HELP)] = None,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",

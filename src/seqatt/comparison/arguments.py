@@ -43,20 +43,49 @@ def default_methods(data: TableData | FileData) -> list[str]:
     return [name for name in names if name == ALL or name in method_names()]
 
 
-def check_methods(methods: Sequence[str]) -> list[str]:
-    """The method names as a list; raise if one is unknown or duplicated."""
+def split_method(name: str, options: Mapping[str, Mapping[str, Any]]) -> tuple[str, dict[str, Any]]:
+    """The method that a name of ``methods`` stands for, and its options; they may give it as "method"."""
+    own = dict(options.get(name, {}))
+    return own.pop("method", name), own
+
+
+def check_methods(
+    methods: Sequence[str], options: Mapping[str, Mapping[str, Any]] | None = None
+) -> list[str]:
+    """The names as a list; raise if one is unknown or duplicated."""
     names = [methods] if isinstance(methods, str) else list(methods)
     if not names:
         raise ValueError("methods: at least one is needed; leave the argument out for the default methods")
+    known = [*method_names(), ALL]
+    settings = {
+        name: own for name, own in (options or {}).items() if isinstance(own, Mapping) and "method" in own
+    }
     for name in names:
-        known = [*method_names(), ALL]
-        if name not in known:
+        if name in settings:
+            _check_setting(name, settings[name]["method"])
+        elif name not in known:
             hint = suggest(name, known)
             listed = f"{f'{hint} Use' if hint else 'use'} some of {', '.join(known)}"
-            raise ValueError(f"methods: unknown {show(name)}; {listed}")
+            raise ValueError(
+                f"methods: unknown {show(name)}; {listed}, or say in options which method that name stands for"
+            )
     if len(set(names)) < len(names):
         raise ValueError("methods: must not contain duplicates; remove the repeated one")
     return names
+
+
+def _check_setting(name: Any, method: Any) -> None:
+    """Check the name of one setting of a method, and the method."""
+    if not isinstance(name, str) or not name:
+        raise TypeError(f"methods: a name must be text, got {show(name)}")
+    if name in (*method_names(), ALL):
+        raise ValueError(
+            f"options: {name!r} is a name of its own; choose another for this setting of {method}"
+        )
+    if method not in method_names():
+        hint = suggest(method, method_names())
+        listed = f"{f'{hint} Use' if hint else 'use'} one of {', '.join(method_names())}"
+        raise ValueError(f"options: unknown method {show(method)} of {name!r}; {listed}")
 
 
 def check_options(
@@ -83,7 +112,7 @@ def check_options(
                 f"options: {sized[0]!r} lets {method} choose how many features; methods are compared at equal numbers, "
                 "leave it out"
             )
-        make_options(method, checked[method], files=files)
+        make_options(*split_method(method, checked), files=files)
     return checked
 
 

@@ -66,11 +66,13 @@ def compare(
     k : int, float or sequence of them
         Number of features to select, or a fraction of all features.
     methods : sequence of str, default None
-        Names from ``methods()``; "all" adds a reference with all features. None uses a default set.
+        Names from ``methods()``, or names of settings in ``options``; "all" adds a reference with all features. None
+        uses a default set.
     seeds : int or sequence of int, default range(5)
         Or how many from 0 on. Each seed determines one split, one selection and the training of one network.
     options : dict, default None
-        Options per method, ``{method: {option: value}}``, as in ``select``.
+        Options per method, ``{method: {option: value}}``, as in ``select``. Another setting of a method has a name
+        of its own, which is among the methods: ``{"paper": {"method": "sequential_attention", "recipe": "paper"}}``.
     test_size : float or int, default 0.25
         Share or number of test rows. Of files that do not fit in memory every n-th row of each row group is a test row,
         with n = ``round(1 / test_size)``; the seed decides which is the first.

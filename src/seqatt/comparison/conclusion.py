@@ -64,7 +64,9 @@ def _conclude_k(results: ResultsTable, k: int) -> str:
         if behind:
             difference = format_score(behind[0]["ahead"], metric)
             text += f" Of the rest {behind[0]['method']} is nearest, {difference} behind."
-    if best == "random" or "random" in near:
+    if best == "random":
+        text += " No method has a better mean than random features, so it is not shown that selection helps."
+    elif "random" in near:
         text += " Random features are not significantly worse, so it is not shown that selection helps."
     return text
 

@@ -29,8 +29,9 @@ from seqatt.version import __version__
 class ComparisonSetup:
     """The rows and the settings of a comparison.
 
-    ``split`` gives the training and the test rows of a seed. ``options`` are those of each method, ``data_options``
-    those of all methods, and ``settings`` is saved with the results.
+    ``split`` gives the training and the test rows of a seed. ``options`` are those of each method, "method" among them
+    where the name is that of a setting; ``data_options`` are those of all methods, and ``settings`` is saved with the
+    results.
     """
 
     split: Callable[[int], tuple[RunRows, RunRows]]
@@ -57,7 +58,7 @@ def prepare(
 ) -> ComparisonSetup:
     """Check all arguments of ``compare``; invalid ones raise here, before any run."""
     files = are_files(X)
-    requested = None if methods is None else check_methods(methods)
+    requested = None if methods is None else check_methods(methods, options)
     seeds = check_distinct_seeds(seeds)
     device = str(resolve_device(device))
     check_data_options(data_options, files=files)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from seqatt.algorithms.registry import get_method
 from seqatt.api.evaluation import Evaluation
@@ -17,6 +17,7 @@ from seqatt.api.read_data import Reading, are_files, categories_for, read_table
 from seqatt.api.run import Run
 from seqatt.api.select import select
 from seqatt.api.select_options import make_options
+from seqatt.comparison.arguments import split_method
 from seqatt.comparison.runs import ALL, ComparisonRun
 from seqatt.comparison.setup import ComparisonSetup
 from seqatt.data.tables.options import Categories
@@ -54,9 +55,9 @@ class SplitRuns:
         if method == ALL:
             yield from (Selected(method, k) for k in ks)
             return
-        files, given = are_files(self._train.X), self._options | self._setup.options.get(method, {})
-        depends_on_k = make_options(method, given, files=files).answer.depends_on_k
-        if len(ks) > 1 and get_method(method).nested and not files and not depends_on_k:
+        files, (registered, given) = are_files(self._train.X), self._method(method)
+        depends_on_k = make_options(registered, given, files=files).answer.depends_on_k
+        if len(ks) > 1 and get_method(registered).nested and not files and not depends_on_k:
             try:
                 selections = self._select_table(method, ks, advance)
             except Exception:  # may be that of the largest k: each is tried by itself
@@ -66,22 +67,26 @@ class SplitRuns:
                 return
         yield from (self._select_one(method, k, advance) for k in ks)
 
+    def _method(self, name: str) -> tuple[str, dict[str, Any]]:
+        """The method that a name stands for, and all its options."""
+        method, own = split_method(name, self._setup.options)
+        return method, self._options | own
+
     def _select_one(self, method: str, k: int, advance: Advance) -> Selected:
         try:
             if not are_files(self._train.X):
                 return Selected(method, k, self._select_table(method, [k], advance)[0])
-            options = self._options | self._setup.options.get(method, {})
+            registered, options = self._method(method)
             X, y = self._train[:2]
-            return Selected(
-                method, k, select(X, y, k, method=method, seed=self._seed, device=self._device, **options)
-            )
+            selection = select(X, y, k, method=registered, seed=self._seed, device=self._device, **options)
+            return Selected(method, k, selection)
         except Exception as error:  # whatever a method raises, the others are still worth running
             return Selected(method, k, error=error)
 
     def _select_table(self, method: str, ks: Sequence[int], advance: Advance) -> list[Selection]:
         """One run for the largest k, whose first features are the selections for the others."""
-        registered = get_method(method)
-        checked = make_options(method, self._options | self._setup.options.get(method, {}))
+        name, options = self._method(method)
+        registered, checked = get_method(name), make_options(name, options)
         device = resolve_device(self._device)
         if isinstance(checked.method, TrainingOptions):
             start_device(device)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import warnings
 
+import numpy as np
+import pandas as pd
 import pytest
 import torch
 from tests.test_layer import data, network, train
@@ -28,6 +30,12 @@ def loop(
         optimizer.step()
         if advance:
             attention.advance()
+
+
+@pytest.mark.parametrize("convert", [np.asarray, pd.DataFrame])
+def test_an_input_that_is_no_tensor_is_an_error(convert):
+    with pytest.raises(TypeError, match=r"x: must be a tensor, got (ndarray|DataFrame); .*torch\.as_tensor"):
+        SequentialAttention(8, k=5, total_steps=100)(convert(np.zeros((4, 8))))
 
 
 def test_logits_in_no_optimizer_are_an_error_at_the_first_selection():

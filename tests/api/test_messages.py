@@ -9,6 +9,7 @@ import scipy.sparse as sp
 import torch
 from tests.support.problems import linear_problem
 from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
 
 import seqatt
 from seqatt.cli.arguments import TaskName
@@ -48,6 +49,22 @@ class Net(nn.Module):
         ),
         ({"model": lambda: Net()}, "model: the function <lambda> cannot be called"),
         ({"model": nn.Embedding(8, 1)}, "not codes for an nn.Embedding; say inputs='raw' for"),
+        ({"model": nn.Linear(8, 1).double()}, "its inputs are torch.float32, so call .float() on the model"),
+        ({"model": nn.Linear(8, 1), "hidden": 8}, "hidden: is for the built-in network; leave it out, or"),
+        ({"model": nn.Linear(8, 1), "batch_norm": True}, "batch_norm: is for the built-in network; leave"),
+        ({"optimizer": torch.optim.LBFGS}, "optimizer: LBFGS computes the loss several times in a step"),
+        (
+            {"optimizer": lambda p: (torch.optim.Adam(p), None)},
+            "optimizer: must return an optimizer of torch, got tuple",
+        ),
+        (
+            {"loss": lambda out, y: 0.5},
+            "loss: must return a tensor, a single value or one per row, got float",
+        ),
+        (
+            {"loss": lambda out, y: ((out.detach() - y) ** 2).mean()},
+            "loss: has no gradient with respect to the outputs; compute it by functions of torch",
+        ),
         (
             {"quantile": 0.9},
             "quantile: is for task='quantile', got task=None; add task='quantile' or leave it",
@@ -103,6 +120,24 @@ def test_a_dict_is_no_table(problem):
     X, y = problem
     with pytest.raises(TypeError, match=r"X: a dict is no table; pass pandas\.DataFrame\(X\)"):
         seqatt.select({"a": X[:, 0].tolist()}, y, 1)
+
+
+def test_batches_and_datasets_in_the_place_of_a_table_name_the_remedy(problem):
+    X, y = map(torch.as_tensor, problem)
+    rows = TensorDataset(X, y)
+    with pytest.raises(TypeError, match=r"X: .*, got DataLoader; .*leave out y and target"):
+        seqatt.select(DataLoader(rows), target="y", k=2)
+    with pytest.raises(TypeError, match=r"X: .*, got generator; gather its rows into an array"):
+        seqatt.select((batch for batch in DataLoader(rows)), k=2)
+    with pytest.raises(TypeError, match=r"X: a Dataset has no batches; pass DataLoader\(X, batch_size=256\)"):
+        seqatt.select(rows, y, k=2)
+
+
+def test_tensors_of_any_type_and_with_a_gradient_are_tables(problem):
+    X, y = map(torch.as_tensor, problem)
+    expected = seqatt.select(X.bfloat16().float().numpy(), y.numpy(), k=2, method="f_test").indices
+    found = seqatt.select(X.bfloat16().requires_grad_(), y, k=2, method="f_test").indices
+    assert found.tolist() == expected.tolist()
 
 
 def test_ragged_lists_name_the_remedy(problem):

@@ -50,6 +50,10 @@ def features_of_columns(groups: Any, num_features: int) -> Tensor | None:
 
 def check_input(x: Tensor, columns: int, dim: int | None) -> int:
     """The dimension of ``x`` that holds the features, from 0 on; it must have one entry per column."""
+    if not isinstance(x, Tensor):
+        raise TypeError(
+            f"x: must be a tensor, got {type(x).__name__}; convert it, for example by torch.as_tensor"
+        )
     shape = tuple(x.shape)
     if dim is None and x.ndim > 2:
         raise ValueError(

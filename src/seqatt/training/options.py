@@ -105,6 +105,10 @@ class TrainingOptions(NetworkOptions):
         super().check_together()
         if self.inputs == "raw" and self.model is None:
             raise ValueError("inputs: 'raw' is for your own model, as the built-in network embeds categories")
+        if self.model is not None:
+            for name in ("hidden", "activation", "dropout", "batch_norm", "embedding_dim"):
+                if getattr(self, name) != getattr(type(self), name):
+                    raise ValueError(f"{name}: is for the built-in network; leave it out, or leave out model")
         if self.label_smoothing and self.loss is not None:
             raise ValueError("label_smoothing: is for the built-in loss; smooth the labels in your own loss")
         if self.batch_norm and self.batch_size == 1:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqatt.column_names import is_sparse, plain_name
-from seqatt.data.tables.objects import COMPLEX
+from seqatt.data.tables.objects import COMPLEX, refuse_batches, tensor_values
 from seqatt.validation import list_names, show, suggest
 
 if TYPE_CHECKING:  # Arrow is imported when the first data frame is read
@@ -146,7 +146,8 @@ def read_input_table(X: Any, argument: str = "X", ignore: Sequence[str] = ()) ->
 
 
 def to_array(values: Any, argument: str) -> NDArray[Any]:
-    """Anything that NumPy reads as an array; rows of different lengths are an error."""
+    """Anything that NumPy reads as an array, or a tensor; rows of different lengths are an error."""
+    values = tensor_values(values)
     try:
         return np.asarray(values)
     except ValueError:
@@ -156,6 +157,7 @@ def to_array(values: Any, argument: str) -> NDArray[Any]:
 def _read_array(X: Any, argument: str) -> InputTable:
     if isinstance(X, Mapping):
         raise TypeError(f"{argument}: a dict is no table; pass pandas.DataFrame({argument})")
+    refuse_batches(X, argument)
     array = to_array(X, argument)
     if array.ndim != 2:
         raise ValueError(

@@ -1,4 +1,5 @@
-"""Arrays of Python objects, such as columns of pandas that mix types: missing values and distinct values.
+"""Arrays of Python objects, such as columns of pandas that mix types: missing values and distinct values; and objects
+of torch in the place of an array.
 
 ``map`` calls a built-in function for every row; other Python code runs once per distinct value or type.
 """
@@ -16,6 +17,7 @@ MISSING_TYPES = (
     "NAType",
     "NaTType",
 )  # by name: pandas is optional, and its NA has no truth value
+DATASET = ("torch.utils.data.dataset", "Dataset")
 
 
 def find_missing(values: NDArray[np.object_]) -> NDArray[np.bool_]:
@@ -57,3 +59,25 @@ def _find_types(values: NDArray[np.object_]) -> tuple[list[type], NDArray[np.int
         return types, np.zeros(len(values), dtype=np.int64)
     position = {each: i for i, each in enumerate(types)}
     return types, np.fromiter(map(position.__getitem__, map(type, values)), np.int64, len(values))
+
+
+def tensor_values(values: Any) -> Any:
+    """A tensor of torch as an array, from any device and with any type of numbers; other values as they are."""
+    if not (hasattr(values, "detach") and hasattr(values, "cpu")):
+        return values
+    values = values.detach().cpu()
+    return (values.float() if str(values.dtype) == "torch.bfloat16" else values).numpy()
+
+
+def refuse_batches(X: Any, argument: str) -> None:
+    """Refuse a Dataset, an iterator, and batches beside which a target is given: none of them is a table."""
+    if any((each.__module__, each.__name__) == DATASET for each in type(X).__mro__):
+        raise TypeError(f"{argument}: a Dataset has no batches; pass DataLoader({argument}, batch_size=256)")
+    if not hasattr(X, "__iter__") or any(hasattr(X, each) for each in ("__getitem__", "__array__")):
+        return
+    remedy = (
+        "if its batches are (features, target), leave out y and target"
+        if hasattr(X, "__len__")
+        else "gather its rows into an array"
+    )
+    raise TypeError(f"{argument}: must be a table of rows and columns, got {type(X).__name__}; {remedy}")

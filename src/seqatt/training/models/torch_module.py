@@ -16,6 +16,13 @@ from seqatt.losses.loss import Loss
 from seqatt.losses.table import LOSSES, autograd_loss
 from seqatt.training.loaders.batch import Batch
 from seqatt.training.models.model import MIN_COUPLED_ROWS, GradientPenalty, Model, weighted_mean
+from seqatt.training.models.module_checks import (
+    NO_GRADIENT,
+    as_matrix,
+    bad_loss,
+    check_optimizer,
+    type_remedy,
+)
 from seqatt.training.reducer import Reducer
 from seqatt.training.state import Arrays, get_rng_state, rng_state_of_seed, set_rng_state
 
@@ -62,7 +69,7 @@ class TorchModule(Model):
                 raise TypeError(f"model: must return an nn.Module, got {type(module).__name__}")
             self.module = module.to(self._device).train()
         params = [p for p in self.module.parameters() if p.requires_grad]
-        self._optimizer = self._make_optimizer(params) if params else None
+        self._optimizer = check_optimizer(self._make_optimizer(params)) if params else None
         self._initial_lrs = [group["lr"] for group in getattr(self._optimizer, "param_groups", ())]
 
     def scale_learning_rate(self, factor: float) -> None:
@@ -177,7 +184,7 @@ class TorchModule(Model):
                 outs = []
                 for inputs in (x, x * scales):
                     with self._own_rng(advance=False):
-                        outs.append(_as_matrix(module(inputs)).float())
+                        outs.append(as_matrix(module(inputs)).float())
         except (RuntimeError, ValueError):
             return False
         change = (outs[0] - outs[1]).abs().max()
@@ -191,7 +198,7 @@ class TorchModule(Model):
         return self._mean_loss(out, y[0], None if w is None else w[0])[None]
 
     def predict(self, x: Tensor, weights: Tensor) -> Tensor:
-        return _as_matrix(self._outputs(x, weights))[None]
+        return as_matrix(self._outputs(x, weights))[None]
 
     def _outputs(self, x: Tensor, weights: Tensor) -> Tensor:
         """The outputs in evaluation mode, in the shape that the module returns."""
@@ -201,8 +208,12 @@ class TorchModule(Model):
 
     def _mean_loss(self, out: Any, y: Tensor, w: Tensor | None, label_smoothing: float = 0.0) -> Tensor:
         if self._custom_loss is None:
-            return weighted_mean(autograd_loss(self._loss, _as_matrix(out), y, label_smoothing), w)
+            return weighted_mean(autograd_loss(self._loss, as_matrix(out), y, label_smoothing), w)
         losses = self._custom_loss(out, self._target_for(out, y))
+        if not isinstance(losses, Tensor):
+            raise ValueError(
+                f"loss: must return a tensor, a single value or one per row, got {type(losses).__name__}"
+            )
         if losses.ndim == 0:
             if w is not None:
                 raise ValueError(
@@ -240,15 +251,21 @@ class TorchModule(Model):
             out = self._outputs(x, torch.ones(1, x.shape[2], device=x.device))
         except Exception as error:
             reason = " ".join(str(error).split())
-            raise ValueError(f"model: does not accept {self._describe_inputs(x)} ({reason})") from error
+            raise ValueError(
+                f"model: does not accept {self._describe_inputs(x)} ({reason}){type_remedy(self.module, x)}"
+            ) from error
         if self._custom_loss is not None:
             try:
-                self._mean_loss(out, y[0], None if w is None else w[0])
+                with torch.enable_grad():
+                    found = out.detach().requires_grad_() if isinstance(out, Tensor) else out
+                    loss = self._mean_loss(found, y[0], None if w is None else w[0])
+                if isinstance(out, Tensor) and not loss.requires_grad:
+                    raise ValueError(NO_GRADIENT)
             except ValueError as error:
-                raise error if str(error).startswith("loss:") else _bad_loss(out, y, error) from error
+                raise error if str(error).startswith("loss:") else bad_loss(out, y, error) from error
             except Exception as error:
-                raise _bad_loss(out, y, error) from error
-        return _as_matrix(out)
+                raise bad_loss(out, y, error) from error
+        return as_matrix(out)
 
     def _describe_inputs(self, x: Tensor) -> str:
         return f"a batch of {x.shape[2]} columns"
@@ -275,14 +292,3 @@ class TorchModule(Model):
             yield
             if advance:
                 self._rng_state = get_rng_state(self._device)
-
-
-def _as_matrix(out: Any) -> Tensor:
-    if not isinstance(out, Tensor):
-        raise TypeError(f"model: must return a tensor of outputs, got {type(out).__name__}")
-    return out.unsqueeze(-1) if out.ndim == 1 else out
-
-
-def _bad_loss(out: Any, y: Tensor, error: Exception) -> ValueError:
-    shapes = f"outputs {tuple(getattr(out, 'shape', ()))} and targets {tuple(y.shape[1:])}"
-    return ValueError(f"loss: does not accept {shapes} ({' '.join(str(error).split())})")

@@ -176,6 +176,14 @@ def list_names(names: Sequence[str], kind: str = "columns") -> str:
     return f"the {kind} are {', '.join(names[:LISTED])}{more}"
 
 
+def check_page_name(name: str, path: Any) -> None:
+    """Refuse to write a page to a file of another kind, which may be the data."""
+    if not str(path).lower().endswith((".html", ".htm")):
+        raise ValueError(
+            f"{name}: a report is a page of HTML; name a file such as report.html, got {str(path)!r}"
+        )
+
+
 def check_seeds(seeds: int | Iterable[int]) -> list[int]:
     """At least one integer from 0 on; a number n stands for the seeds from 0 to n - 1."""
     if isinstance(seeds, str | bool) or not (isinstance(seeds, Iterable) or hasattr(seeds, "__index__")):

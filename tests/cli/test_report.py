@@ -119,6 +119,18 @@ def test_a_page_that_cannot_be_written_is_refused_before_any_work(table, tmp_pat
     assert done.stdout == ""
 
 
+@pytest.mark.parametrize("command", ["select", "compare", "report"])
+def test_a_page_never_replaces_a_file_of_another_kind(command, table, tmp_path):
+    data, run_file = tmp_path / "data.csv", tmp_path / "selection.json"
+    data.write_bytes(table.read_bytes())
+    make_full_selection().save(run_file)
+    of_data = [data, "-t", "target", "-k", "2", "--report", data]
+    done = run(command, *([run_file, "--out", data] if command == "report" else of_data))
+    assert done.returncode == 1
+    assert "name a file such as report.html" in done.stderr
+    assert data.read_bytes() == table.read_bytes()
+
+
 def test_the_scores_say_which_selection_they_are_of(folder):
     written = json.loads((folder / "evaluation.json").read_text())["selection"]
     selection = json.loads((folder / "selection.json").read_text())

@@ -8,7 +8,7 @@ from typing import Any
 
 import typer
 
-from seqatt.cli.report import check_page
+from seqatt.cli.report import check_writable
 from seqatt.options import names_of
 
 EXPORT_HELP = (
@@ -32,7 +32,7 @@ def check_export(path: Path, task: str | None) -> None:
             "an .onnx file needs the package onnx; pip install 'seqatt[onnx]', or write a .pt2 file",
             param_hint="--export",
         )
-    check_page(path, "--export", "model.onnx")
+    check_writable(path, "--export", "model.onnx")
 
 
 def export_selected(

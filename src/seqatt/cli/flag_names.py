@@ -16,7 +16,7 @@ def name_flags(message: str) -> str:
     """A message with ``--delimiter ';'`` for ``delimiter=';'``, and so on."""
     for pattern, flag in OPTIONS:
         message = re.sub(pattern, partial(_as_flag, flag), message)
-    return message
+    return re.sub(r"\bwith resume\b", "with --resume", message)
 
 
 def _as_flag(flag: str, found: re.Match[str]) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from seqatt.cli.arguments import FILES_HELP
+from seqatt.validation import check_page_name
 
 if TYPE_CHECKING:
     from seqatt.selection import Selection
@@ -62,6 +63,8 @@ def report(
         raise typer.BadParameter(
             "needs the column that was predicted; add --target NAME", param_hint="--data"
         )
+    if out is not None:
+        check_page_name("--out", out)
     found = _find_run(path)
     facts = _read_facts(found, data or [], target, shape)
     if as_json:
@@ -211,8 +214,15 @@ def write_comparison_page(path: Path, comparison: Any, target: str, *, quiet: bo
     _write(path, make_page(facts), quiet=quiet, option="--report")
 
 
-def check_page(path: Path, option: str = "--report", example: str = "report.html") -> None:
-    """Make the folder of a page or another file, and refuse one that cannot be written, before any work."""
+def check_page(path: Path) -> None:
+    """Make the folder of a page, and refuse a page that cannot be written, before any work."""
+    if not path.is_dir():
+        check_page_name("--report", path)
+    check_writable(path, "--report", "report.html")
+
+
+def check_writable(path: Path, option: str, example: str) -> None:
+    """Make the folder of a file, and refuse a file that cannot be written."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:

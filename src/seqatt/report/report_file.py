@@ -11,6 +11,7 @@ from seqatt.json_files import write_atomically
 from seqatt.report.facts.comparison_facts import comparison_facts
 from seqatt.report.facts.selection_facts import selection_facts
 from seqatt.report.page.html_page import make_page
+from seqatt.validation import check_page_name
 
 if TYPE_CHECKING:
     from seqatt.comparison.comparison import Comparison
@@ -28,6 +29,7 @@ def write_selection_report(
     target: str | None = None,
 ) -> None:
     """Write the page of a selection; ``X`` and ``y`` are its table and target, ``target`` the name of the target."""
+    check_page_name("path", path)
     data = None
     if X is None and y is not None:
         raise TypeError("y: needs X too, the table that the features were selected from")
@@ -50,4 +52,5 @@ def write_comparison_report(
     path: str | os.PathLike[str], comparison: Comparison, *, target: str | None = None
 ) -> None:
     """Write the page of a comparison."""
+    check_page_name("path", path)
     write_atomically(Path(path), make_page(comparison_facts(comparison, target=target)))

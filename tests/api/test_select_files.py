@@ -7,6 +7,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyarrow import csv
 
 import seqatt
 from seqatt.api import read_files
@@ -114,6 +115,16 @@ def test_a_click_log_is_reproducible_and_its_first_rows_do_not_depend_on_its_len
     assert [p.name for p in (tmp_path / "b").iterdir()] == ["clicks-00000.parquet"]
     with pytest.raises(ValueError, match="rows: must be"):
         click_log(tmp_path, 0)
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_a_column_without_any_value_is_selected_last(frame, tmp_path, ending):
+    table = pa.Table.from_pandas(frame[["n1", "n3", "click"]], preserve_index=False)
+    table = table.append_column("none", pa.nulls(len(frame)))
+    path = tmp_path / f"a.{ending}"
+    pq.write_table(table, path) if ending == "parquet" else csv.write_csv(table, path)
+    selection = seqatt.select(path, target="click", k=2, **QUICK)
+    assert sorted(selection.features) == ["n1", "n3"]
 
 
 @pytest.mark.parametrize("method", ["linear_omp", "linear_sequential_lasso", "linear_attention"])

@@ -211,7 +211,7 @@ def test_sigterm_ends_with_exit_code_143_and_the_run_can_be_resumed(folder, tmp_
         running.terminate()
         _, stderr = running.communicate(timeout=60)
     assert running.returncode == 143
-    assert stderr.strip() == f"note: stopped by SIGTERM; continue with resume from {out / 'checkpoint'}"
+    assert stderr.strip() == f"note: stopped by SIGTERM; continue with --resume from {out / 'checkpoint'}"
     whole = run(*arguments[:-1], tmp_path / "whole")
     resumed = run(*arguments, "--resume")
     assert (whole.returncode, resumed.returncode) == (0, 0), whole.stderr + resumed.stderr

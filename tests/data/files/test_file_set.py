@@ -10,6 +10,7 @@ from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.feather as feather
 import pyarrow.parquet as pq
@@ -20,6 +21,7 @@ from pyarrow import types as of
 from seqatt.api.read_data import are_files
 from seqatt.data.files.encoding.column_types import column_kind
 from seqatt.data.files.errors import IgnoredFiles, UnreadableFile
+from seqatt.data.files.file_columns import open_columns
 from seqatt.data.files.file_data import read_file_data
 from seqatt.data.files.file_set import FileSet, find_files, open_files, read_row_group
 from seqatt.data.files.formats import delimited, parquet
@@ -86,6 +88,23 @@ def test_a_row_group_decoded_as_a_whole_has_the_same_rows(table, tmp_path, monke
     monkeypatch.setattr(pq.ParquetFile, "iter_batches", None)  # not in batches
     assert read_all(path, in_batches.column_names).equals(in_batches)
     assert in_batches["x3"].to_pylist()[:8] == [None, 1, 2, 3, 4, 5, 6, None]
+
+
+def test_a_row_group_of_many_pages_may_hold_text_and_empty_columns(table, tmp_path, monkeypatch):
+    path = write(table.append_column("none", pa.nulls(ROWS)), tmp_path / "a.parquet")
+    monkeypatch.setattr(parquet, "LARGE_PAGES", 0)
+    found = read_all(path, ["word", "none", "id"])
+    assert found["word"].cast(pa.string()).to_pylist() == table["word"].to_pylist()
+    assert found["none"].null_count == ROWS
+
+
+def test_the_index_of_a_pandas_frame_is_no_column(tmp_path):
+    frame = pd.DataFrame({"x": [1.0, 2.0, 3.0], "y": [0, 1, 0]})
+    frame.iloc[[2, 0, 1]].to_parquet(tmp_path / "a.parquet")
+    frame.to_parquet(tmp_path / "b.parquet", index=False)
+    assert "__index_level_0__" in pq.read_schema(tmp_path / "a.parquet").names
+    for ignore in ((), ("__index_level_0__",)):  # which had to be left out by name before
+        assert open_columns(tmp_path, "y", FileOptions(ignore=ignore)).inputs == ["x"]
 
 
 @pytest.mark.parametrize("name", ["a.parquet", "a.csv", "a.csv.gz", "a.feather", "a.arrow"])
@@ -478,3 +497,10 @@ def test_a_decimal_comma_is_found_with_a_warning_or_stated(tmp_path, monkeypatch
     assert of.is_string(open_files(tmp_path / "b.csv", delimiter=";", decimal=".").types["x"])
     with pytest.raises(ValueError, match="decimal: must be"):
         FileOptions(decimal="comma")
+
+
+def test_a_value_of_another_type_is_an_error_with_the_name_of_its_column(tmp_path):
+    (tmp_path / "a.csv").write_text("x,code,y\n" + "1,2,0\n3,4,1\n" * 5)
+    (tmp_path / "b.csv").write_text("x,code,y\n1,blue,0\n")
+    with pytest.raises(UnreadableFile, match=r"b\.csv: .*in column 'code': .*invalid value 'blue'"):
+        read_all(str(tmp_path), ["y", "code"])

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from seqatt.data.files.encoding.column_types import decide_kinds, is_text
 from seqatt.data.files.file_set import FileSet, open_files
+from seqatt.data.files.formats.parquet import is_pandas_index
 from seqatt.data.files.options import FileOptions
 from seqatt.data.files.whole_files import Skips, estimate_table_bytes, read_whole_table
 from seqatt.data.number_texts import distinct_texts, examine_texts, report_columns, rows_per_value, to_numbers
@@ -82,7 +83,8 @@ def open_columns(where: Any, target: Any, options: FileOptions) -> FileColumns:
     if weight is not None and not isinstance(weight, str):
         raise TypeError(f"sample_weight: must name a column of the files, got {type(weight).__name__}")
     of_rows = _columns_of_rows(files, options)
-    others = [*options.ignore, *targets[1:], *of_rows]
+    ignored = [name for name in options.ignore if name in files.types or not is_pandas_index(name)]
+    others = [*ignored, *targets[1:], *of_rows]
     inputs = feature_names(list(files.types), others, targets[0] if targets else None, weight, "target")
     kinds = decide_kinds(files.types, inputs, options.column_types)
     if files is not where:  # else they were opened, and reported, before

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from seqatt.data.files.encoding.codes import CodeTable
 from seqatt.data.files.encoding.columns import (
     CategoricalColumn,
     NumericColumn,
@@ -147,6 +148,10 @@ class FileData:
             categories=tuple(each for each in self.categories if each.name in own),
         )
 
+    @cached_property
+    def _code_table(self) -> CodeTable:
+        return CodeTable(self.categories)
+
     def _positions(self, columns: Sequence[Column]) -> NDArray[np.int64]:
         return np.array([self.feature_of_column[column.name] for column in columns], dtype=np.int64)
 
@@ -195,8 +200,7 @@ class FileData:
             category.write(batch.column(category.name), numbers[start : start + category.width])
             start += category.width
         codes = np.empty((len(self.categories), batch.num_rows), dtype=np.int32)
-        for j, coded in enumerate(self.categories):
-            codes[j] = coded.codes(batch.column(coded.name))
+        self._code_table.write(batch, codes)
         return EncodedRows(
             np.ascontiguousarray(numbers.T), np.ascontiguousarray(codes.T), *self.target_column.encode(batch)
         )
@@ -231,12 +235,7 @@ def read_file_data(
     feature_of_column = {inputs[c]: f for f, (_, columns) in enumerate(listed) for c in columns}
     names = sorted(inputs)
     numbers = tuple(
-        fit_number(
-            name,
-            sample[name],
-            log1p=name in logarithms,
-            indicator=options.missing_indicator,
-        )
+        fit_number(name, sample[name], log1p=name in logarithms, indicator=options.missing_indicator)
         for name in names
         if kinds[name] != "categorical"
     )

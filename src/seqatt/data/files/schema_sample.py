@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import types as of
 
-from seqatt.data.files.encoding.column_types import column_kind
+from seqatt.data.files.encoding.column_types import column_kind, value_bits
 from seqatt.data.files.encoding.columns import read_numbers
 from seqatt.data.files.encoding.target_column import check_target_values, read_weights
 from seqatt.data.files.errors import UnreadableFile
@@ -72,9 +72,10 @@ def read_sample(
 
 def _sample_bytes(type_: Any) -> int:
     """Bytes per value of the schema sample; a number takes 4 once it is encoded."""
-    if column_kind(type_) == "categorical" or not hasattr(type_, "bit_width"):
+    bits = 0 if of.is_null(type_) else value_bits(type_)
+    if bits is None or column_kind(type_) == "categorical":
         return TEXT_BYTES
-    return int(max(4, type_.bit_width // 8))
+    return max(4, bits // 8)
 
 
 def _plain_columns(batch: Any, kinds: dict[str, Kind], target: str, weight: str | None = None) -> Any:

@@ -5,6 +5,7 @@ Each block comes with the share of the file that has been read, from which the n
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -64,7 +65,11 @@ class DelimitedFormat:
             except pa.ArrowInvalid:
                 # Perhaps there are placeholders. To look for them in every file would cost time for nothing.
                 parse = _parse_placeholders
-                table = parse(block, dialect, names, types)
+                try:
+                    table = parse(block, dialect, names, types)
+                except pa.ArrowInvalid as error:
+                    header = names or read_header(block, dialect.delimiter)
+                    raise pa.ArrowInvalid(_name_column(str(error), header)) from None
             names = names or read_header(block, dialect.delimiter)
             done = 0
             for batch in table.to_batches(max_chunksize=batch_rows):
@@ -167,6 +172,11 @@ def _parse_placeholders(
             is_missing = pc.is_in(column, value_set=pa.array(MISSING))
             table = table.set_column(position, name, pc.if_else(is_missing, None, column))
     return table
+
+
+def _name_column(message: str, names: Sequence[str]) -> str:
+    """An error of Arrow with the name of a column in the place of its position."""
+    return re.sub(r"In CSV column #(\d+):", lambda found: f"in column {names[int(found[1])]!r}:", message)
 
 
 def _blocks(path: FilePath) -> Iterator[tuple[bytes, float]]:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from seqatt.data.files.formats.file_format import RowGroup
 from seqatt.data.files.remote import FilePath, RemoteFile, Stat
 from seqatt.data.tables.containers import Kind
+from seqatt.data.tables.objects import tensor_values
 
 TARGET, WEIGHTS = "y", "weights"  # names of columns; features are x0, x1, ...
 
@@ -106,11 +107,7 @@ def _check_batch(batch: Any, name: str) -> ArrayBatch:
 
 def _as_array(values: Any) -> NDArray[Any]:
     """A NumPy array of an array, a list or a tensor on any device."""
-    if hasattr(values, "detach"):
-        values = values.detach().cpu()
-        values = values if str(values.dtype) != "torch.bfloat16" else values.float()
-        return np.asarray(values.numpy())
-    return np.asarray(values)
+    return np.asarray(tensor_values(values))
 
 
 def _columns(arrays: ArrayBatch) -> dict[str, NDArray[Any]]:

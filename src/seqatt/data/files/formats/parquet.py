@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import types as of
 
+from seqatt.data.files.encoding.column_types import value_bits
 from seqatt.data.files.errors import UnreadableFile
 from seqatt.data.files.formats.file_format import RowGroup, check_types, types_by_name
 from seqatt.data.files.remote import FilePath, RemoteFile
@@ -28,7 +30,8 @@ class ParquetFormat:
         """Column types and row groups, both from the metadata."""
         with _open(path) as file:
             groups = [file.metadata.row_group(g) for g in range(file.metadata.num_row_groups)]
-            return types_by_name(path, file.schema_arrow), [
+            types = types_by_name(path, file.schema_arrow)
+            return {name: type_ for name, type_ in types.items() if not is_pandas_index(name)}, [
                 RowGroup(path, g, group.num_rows, group.total_byte_size, stamp)
                 for g, group in enumerate(groups)
             ]
@@ -51,6 +54,12 @@ class ParquetFormat:
                 batch.select(texts).validate(full=True)  # a damaged page may have codes without a text
                 rows += batch.num_rows
                 yield batch, rows / max(1, count)
+
+
+def is_pandas_index(name: str) -> bool:
+    """Whether pandas has written an index without a name as this column: a row number, which pandas does not read as a
+    column either."""
+    return re.fullmatch(r"__index_level_\d+__", name) is not None
 
 
 def _batches(file: Any, row_group: RowGroup, types: dict[str, Any], batch_rows: int) -> Iterator[Any]:
@@ -79,8 +88,8 @@ def _batches(file: Any, row_group: RowGroup, types: dict[str, Any], batch_rows: 
 
 def _row_bytes(types: dict[str, Any]) -> float:
     """Bytes per decoded row; infinite if a column has no fixed width."""
-    fixed = all(hasattr(type_, "bit_width") and not of.is_dictionary(type_) for type_ in types.values())
-    return sum(type_.bit_width for type_ in types.values()) / 8 if fixed else float("inf")
+    bits = [None if of.is_dictionary(type_) else value_bits(type_) for type_ in types.values()]
+    return float("inf") if None in bits else sum(filter(None, bits)) / 8
 
 
 def _open(path: FilePath, **options: Any) -> Any:

@@ -45,7 +45,10 @@ class ScorePenalty:
         self._first_columns = np.flatnonzero(np.diff(feature_of[self._columns], prepend=-1))
         sparse = isinstance(sample.data.columns, SparseColumns)
         self._unit_columns = None if sparse else self._normalise(self._columns)
-        self._p_values: dict[int, NDArray[np.float32]] = {}
+        self._p_values = np.empty(
+            (0, len(self._penalised)), dtype=np.float32
+        )  # of features that were selected once
+        self._row_of: dict[int, int] = {}  # their rows, by feature
 
     def penalties(self, selected: Sequence[int]) -> Floats:
         """The penalty (d,) added to each feature's score, 0 or less, when these features are selected.
@@ -65,9 +68,9 @@ class ScorePenalty:
 
     def _unrelatedness(self, selected: Sequence[int]) -> Floats:
         """Per penalised feature: 0 if certainly related to a selected feature, 1 if related to none."""
-        smallest = self._pair_p_values(selected[0]).copy()
-        for feature in selected[1:]:
-            np.minimum(smallest, self._pair_p_values(feature), out=smallest)
+        for feature in selected:
+            self._find_p_values(feature)
+        smallest = self._p_values[[self._row_of[feature] for feature in selected]].min(0)
         own_width = self._width[self._penalised]
         other_width = self._width[list(selected)].sum() - np.isin(self._penalised, selected) * own_width
         tests = own_width * np.maximum(other_width, 1)
@@ -75,18 +78,22 @@ class ScorePenalty:
         p = -np.expm1(tests * np.log1p(-np.minimum(smallest.astype(np.float64), 1 - 1e-16)))
         return np.asarray(1 - np.minimum(-np.log10(benjamini_hochberg(p)), CERTAIN) / CERTAIN)
 
-    def _pair_p_values(self, feature: int) -> NDArray[np.float32]:
+    def _find_p_values(self, feature: int) -> None:
         """Per penalised feature, the smallest p-value of a correlation of its columns with this feature's."""
-        if feature not in self._p_values:
-            own = np.flatnonzero(self._sample.data.feature_of == feature)
-            skewness = self._sample.moments[1]
-            skew = np.outer(skewness[self._columns], skewness[own])
-            correlations = self._correlations(own)
-            by_column = correlation_p_value(correlations, skew, self._sample.effective_rows).min(1)
-            p = np.minimum.reduceat(by_column, self._first_columns).astype(np.float32)
-            p[self._penalised == feature] = 1.0  # a feature is not compared with itself
-            self._p_values[feature] = p
-        return self._p_values[feature]
+        if feature in self._row_of:
+            return
+        own = np.flatnonzero(self._sample.data.feature_of == feature)
+        skewness = self._sample.moments[1]
+        skew = np.outer(skewness[self._columns], skewness[own])
+        correlations = self._correlations(own)
+        by_column = correlation_p_value(correlations, skew, self._sample.effective_rows).min(1)
+        p = np.minimum.reduceat(by_column, self._first_columns).astype(np.float32)
+        p[self._penalised == feature] = 1.0  # a feature is not compared with itself
+        row = self._row_of[feature] = len(self._row_of)
+        if row == len(self._p_values):
+            more = np.empty((max(8, row), len(p)), dtype=np.float32)
+            self._p_values = np.concatenate([self._p_values, more])
+        self._p_values[row] = p
 
     def _correlations(self, own: NDArray[np.int64]) -> Floats:
         """Correlations of the penalised features' columns with the columns ``own``."""

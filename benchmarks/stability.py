@@ -10,8 +10,9 @@
   cluster is.
 - **agreement**: Jaccard index of the answers for independent tables of the same problem, and of those of two seeds on
   one table, for one selection and for repeats; and the share of the signals that are found.
-- **cost**: seconds of 20 repeats over those of one selection, in turns, when the device has been used; and how many of
-  the features that 20 repeats choose are those on a CPU, where another device is given.
+- **cost**: seconds of 20 repeats over those of one selection, in turns, when the device has been used. Where another
+  device than a CPU is given: how many of the features that 20 repeats choose are those on a CPU, beside two seeds on a
+  CPU, with the signals among them.
 """
 
 from __future__ import annotations
@@ -159,7 +160,7 @@ def jaccard(one: set[int], other: set[int]) -> float:
 def measure_cost(device: str = "cpu") -> list[dict[str, Any]]:
     rows = []
     for count, columns, k in ((300, 30, 5), (2_000, 60, 10), (20_000, 100, 20)):
-        X, y, _ = draw_table(0, count, columns, 5, 2.0)
+        X, y, signals = draw_table(0, count, columns, 5, 2.0)
         rounds = 3 if count < 20_000 or device != "cpu" else 1
         # Not measured: the first call of a process loads libraries and, on a GPU, compiles kernels for these sizes.
         for repeats in (None, 20) if device != "cpu" else ():
@@ -174,11 +175,28 @@ def measure_cost(device: str = "cpu") -> list[dict[str, Any]]:
         print(f"{count} x {columns}, k = {k}, {device}: 20 repeats take {row['ratio']:.1f} times one selection "
               f"({often:.2f} s against {once:.2f} s)")  # fmt: skip
         if device != "cpu":
-            one, other = (select(X, y, k, where, repeats=20) for where in (device, "cpu"))
-            row["same_features"] = len(set(one.features) & set(other.features))
-            print(f"    {row['same_features']} of {k} features are those of a CPU")
+            row |= _compare_devices(X, y, k, device, signals)
         rows.append(row)
     return rows
+
+
+def _compare_devices(X: Floats, y: Floats, k: int, device: str, signals: set[int]) -> dict[str, Any]:
+    """Features that 20 repeats choose on the device and on a CPU, with each of some seeds, and how many they share."""
+    answers = {
+        where: [set(select(X, y, k, where, repeats=20, seed=seed).indices.tolist()) for seed in range(4)]
+        for where in (device, "cpu")
+    }
+    shared = {
+        "devices": [len(one & other) for one, other in zip(answers[device], answers["cpu"], strict=True)],
+        "seeds_on_device": [len(one & other) for one, other in combinations(answers[device], 2)],
+        "seeds_on_cpu": [len(one & other) for one, other in combinations(answers["cpu"], 2)],
+    }
+    found = {where: [len(own & signals) for own in some] for where, some in answers.items()}
+    means = {name: float(np.mean(counts)) for name, counts in shared.items()}
+    print(f"    of {k} features {means['devices']:.1f} are shared by {device} and CPU with the same seed, "
+          f"{means['seeds_on_device']:.1f} by two seeds on {device}, {means['seeds_on_cpu']:.1f} on a CPU; "
+          f"of {len(signals)} signals found: {found}")  # fmt: skip
+    return {"shared": shared, "found": found}
 
 
 def _seconds(X: Floats, y: Floats, k: int, device: str, repeats: int | None) -> float:

@@ -226,7 +226,10 @@ def measure(name: str, row: Row, path: Path | None, source: Path, out: Path) -> 
         result["parts"] = {part: float(s) for part, s in re.findall(r"(\w+) ([\d.]+)", reported.group(1))}
     if selects:
         selection = json.loads((out / "selection.json").read_text())
-        result["settings"] = selection["settings"] | {"columns": len(selection["names"])}
+        settings = {
+            name: value for name, value in selection["settings"].items() if name != "command"
+        }  # has paths
+        result["settings"] = settings | {"columns": len(selection["names"])}
     if path is not None:
         result["data_bytes"] = path.stat().st_size
     return result

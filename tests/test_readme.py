@@ -13,6 +13,7 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
+from tests.support.budgets import short_or_full
 
 import seqatt.api.evaluate
 import seqatt.api.select
@@ -59,7 +60,9 @@ PYTHON_BLOCKS = [(path.stem, code) for path in PAGES for code in code_blocks(pat
 
 
 @pytest.mark.slow
+@short_or_full
 @pytest.mark.parametrize(("name", "code"), PYTHON_BLOCKS)
+@pytest.mark.usefixtures("training")
 def test_python_examples_run(name, code, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "agg")

@@ -100,7 +100,7 @@ def test_a_name_in_place_of_a_function_is_told_what_the_option_takes(option, mes
 
 def test_a_file_in_a_folder_that_does_not_exist_is_refused_by_the_name_of_the_folder(tmp_path):
     selection = seqatt.select(frame(), [0, 1, 0, 1], 1, method="f_test")
-    path = tmp_path / "nothing" / "here"
+    path = tmp_path / "nothing" / "here.html"
     for write in (selection.save, selection.report):
         with pytest.raises(
             FileNotFoundError, match=r"the folder .*nothing' does not exist; make it first"

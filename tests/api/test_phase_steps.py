@@ -38,20 +38,22 @@ def test_too_few_epochs_warn_and_the_suggested_number_finds_a_leaked_target():
     assert min(phase["steps"] for phase in selection.history if phase["taken"]) >= ENOUGH_STEPS
 
 
+@pytest.mark.usefixtures("few_steps")
 @pytest.mark.parametrize("k", [1, 8])
 @pytest.mark.parametrize("method", ["sequential_attention", "omp", "group_lasso", "first_layer"])
 def test_defaults_never_warn(method, k, problem):
     assert warning_of(*problem, k, method=method) is None
 
 
+@pytest.mark.usefixtures("few_steps")
 def test_a_large_k_is_not_asked_for_more_than_the_default_has():
     rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(100, 120)), np.arange(100) % 2
-    default = seqatt.select(X, y, 60)
+    X, y = rng.normal(size=(100, 20)), np.arange(100) % 2
+    default = seqatt.select(X, y, 10)
     fewest = min(phase["steps"] for phase in default.history if phase["taken"])
     assert fewest < ENOUGH_STEPS
-    assert warning_of(X, y, 60, epochs=default.settings["epochs"]) is None
-    assert f"for {fewest} steps" in warning_of(X, y, 60, epochs=40)
+    assert warning_of(X, y, 10, epochs=default.settings["epochs"]) is None
+    assert f"for {fewest} steps" in warning_of(X, y, 10, epochs=40)
 
 
 def test_methods_without_phases_do_not_warn(problem):

@@ -51,7 +51,7 @@ def test_trials_that_were_finished_before_a_stop_are_not_trained_again(tmp_path,
     train_chunk, steps = Trainer.train_chunk, []
 
     def stop_in_the_second_trial(trainer: Trainer, count: int) -> None:
-        steps.append(count)
+        steps.append(count * trainer.models)
         if sum(steps) > members * expected[0].settings["steps"]:
             raise KeyboardInterrupt
         train_chunk(trainer, count)
@@ -62,7 +62,7 @@ def test_trials_that_were_finished_before_a_stop_are_not_trained_again(tmp_path,
         seqatt.select_trials(X, y, 2, seeds=[0, 1], checkpoint=tmp_path, **QUICK)
 
     def count_steps(trainer: Trainer, count: int) -> None:
-        steps.append(count)
+        steps.append(count * trainer.models)
         train_chunk(trainer, count)
 
     steps.clear()

@@ -27,6 +27,7 @@ from seqatt.checkpoints.checkpointer import Checkpointer
 from seqatt.checkpoints.training import CheckpointHook
 from seqatt.data.files.loader import FileLoader
 from seqatt.datasets.synthetic import click_log
+from seqatt.training.trial_group import TrialGroup
 
 QUICK = {
     "k": 3,
@@ -89,12 +90,12 @@ def test_sums_accumulated_by_a_run_that_was_killed_are_the_same_too(log, tmp_pat
 
 
 @contextmanager
-def sigterm_after(count: int = 1) -> Iterator[None]:
-    """Send SIGTERM to this process once ``count`` checkpoints were begun."""
+def sigterm_after(count: int = 1, *, wait: bool = False) -> Iterator[None]:
+    """Send SIGTERM to this process once ``count`` checkpoints were begun, each of which training may ``wait`` for."""
     real, begun = Checkpointer.save, []
 
     def save(self, *arguments, **options) -> None:
-        real(self, *arguments, **options)
+        real(self, *arguments, **options | ({"wait": True} if wait else {}))
         begun.append(arguments)
         if len(begun) == count:
             os.kill(os.getpid(), signal.SIGTERM)
@@ -343,11 +344,15 @@ def test_invalid_options_are_refused(log, tmp_path, options, message):
 @pytest.mark.slow
 @pytest.mark.parametrize("reading", READINGS)
 @pytest.mark.parametrize("method", TRAINED)
-def test_every_method_that_trains_can_be_resumed(log, tmp_path, method, reading):
-    options = {"method": method, "epochs": 8 if reading == "table" else 2} | READINGS[reading]
+def test_every_method_that_trains_can_be_resumed(log, tmp_path, monkeypatch, method, reading):
+    steps = TrialGroup.next_steps  # one at a time: a checkpoint may follow each
+    monkeypatch.setattr(TrialGroup, "next_steps", lambda self, plan, most: steps(self, plan, min(most, 1)))
+    options = {"method": method, "batch_size": 64, "epochs": 2 if reading == "table" else 1} | READINGS[
+        reading
+    ]
     [whole] = select(log, tmp_path / "whole", **options)
     for resume in (False, True):
-        with sigterm_after(2), pytest.raises(SystemExit):
+        with sigterm_after(6, wait=True), pytest.raises(SystemExit):
             select(log, tmp_path / "checkpoints", checkpoint_every=0, resume=resume, **options)
     [resumed] = select(log, tmp_path / "checkpoints", resume=True, **options)
     assert resumed.scores.tolist() == whole.scores.tolist()

@@ -77,7 +77,7 @@ def test_the_command_says_what_its_seconds_were_spent_on(wine, tmp_path):
 
 
 def test_a_terminal_shows_what_is_going_on_from_the_start(wine):
-    shown = run_on_terminal("-m", "seqatt", "select", wine, "--target", "target", "-k", "2")
+    shown = run_on_terminal("-m", "seqatt", "select", wine, "--target", "target", "-k", "2", "--epochs", "40")
     titles = ["Loading PyTorch", "Reading", "Sequential Attention"]
     positions = [shown.find(title) for title in titles]
     assert -1 not in positions, shown
@@ -85,7 +85,7 @@ def test_a_terminal_shows_what_is_going_on_from_the_start(wine):
 
 
 def test_a_pipe_gets_no_progress(wine):
-    done = run_process("select", wine, "--target", "target", "-k", "2")
+    done = run_process("select", wine, "--target", "target", "-k", "2", "--epochs", "500")
     assert (done.returncode, done.stderr) == (0, "")
 
 

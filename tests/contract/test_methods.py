@@ -21,13 +21,18 @@ METHODS = seqatt.methods()
 INFORMED = [name for name in METHODS if name != "random"]
 UNIVARIATE = ("mutual_information", "f_test")  # a copy of a feature has the score of the original
 RELATIVE = ("entry_prune",)  # a score is relative to the other features in the network, here few
-PENALISED = [name for name in METHODS if "penalty" in names_of(all_methods()[name].options)]
+EPOCHS = {  # that find two features of eight; the default of most is about 850
+    name: 400 if name == "concrete_autoencoder" else 30
+    for name in METHODS
+    if "epochs" in names_of(all_methods()[name].options)
+}
 TASKS = ["binary", "multiclass", "multilabel", "regression", "multi-output"]
 SEVERAL_TARGETS = ("multilabel", "multi-output")
 STREAMING = [name for name in METHODS if all_methods()[name].select_files is not None]
 # On a table, and on files that are read batch by batch, which a method that cannot do that gets as a sample, a table.
 # Files that are read into memory give the selection of the table bit for bit, so what holds for it holds for them.
 CASES = [(name, "table") for name in METHODS] + [(name, "batches") for name in STREAMING]
+SHORT = ["short", "default"]  # trainings
 INFORMED_CASES = [case for case in CASES if case[0] in INFORMED]
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*steps.*:UserWarning")  # there are few rows
@@ -48,7 +53,7 @@ def default_first(cases: list[tuple[str, ...]]) -> list[Any]:
 
 def quick(method: str, **more) -> dict:
     """Those of some options that the method has, for a fast run whose selection does not matter."""
-    options = {"epochs": 2, "batch_size": 2, "hidden": (8,), "n_estimators": 20, "max_iter": 5} | more
+    options = {"epochs": 2, "batch_size": 8, "hidden": (8,), "n_estimators": 20, "max_iter": 5} | more
     return {name: options[name] for name in names_of(all_methods()[method].options) if name in options}
 
 
@@ -118,7 +123,7 @@ def test_files_are_read_batch_by_batch_if_the_method_can_and_else_as_a_sample(me
 @pytest.mark.parametrize("k", [1, 8])
 def test_exactly_k_distinct_features_are_selected(method, task, k, reading, tmp_path):
     data = as_read(reading, *linear_problem(task, rows=60), tmp_path)
-    assert_valid(seqatt.select(**data, k=k, method=method, **quick(method)), k, 8)
+    assert_valid(seqatt.select(**data, k=k, method=method, **quick(method, batch_size=4)), k, 8)
 
 
 @pytest.mark.parametrize(("method", "reading"), CASES)
@@ -177,7 +182,7 @@ def test_the_order_of_columns_does_not_change_the_selected_names(method, reading
 
 @pytest.mark.parametrize(("method", "reading"), CASES)
 def test_a_trial_gives_the_same_selection_alone_and_beside_others(method, reading, tmp_path):
-    data = as_read(reading, *linear_problem("multiclass", rows=500), tmp_path)
+    data = as_read(reading, *linear_problem("multiclass", rows=200), tmp_path)
     options = quick(method, batch_size=16)
     trials = seqatt.select_trials(**data, k=4, seeds=[5, 0, 9], method=method, **options)
     alone = seqatt.select(**data, k=4, seed=0, method=method, **options)
@@ -186,23 +191,25 @@ def test_a_trial_gives_the_same_selection_alone_and_beside_others(method, readin
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("short", [True, pytest.param(False, marks=pytest.mark.exhaustive)], ids=SHORT)
 @pytest.mark.parametrize(("method", "reading", "task"), default_first(with_tasks(INFORMED_CASES)))
-def test_the_relevant_features_are_found(method, task, reading, tmp_path):
+def test_the_relevant_features_are_found(method, task, reading, short, tmp_path):
     data = as_read(reading, *linear_problem(task), tmp_path)
-    options = {"epochs": 150} if method in PENALISED else {}  # instead of their default of about 850
+    options = {"epochs": EPOCHS[method]} if short and method in EPOCHS else {}
     assert set(seqatt.select(**data, k=2, method=method, **options).indices) == {1, 4}
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("short", [True, pytest.param(False, marks=pytest.mark.exhaustive)], ids=SHORT)
 @pytest.mark.parametrize(
     ("method", "reading"),
     default_first([case for case in INFORMED_CASES if case[0] not in UNIVARIATE + RELATIVE]),
 )
-def test_a_duplicated_column_is_not_selected_before_another_relevant_one(method, reading, tmp_path):
+def test_a_duplicated_column_is_not_selected_before_another_relevant_one(method, reading, short, tmp_path):
     X, y = linear_problem("regression")
     X[:, 0] = X[:, 1]
     data = as_read(reading, X, y, tmp_path)
-    options = {"epochs": 300} if method in PENALISED else {}  # instead of their default of about 850
+    options = {"epochs": EPOCHS[method]} if short and method in EPOCHS else {}
     selected = set(seqatt.select(**data, k=2, method=method, **options).indices.tolist())
     assert 4 in selected
     assert len(selected & {0, 1}) == 1

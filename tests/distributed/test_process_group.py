@@ -107,7 +107,7 @@ def test_two_ranks_killed_at_any_moment_and_resumed_select_what_one_process_sele
     assert sum(steps) > 2_701 / 32 + 10  # steps on the rows of one rank alone are half as large
 
 
-SOME = ("sequential_attention", "batch_attention", "sequential_lasso", "deep_lasso")
+SOME = ("sequential_attention", "sequential_lasso")
 REST = [method for method in TRAINED if method not in SOME]
 
 

@@ -6,6 +6,7 @@ import runpy
 from pathlib import Path
 
 import pytest
+from tests.support.budgets import short_or_full
 
 plt = pytest.importorskip("matplotlib.pyplot", reason="the examples draw: pip install 'seqatt[plot]'")
 pytest.importorskip("pandas", reason="the examples use data frames: pip install 'seqatt[pandas]'")
@@ -19,6 +20,8 @@ def test_there_are_at_least_ten_examples():
 
 
 @pytest.mark.slow
+@short_or_full
+@pytest.mark.usefixtures("training")
 @pytest.mark.parametrize(
     "example",
     [

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 import torch
 from scipy import sparse
+from tests.support.budgets import short_or_default
 from tests.support.problems import linear_problem
 from torch import nn
 
@@ -51,30 +52,34 @@ def mixed_table(rows: int = 400) -> tuple[pd.DataFrame, np.ndarray]:
 
 
 @pytest.mark.slow
+@short_or_default(60)
 @pytest.mark.parametrize("method", QUICK_GATED)
-def test_a_category_and_a_group_are_each_selected_as_one_feature(method):
+def test_a_category_and_a_group_are_each_selected_as_one_feature(method, epochs):
     frame, y = mixed_table()
-    selection = seqatt.select(frame, y, 2, method=method, groups={"pair": ["left", "right"]})
+    selection = seqatt.select(frame, y, 2, method=method, groups={"pair": ["left", "right"]}, epochs=epochs)
     assert set(selection.features) == {"city", "pair"}
 
 
 @pytest.mark.slow
+@short_or_default(30)
 @pytest.mark.parametrize("method", QUICK_GATED)
-def test_three_relevant_features_among_thirty_are_found(method):
+def test_three_relevant_features_among_thirty_are_found(method, epochs):
     rng = np.random.default_rng(1)
     X = rng.normal(size=(600, 30))
     y = (X[:, 3] + X[:, 17] * 1.2 - X[:, 29] + 0.2 * rng.normal(size=600) > 0).astype(int)
-    assert set(seqatt.select(X, y, 3, method=method).indices) == {3, 17, 29}
+    assert set(seqatt.select(X, y, 3, method=method, epochs=epochs).indices) == {3, 17, 29}
 
 
 @pytest.mark.slow
+@short_or_default(100)
 @pytest.mark.parametrize("method", QUICK_GATED)
-def test_rows_of_weight_zero_have_no_influence(method):
+def test_rows_of_weight_zero_have_no_influence(method, epochs):
     X, y = linear_problem("regression", rows=400)
     misleading = y.copy()
     misleading[200:] = 5 * X[200:, 7]
     weight = np.repeat([1.0, 0.0], 200)
-    assert set(seqatt.select(X, misleading, 2, method=method, sample_weight=weight).indices) == {1, 4}
+    selection = seqatt.select(X, misleading, 2, method=method, sample_weight=weight, epochs=epochs)
+    assert set(selection.indices) == {1, 4}
 
 
 @pytest.mark.parametrize("method", GATED)
@@ -108,14 +113,15 @@ def test_sequential_lasso_penalises_all_features_for_a_tenth_of_the_steps_before
     assert [phase.take for phase in plan.schedule] == [1, 1, 1, 1]
 
 
+@short_or_default(40)
 @pytest.mark.parametrize("method", ["sequential_lasso", "group_lasso", "entry_prune", "gumbel_gates"])
-def test_five_planted_features_of_different_scales_are_found(method):
+def test_five_planted_features_of_different_scales_are_found(method, epochs):
     """Two of the scales are those of raw tables: the largest is no advantage, the smallest no disadvantage."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(700, 40))
     y = (X[:, [2, 7, 11, 23, 31]] * [1.0, -1.0, 0.8, 1.2, -0.9]).sum(1) + 0.3 * rng.normal(size=700)
     X *= np.geomspace(1e-3, 1e3, 40)
-    assert set(seqatt.select(X, y, 5, method=method).indices) == {2, 7, 11, 23, 31}
+    assert set(seqatt.select(X, y, 5, method=method, epochs=epochs).indices) == {2, 7, 11, 23, 31}
 
 
 @pytest.mark.slow
@@ -127,7 +133,7 @@ def test_sequential_lasso_selects_one_of_several_copies_and_group_lasso_several(
     )
     y = 3 * base[:, 0] + base[:, 1] + base[:, 2]
     sequential, group = (
-        seqatt.select(X, y, 3, method=method, penalty=0.01).indices
+        seqatt.select(X, y, 3, method=method, penalty=0.01, epochs=100).indices
         for method in ("sequential_lasso", "group_lasso")
     )
     assert {4, 5} < set(sequential)
@@ -177,7 +183,7 @@ def test_a_strength_that_diverges_is_not_used():
 
 def test_a_strong_penalty_shrinks_the_first_layer_weights_of_irrelevant_features():
     X, y = linear_problem("regression")
-    scores = seqatt.select(X, y, 8, method="group_lasso", penalty=0.1).scores
+    scores = seqatt.select(X, y, 8, method="group_lasso", penalty=0.1, epochs=200).scores
     assert scores[2:].max() < scores[1] / 10
 
 
@@ -208,14 +214,15 @@ class NoFirstLayer(nn.Module):
 
 
 @pytest.mark.slow
+@short_or_default(40)
 @pytest.mark.parametrize("method", QUICK_GATED)
-def test_every_method_works_with_a_users_own_network(method):
+def test_every_method_works_with_a_users_own_network(method, epochs):
     X, y = linear_problem("regression")
 
     def make(columns: int, outputs: int) -> nn.Module:
         return nn.Sequential(nn.Linear(columns, 16), nn.Tanh(), nn.Linear(16, outputs))
 
-    assert set(seqatt.select(X, y, 2, method=method, model=make, epochs=400).indices) == {1, 4}
+    assert set(seqatt.select(X, y, 2, method=method, model=make, epochs=epochs).indices) == {1, 4}
 
 
 @pytest.mark.parametrize("method", GATED)

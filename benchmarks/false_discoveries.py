@@ -10,7 +10,7 @@ and a second run of the command continues the first. Draw 0 of all cells comes f
 selection gives the three nominal rates, because only the threshold differs. Methods: any of ``seqatt.methods()``,
 ``lasso`` (the order in which the features and the same knockoffs enter the LASSO), and, where they are installed,
 ``knockpy`` and ``hidimstat`` (their Gaussian knockoffs, one per feature, and the LASSO) and ``boruta``, which has no
-nominal rate. ``--peers`` runs these beside the first two on four cells and writes a record of what ``--out`` has then.
+nominal rate. ``--peers`` runs these beside the first two on four cells. A record is written of what ``--out`` has then.
 They have their defaults, but for shrinkage in knockpy and Boruta's random forest, which is that of its example.
 """
 
@@ -215,14 +215,17 @@ def report(results: list[dict[str, Any]], cells: list[Cell], methods: list[str])
 
 
 def record(results: list[dict[str, Any]], cells: list[Cell]) -> list[dict[str, Any]]:
-    """Per cell and method: draws, means of the realised rates and of the power, and CPU seconds per draw."""
+    """Per cell and method: draws, means of realised rates and their standard errors, power, CPU seconds per draw."""
     rows = []
     for name in [cell.name for cell in cells]:
         for method in dict.fromkeys(r["method"] for r in results if r["cell"] == name):
             own = [r for r in results if r["cell"] == name and r["method"] == method]
             false, true = (np.array([r[side] for r in own], dtype=np.float64) for side in ("false", "true"))
             row = {"cell": name, "method": method, "draws": len(own)}
-            row["realised"] = (false / np.maximum(1, false + true)).mean(0).round(4).tolist()
+            realised = false / np.maximum(1, false + true)
+            row["realised"] = realised.mean(0).round(4).tolist()
+            if len(own) > 1:
+                row["standard_error"] = (realised.std(0, ddof=1) / np.sqrt(len(own))).round(4).tolist()
             row["power"] = (true / max(1, own[0]["signals"])).mean(0).round(4).tolist()
             row["cpu_seconds"] = round(float(np.mean([r["cpu_seconds"] for r in own])), 2)
             rows.append(row)
@@ -275,11 +278,14 @@ def main() -> None:
         run_all(options, cells, methods)
     results = read_results(options.out)
     report(results, cells, methods)
+    facts: dict[str, Any] = {"rates": RATES, "results": record(results, cells)}
+    command = f"python benchmarks/false_discoveries.py --draws {options.draws}"
     if options.peers:
-        command = "python benchmarks/false_discoveries.py --peers"
         versions = {method: version(method) for method in PEERS if find_spec(NEEDS[method]) is not None}
-        facts = {"rates": RATES, "notes": NOTES, "versions": versions, "results": record(results, cells)}
-        write_record("false-discoveries-peers", f"{command} --draws {options.draws}", facts)
+        facts = {"notes": NOTES, "versions": versions} | facts
+        write_record("false-discoveries-peers", f"{command} --peers", facts)
+    else:
+        write_record("false-discoveries", f"{command} --methods {','.join(methods)}", facts)
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ from seqatt.checkpoints.run_description import describe_run
 from seqatt.checkpoints.training import CheckpointHook
 from seqatt.data.files.options import FileOptions
 from seqatt.data.files.shards import count_shards
-from seqatt.data.tables.column_notes import note_constant
+from seqatt.data.selected_notes import note_selected
 from seqatt.data.tables.scaling import scale_table
 from seqatt.data.tables.table_data import TableData, resolve_k
 from seqatt.distributed.process_group import SINGLE_PROCESS, ProcessGroup
@@ -294,7 +294,6 @@ class Run:
         ]
 
     def _settings_of(self, trace: Trace) -> dict[str, Any]:
-        constant = [str(self._layout.given_names[f]) for f in trace.order if self._layout.constant[f]]
-        notes = self._settings.get("notes", []) + note_constant(constant)
+        notes = self._settings.get("notes", []) + note_selected(self._layout, trace.order)
         settings = self._settings | trace.settings | ({"notes": notes} if notes else {})
         return settings | {"options": given_options(*self.options)}

@@ -1,7 +1,8 @@
-"""Numbers that are written as text: which texts are numbers, which stand for a missing value, which are codes.
+"""Numbers and dates that are written as text: which texts they are, which stand for a missing value, which are codes.
 
 One rule for text files and for text columns of tables: a column is numeric if all of its values are numbers, apart from
-missing values and placeholders such as "?". Whole numbers with leading zeros ("00123") are codes, and stay text. So do
+missing values and placeholders such as "?"; so it is if all are amounts of one unit ("12 %") or dates
+(``formatted_texts``). Whole numbers with leading zeros ("00123") are codes, and stay text. So do
 other whole numbers of a text column that repeat, as categories do: many people convert integers to text to say so, and
 as a category they lose nothing. A placeholder beside them explains why they are text, so that they are numbers.
 """
@@ -12,9 +13,18 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 from pyarrow import csv
+
+from seqatt.data.formatted_texts import (
+    have_one_unit,
+    parse_amounts,
+    parse_dates,
+    parse_dates_with_slashes,
+)
 
 MISSING: tuple[str, ...] = tuple(csv.ConvertOptions().null_values)  # missing in a text column too
 _WORDS = (
@@ -31,6 +41,9 @@ PLACEHOLDERS: tuple[str, ...] = tuple(
 NUMBER = r"^([+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?(?i:inf|infinity))$"
 WHOLE = r"^[+-]?[0-9]+$"
 CODE = r"^\s*[+-]?0[0-9]+\s*$"  # a whole number with a leading zero
+SORTED_TEXT = (
+    "^[0-9]{4}([^0-9]|$)"  # starts with the year, so that its order is that of time: 2026-W47, 2026Q4
+)
 NEARLY = 0.95  # share of distinct values that are numbers, from which a text column is reported
 CATEGORY_ROWS = 10  # mean rows per value, from which whole numbers that are written as text are categories
 HEAD = 1000  # distinct values of which half must be numbers before all are looked at
@@ -38,13 +51,18 @@ LISTED = 8  # columns in a warning
 
 
 class ReadAs(NamedTuple):
-    """What a text column is read as, and why: "numbers", "codes", "nearly" numbers, or any other "text".
+    """What a text column is read as, and why.
 
-    ``example`` is a placeholder of numbers, a code, or a value that is not a number.
+    "numbers" and "dates" become numeric; "codes", "nearly" numbers, "slashes" (dates such as 01/02/2026) and any other
+    "text" stay text. ``example`` is a placeholder of numbers or dates, a code, a value that is not a number, or a date.
     """
 
-    contents: Literal["numbers", "codes", "nearly", "text"]
+    contents: Literal["numbers", "dates", "codes", "nearly", "slashes", "text"]
     example: str | None = None
+
+    @property
+    def numeric(self) -> bool:
+        return self.contents in ("numbers", "dates")
 
 
 TEXT = ReadAs("text")
@@ -55,6 +73,11 @@ def examine_texts(texts: Any, rows_per_value: float = 0.0) -> ReadAs:
 
     ``rows_per_value`` is the mean number of rows of a value, 0 if text is no choice of the user's, as in text files.
     """
+    read = _examine_plain_numbers(texts, rows_per_value)
+    return _examine_formatted(texts) or read if read.contents in ("nearly", "text") else read
+
+
+def _examine_plain_numbers(texts: Any, rows_per_value: float) -> ReadAs:
     for some in (texts[:HEAD], texts):
         trimmed = pc.utf8_trim_whitespace(some)
         is_number = _is_number(trimmed)
@@ -75,6 +98,32 @@ def examine_texts(texts: Any, rows_per_value: float = 0.0) -> ReadAs:
         return ReadAs("codes", _first(texts, is_code)) if numbers == values else TEXT
     is_other = pc.invert(pc.or_(is_number, is_placeholder))
     return ReadAs("nearly", _first(texts, is_other) or _first(texts, is_code))
+
+
+def _examine_formatted(texts: Any) -> ReadAs | None:
+    """Whether the texts are amounts or dates; None if they are neither, or a single value."""
+    for head in (texts[:HEAD], texts) if len(texts) > HEAD else (texts,):
+        trimmed = pc.utf8_trim_whitespace(head)
+        is_placeholder = pc.is_in(trimmed, value_set=pa.array(PLACEHOLDERS, trimmed.type))
+        values = trimmed.filter(pc.invert(is_placeholder))
+        if len(values) < 2:
+            return None
+        if _are_amounts(values):
+            read = ReadAs("numbers", _first(head, is_placeholder))
+        elif not parse_dates(values).null_count:
+            read = ReadAs("dates", _first(head, is_placeholder))
+        elif parse_dates_with_slashes(values):
+            read = ReadAs("slashes", values[0].as_py())
+        else:
+            return None
+    return read
+
+
+def _are_amounts(values: Any) -> bool:
+    """Whether all are amounts of one unit, some with a sign or a thousands separator, and none is a code."""
+    if parse_amounts(values).null_count or not have_one_unit(values):
+        return False
+    return not (pc.all(_is_number(values)).as_py() or pc.any(has_leading_zero(values)).as_py())
 
 
 def distinct_texts(column: Any) -> Any:
@@ -103,7 +152,7 @@ def has_leading_zero(texts: Any) -> Any:
 def to_numbers(column: Any) -> tuple[Any, str | None]:
     """A text column, or a dictionary of texts, as float64 with placeholders missing; and a text that is not a number.
 
-    The first is None if there is such a text.
+    The first is None if there is such a text. Dates are in microseconds, as other times.
     """
     if isinstance(column, pa.ChunkedArray):
         parts = [to_numbers(chunk) for chunk in column.chunks]
@@ -114,12 +163,39 @@ def to_numbers(column: Any) -> tuple[Any, str | None]:
     trimmed = pc.utf8_trim_whitespace(column.dictionary)
     is_number = _is_number(trimmed)
     is_missing = pc.is_in(trimmed, value_set=pa.array([*PLACEHOLDERS, None], trimmed.type))
-    wrong = _first(column.dictionary, pc.invert(pc.or_(is_number, is_missing)))
-    if wrong is not None:
-        used = column.dictionary_decode().dictionary_encode()  # without values that no row has
-        return to_numbers(used) if len(used.dictionary) < len(column.dictionary) else (None, wrong)
-    numbers = pc.if_else(is_number, trimmed, pa.scalar(None, trimmed.type)).cast(pa.float64())
-    return numbers.take(column.indices), None
+    is_wrong = pc.invert(pc.or_(is_number, is_missing))
+    wrong = _first(column.dictionary, is_wrong)
+    if wrong is None:
+        numbers = pc.if_else(is_number, trimmed, pa.scalar(None, trimmed.type)).cast(pa.float64())
+        return numbers.take(column.indices), None
+    for parse in (parse_amounts, parse_dates):
+        numbers = parse(trimmed)
+        if not pc.any(pc.and_(is_wrong, pc.is_null(numbers))).as_py():
+            return numbers.take(column.indices), None
+    used = column.dictionary_decode().dictionary_encode()  # without values that no row has
+    return to_numbers(used) if len(used.dictionary) < len(column.dictionary) else (None, wrong)
+
+
+def parse_times(distinct: NDArray[Any], argument: str) -> NDArray[np.float64]:
+    """Distinct texts, sorted, as numbers in the order of time: numbers, dates, or else the order of the text."""
+    texts = pa.array(distinct.astype(str))
+    first, last = str(distinct[0]), str(distinct[-1])
+    numbers, _ = to_numbers(texts)
+    if numbers is not None and not numbers.null_count:
+        return np.asarray(numbers)
+    with_slashes = parse_dates_with_slashes(pc.utf8_trim_whitespace(texts))
+    if len(with_slashes) > 1:
+        raise ValueError(
+            f"{argument}: in {first!r} the day or the month may come first; convert it, with pandas.to_datetime"
+        )
+    if with_slashes:
+        return np.asarray(with_slashes[0])
+    if not pc.all(pc.match_substring_regex(texts, SORTED_TEXT)).as_py():
+        _warn(
+            f"{argument}: is text in the order of its letters, from {first!r} to {last!r}; convert it to dates "
+            "or numbers if that is not the order of time"
+        )
+    return np.arange(len(distinct), dtype=np.float64)
 
 
 def not_a_number(name: str, example: str) -> str:
@@ -131,7 +207,7 @@ def not_a_number(name: str, example: str) -> str:
 
 
 def report_columns(read: Mapping[str, ReadAs], source: str, *, framed: bool = False) -> None:
-    """Warn, once each, about text that is read as numbers and about text that nearly is.
+    """Warn, once each, about text that is read as numbers or dates and about text that nearly is.
 
     ``source`` is the file that has the columns, or if ``framed`` the argument. Codes of a frame are text already; only
     those of files are reported.
@@ -139,13 +215,19 @@ def report_columns(read: Mapping[str, ReadAs], source: str, *, framed: bool = Fa
     found: dict[str, dict[str, str | None]] = {}
     for name, (contents, example) in read.items():
         found.setdefault(contents, {})[name] = example
-    numbers = found.get("numbers", {})
-    if numbers:
-        placeholders = sorted({example for example in numbers.values() if example is not None})
-        missing = f", and {_some(map(repr, placeholders))} as missing" if placeholders else ""
+    for contents in ("numbers", "dates"):
+        if columns := found.get(contents):
+            placeholders = sorted({example for example in columns.values() if example is not None})
+            missing = f", and {_some(map(repr, placeholders))} as missing" if placeholders else ""
+            _warn(
+                f"{source}: {_some(columns)}: text that is read as {contents}{missing}; pass "
+                f"{_override(columns, framed)} for a column that is a category"
+            )
+    if "slashes" in found:
+        name, example = next(iter(found["slashes"].items()))
         _warn(
-            f"{source}: {_some(numbers)}: text that is read as numbers{missing}; pass "
-            f"{_override(numbers, framed)} for a column that is a category"
+            f"{source}: {_some(found['slashes'])}: read as text, because in {example!r} of {name!r} the day or the "
+            "month may come first; write dates as 2026-12-31, as pandas.to_datetime does"
         )
     if "nearly" in found:
         name, example = next(iter(found["nearly"].items()))

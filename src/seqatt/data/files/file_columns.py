@@ -103,7 +103,7 @@ def find_numbers(columns: Mapping[str, Any], files: FileSet, rows: float) -> dic
     read = {n: examine_texts(distinct_texts(c), rows_per_value(c, rows)) for n, c in columns.items()}
     if read:
         report_columns(read, str(files.row_groups[0].path))
-    return {name: "numeric" for name, each in read.items() if each.contents == "numbers"}
+    return {name: "numeric" for name, each in read.items() if each.numeric}
 
 
 def report_read_as(files: FileSet, inputs: Sequence[str], options: FileOptions) -> None:

@@ -57,7 +57,7 @@ def note_identifiers(distinct: Sequence[tuple[str, int]], rows: int) -> str:
     if not found:
         return ""
     looks = "looks like an identifier" if len(found) == 1 else "look like identifiers"
-    return f"{_list(found)} {looks}: text that hardly repeats. Rare values count as one; ignore leaves a column out."
+    return f"{listed(found)} {looks}: text that hardly repeats. Rare values count as one; ignore leaves a column out."
 
 
 def note_extremes(names: Sequence[str], extremes: Extremes, logarithms: NDArray[np.bool_]) -> str:
@@ -73,7 +73,7 @@ def note_extremes(names: Sequence[str], extremes: Extremes, logarithms: NDArray[
         return ""
     holds = "holds" if len(found) == 1 else "hold"
     return (
-        f"{_list(found)} {holds} extreme values, which are clipped to the range of the others; NaN is better where "
+        f"{listed(found)} {holds} extreme values, which are clipped to the range of the others; NaN is better where "
         "they mean missing."
     )
 
@@ -91,17 +91,9 @@ def note_missing(
         return ""
     are = "is" if len(found) == 1 else "are"
     return (
-        f"Whether {_list(found)} {are} missing is related to the target; missing_indicator=True "
+        f"Whether {listed(found)} {are} missing is related to the target; missing_indicator=True "
         "(--missing-indicator) lets features say it."
     )
-
-
-def note_constant(names: Sequence[str]) -> list[str]:
-    """About selected features that are constant, if there are any."""
-    if not names:
-        return []
-    are = "is constant and was" if len(names) == 1 else "are constant and were"
-    return [f"{_list(names)} {are} selected only because k is larger than the number of other features."]
 
 
 def _target_columns(target: Target, rows: NDArray[np.bool_]) -> Floats:
@@ -133,7 +125,7 @@ def _informative(missing: NDArray[np.bool_], target: Floats) -> NDArray[np.bool_
     return np.asarray((p_values * missing.shape[1] < MAX_P_VALUE) & (explained >= MIN_EXPLAINED))
 
 
-def _list(names: Sequence[str]) -> str:
+def listed(names: Sequence[str]) -> str:
     """Some names, and how many more there are: "a, b, c and 2 more"."""
     shown = list(names[:MAX_NAMED])
     if len(names) > MAX_NAMED:

@@ -144,7 +144,7 @@ def _find_numbers(table: InputTable, undecided: Sequence[str], report: bool) -> 
     read = {name: examine_texts(texts, table.rows / max(1, len(texts))) for name, texts in columns.items()}
     if report:
         report_columns(read, table.argument, framed=True)
-    return [name for name, each in read.items() if each.contents == "numbers"]
+    return [name for name, each in read.items() if each.numeric]
 
 
 def log1p_columns(log1p: Any, names: Sequence[str], kinds: Sequence[str]) -> list[int]:

@@ -159,7 +159,7 @@ def read_row_units(groups_of_rows: Any, time: Any, rows: int) -> RowUnits | None
     if time is None:
         assert group is not None
         return RowUnits(group, False)
-    times = _numbered(time, rows, "time")
+    times = _numbered(time, rows, "time", in_order=True)
     if group is None:
         return RowUnits(times, True)
     latest = np.zeros(group.max() + 1, dtype=np.int64)
@@ -169,8 +169,8 @@ def read_row_units(groups_of_rows: Any, time: Any, rows: int) -> RowUnits | None
     return RowUnits(rank[group], True)
 
 
-def _numbered(given: Any, rows: int, argument: str) -> Rows:
-    """The distinct values of a column, one per row, by number in their order."""
+def _numbered(given: Any, rows: int, argument: str, *, in_order: bool = False) -> Rows:
+    """The number of each row's value among the distinct values; ``in_order`` of time where these are text."""
     series = nw.from_native(given, eager_only=True, series_only=True, pass_through=True)
     values = series.to_numpy() if isinstance(series, nw.Series) else to_array(given, argument)
     if values.shape != (rows,):
@@ -181,8 +181,13 @@ def _numbered(given: Any, rows: int, argument: str) -> Rows:
     if missing.any():
         raise ValueError(f"{argument}: contains missing values; fill them in or drop those rows")
     try:
-        return np.unique(values, return_inverse=True)[1].astype(np.int64)
+        distinct, number = np.unique(values, return_inverse=True)
     except TypeError:
         raise ValueError(
             f"{argument}: mixes values that have no order; convert all of them to text"
         ) from None
+    if in_order and isinstance(distinct[0], str):
+        from seqatt.data.number_texts import parse_times  # here, because it imports pyarrow
+
+        number = np.unique(parse_times(distinct, argument)[number], return_inverse=True)[1]
+    return number.astype(np.int64)

@@ -106,7 +106,9 @@ def _infer_from_values(block: bytes, dialect: Dialect) -> tuple[dict[str, Any], 
         distinct = table[field.name].unique().drop_null()
         times = of.is_temporal(field.type) and len(distinct) > 2
         read = ReadAs("numbers", _placeholder(distinct)) if times else examine_texts(distinct)
-        if read.contents == "numbers" and not of.is_string(field.type):
+        if read.numeric and of.is_string(field.type):
+            continue  # amounts and dates that Arrow does not know: decided by the values, as in other files
+        if read.numeric:
             types[field.name] = field.type
         if read.contents != "text":
             read_as[field.name] = read

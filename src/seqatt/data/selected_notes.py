@@ -1,0 +1,92 @@
+"""What was noticed about selected features: sentences for ``Selection.notes``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seqatt.data.tables.column_notes import MIN_ROWS, listed
+from seqatt.data.tables.table_data import TableData
+
+if TYPE_CHECKING:  # files need pyarrow, tables do not
+    from seqatt.data.files.file_data import FileData
+
+HEAD = 1000  # rows whose values are counted first
+MAX_VALUES = 50  # different values of a feature that is compared with the target
+ROWS_PER_VALUE = 5  # rows per value, at least: rows that are all different determine everything
+EVEN = 0.1  # relative difference of two steps of a column that rises evenly, as rounding allows for
+SAME = 1e-6  # difference to 1 of the correlation of a feature that is the target
+
+
+def note_selected(data: TableData | FileData, order: Sequence[int]) -> list[str]:
+    """Sentences about the selected features: constants and, in a dense table, row numbers and copies of the target."""
+    constant, numbered, copies = [feature for feature in order if data.constant[feature]], [], []
+    if isinstance(data, TableData) and isinstance(data.columns, np.ndarray) and data.rows >= MIN_ROWS:
+        for feature in set(order) - set(constant):
+            values = _values(data, feature)
+            numbered += [feature] if _rises_evenly(values) else []
+            copies += [feature] if _determines(values, data) else []
+    notes = ((_note_constant, constant), (_note_row_numbers, numbered), (_note_target, copies))
+    return [
+        note([str(data.given_names[feature]) or "''" for feature in order if feature in features])
+        for note, features in notes
+        if features
+    ]
+
+
+def _note_constant(names: Sequence[str]) -> str:
+    are = "is constant and was" if len(names) == 1 else "are constant and were"
+    return f"{listed(names)} {are} selected only because k is larger than the number of other features."
+
+
+def _note_row_numbers(names: Sequence[str]) -> str:
+    rises = "rises or falls" if len(names) == 1 else "rise or fall"
+    return (
+        f"{listed(names)} {rises} by the same amount from row to row, as a row number does; ignore leaves a "
+        "column out."
+    )
+
+
+def _note_target(names: Sequence[str]) -> str:
+    determines = "determines" if len(names) == 1 else "determine"
+    return (
+        f"{listed(names)} {determines} the target in every row. Is it known before the target is? Else leave it out "
+        "with ignore."
+    )
+
+
+def _values(data: TableData, feature: int) -> NDArray[Any]:
+    """One number per row (n,), the same for equal values of the feature."""
+    assert isinstance(data.columns, np.ndarray)
+    columns = data.columns[:, data.feature_of == feature].astype(np.float64)
+    codes = data.codes[:, data.coded_features == feature]
+    if columns.shape[1] == 1 and not codes.shape[1]:
+        return columns[:, 0]
+    weights = np.random.default_rng(0).random(columns.shape[1] + codes.shape[1])
+    return np.asarray(np.round(np.hstack([columns, codes]) @ weights, 9))
+
+
+def _rises_evenly(values: NDArray[Any]) -> bool:
+    steps = np.diff(values)
+    mean = steps.mean()
+    return bool(mean != 0 and (np.abs(steps - mean) < EVEN * abs(mean)).all())
+
+
+def _determines(values: NDArray[Any], data: TableData) -> bool:
+    """Whether each value of the feature has one class, or the feature is the target up to its scale."""
+    classes = data.target.codes
+    if classes is None:
+        numbers = data.target.values.reshape(data.rows, -1)
+        if data.target.task != "regression" or numbers.shape[1] > 1 or not numbers.std():
+            return False
+        return bool(abs(np.corrcoef(values, numbers[:, 0])[0, 1]) > 1 - SAME)
+    if len(np.unique(values[:HEAD])) > MAX_VALUES:
+        return False
+    distinct, number = np.unique(values, return_inverse=True)
+    if len(distinct) > min(MAX_VALUES, data.rows // ROWS_PER_VALUE):
+        return False
+    pairs = np.unique(number * (int(classes.max()) + 1) + classes)
+    return len(pairs) == len(distinct)

@@ -1,0 +1,115 @@
+"""Amounts and dates as text: read as numbers in frames, in text files and in Parquet files alike."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+import seqatt
+from seqatt.data.formatted_texts import parse_amounts, parse_dates, parse_dates_with_slashes
+from seqatt.data.number_texts import examine_texts, to_numbers
+from seqatt.data.tables.row_units import read_row_units
+
+ROWS = 200
+DAYS = pd.Timestamp("2020-06-01") + pd.to_timedelta(
+    np.random.default_rng(1).permutation(np.arange(ROWS)), unit="D"
+)
+FORMS = {
+    "2020-06-01": DAYS.strftime("%Y-%m-%d"),
+    "2020/06/01 05:30": DAYS.strftime("%Y/%m/%d %H:%M"),
+    "01.06.2020": DAYS.strftime("%d.%m.%Y"),
+    "12.5 %": [f"{day.day_of_year / 2} %" for day in DAYS],
+    "$1,234.50": [f"${day.value / 1e14:,.2f}" for day in DAYS],
+    "1,234.50": [f"{day.day_of_year * 9 - 800:,.2f}" for day in DAYS],
+}
+
+
+def make_frame(texts):
+    """The text decides the target, and nothing else does."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(ROWS, 4)), columns=list("abcd"))
+    return frame.assign(when=list(texts), y=np.where(DAYS > DAYS.sort_values()[ROWS // 2], "late", "early"))
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("kind", ["frame", "csv", "parquet"])
+def test_amounts_and_dates_as_text_are_numbers_wherever_they_come_from(form, kind, tmp_path):
+    frame = make_frame(FORMS[form])
+    data = frame if kind == "frame" else tmp_path / f"data.{kind}"
+    if kind == "csv":
+        frame.to_csv(data, index=False)
+    elif kind == "parquet":
+        frame.to_parquet(data)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        selection = seqatt.select(data, target="y", k=1, method="f_test")
+    assert selection.features == ["when"]
+    arrow_knows = kind == "csv" and form.startswith("2020")
+    read = "dates" if "20" in form else "numbers"
+    assert arrow_knows or any(f"when: text that is read as {read}" in str(w.message) for w in caught)
+
+
+def test_new_rows_are_read_by_the_same_rule():
+    frame = make_frame(FORMS["01.06.2020"])
+    with pytest.warns(UserWarning, match="read as dates"):
+        model = seqatt.SequentialAttentionClassifier(1, epochs=5).fit(frame.drop(columns="y"), frame["y"])
+    assert list(model.get_feature_names_out()) == ["when"]
+    as_iso = frame.assign(when=list(FORMS["2020-06-01"])).drop(columns="y")
+    assert (model.predict(as_iso) == model.predict(frame.drop(columns="y"))).all()
+    with pytest.raises(ValueError, match="'tomorrow', which is not a number"):
+        model.predict(as_iso.assign(when="tomorrow"))
+
+
+def test_dates_with_slashes_stay_text_and_a_warning_says_why():
+    frame = make_frame(DAYS.strftime("%m/%d/%Y"))
+    with pytest.warns(UserWarning, match="the day or the month may come first"):
+        seqatt.select(frame, target="y", k=1, method="f_test")
+
+
+def test_other_text_is_no_amount_and_no_date():
+    for texts in (
+        ["$5", "6 €"],
+        ["5 %", "6"],
+        ["1,23", "4,56"],
+        ["2020-02-30", "2020-01-01"],
+        ["1.2.3", "4.5.6"],
+    ):
+        assert examine_texts(pa.array(texts)).contents == "text"
+    assert (
+        examine_texts(pa.array(["2020-01-01"])).contents == "text"
+    )  # a single value says nothing as a number
+    assert examine_texts(pa.array(["2020-01-01", "2020-01-02", "?"])) == ("dates", "?")
+
+
+def test_texts_are_parsed_exactly():
+    parsed = parse_dates(pa.array(["1970-01-02", "2.1.1970", "1970/1/1T0:00:01.5Z", "1970-13-01", None]))
+    assert parsed.to_pylist() == [86_400e6, 86_400e6, 1.5e6, None, None]
+    assert parse_amounts(pa.array(["-$1,234.5", "12 %", "7 €", "$"])).to_pylist() == [
+        -1234.5,
+        12.0,
+        7.0,
+        None,
+    ]
+    assert len(parse_dates_with_slashes(pa.array(["1/2/2020"]))) == 2
+    assert len(parse_dates_with_slashes(pa.array(["1/2/2020", "31/12/2020"]))) == 1
+    assert to_numbers(pa.array(["5 %", None, "10 %"]))[0].to_pylist() == [5.0, None, 10.0]
+
+
+@pytest.mark.parametrize("form", ["%Y-%m-%d", "%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y %H:%M"])
+def test_times_as_text_are_in_the_order_of_time(form):
+    units = read_row_units(None, np.asarray(DAYS.strftime(form)), ROWS)
+    assert (units.unit == np.argsort(np.argsort(DAYS))).all()
+
+
+def test_numbers_as_text_are_in_their_order_and_other_text_is_warned_of():
+    numbers = read_row_units(None, np.arange(ROWS).astype(str), ROWS)
+    assert (numbers.unit == np.arange(ROWS)).all()
+    assert (read_row_units(None, np.array(["2020Q4", "2021Q1"]), 2).unit == [0, 1]).all()
+    with pytest.warns(UserWarning, match="from 'Apr' to 'Jan'"):
+        read_row_units(None, np.array(["Jan", "Apr"]), 2)
+    with pytest.raises(ValueError, match="the day or the month may come first"):
+        read_row_units(None, np.array(["01/02/2020", "02/03/2020"]), 2)

@@ -32,7 +32,7 @@ def make_frame(texts):
     """The text decides the target, and nothing else does."""
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.normal(size=(ROWS, 4)), columns=list("abcd"))
-    return frame.assign(when=list(texts), y=np.where(DAYS > DAYS.sort_values()[ROWS // 2], "late", "early"))
+    return frame.assign(when=list(texts), y=np.where(DAYS.sort_values()[ROWS // 2] < DAYS, "late", "early"))
 
 
 @pytest.mark.parametrize("form", FORMS)

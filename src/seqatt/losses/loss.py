@@ -117,8 +117,22 @@ def to_floats(y: NDArray[Any], argument: str) -> Floats:
     """Numbers, or an error that says what else the values are."""
     of_objects = {type(value) for value in y.flat} if y.dtype == object else set()
     if y.dtype.kind in "US" or any(issubclass(each, str | bytes) for each in of_objects):
-        as_classes = "" if y.ndim == 2 else ", or use task='classification' to predict the values as classes"
-        raise ValueError(f"{argument}: holds text where numbers are needed; convert it{as_classes}")
+        if y.ndim == 2:
+            texts = (
+                (j, value)
+                for j, column in enumerate(y.T, 1)
+                for value in column
+                if isinstance(value, str | bytes)
+            )
+            column, example = next(texts)
+            raise ValueError(
+                f"{argument}: column {column} holds text, such as {str(example)!r}; several columns must hold numbers or, "
+                "as labels, 0 and 1 or booleans"
+            )
+        raise ValueError(
+            f"{argument}: holds text where numbers are needed; convert it (an ordered categorical of pandas with "
+            ".cat.codes), or use task='classification' to predict the values as classes"
+        )
     if y.dtype.kind in "mM" or any(issubclass(each, DATES) for each in of_objects):
         raise ValueError(
             f"{argument}: holds dates or durations where numbers are needed; convert them, such as to days since the "

@@ -160,9 +160,15 @@ def _read_array(X: Any, argument: str) -> InputTable:
     refuse_batches(X, argument)
     array = to_array(X, argument)
     if array.ndim != 2:
+        remedy = (
+            f"pass pandas.DataFrame({argument})"
+            if array.dtype.names
+            else f"reshape it with .reshape(len({argument}), -1) to make each value of a row a feature"
+            if array.ndim > 2
+            else "reshape it with .reshape(-1, 1) if it is a single feature"
+        )
         raise ValueError(
-            f"{argument}: must be a table of rows and columns, got {array.ndim} dimension(s); "
-            "reshape it with .reshape(-1, 1) if it is a single feature"
+            f"{argument}: must be a table of rows and columns, got {array.ndim} dimension(s); {remedy}"
         )
     _check_size(array.shape, argument)
     if array.dtype.kind == "c":
@@ -283,6 +289,6 @@ def check_unique_names(X: Any, argument: str) -> None:
 def _check_size(shape: tuple[int, ...], argument: str) -> None:
     rows, columns = shape
     if rows == 0:
-        raise ValueError(f"{argument}: the table has no rows; at least 2 are needed")
+        raise ValueError(f"{argument}: the table has no rows")
     if columns == 0:
         raise ValueError(f"{argument}: the table has no columns; at least 1 is needed")

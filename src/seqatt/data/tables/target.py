@@ -128,8 +128,8 @@ def target_array(y: Any, argument: str) -> NDArray[Any]:
     if y is None:
         # The words from "requires" on are those that scikit-learn's estimator checks look for.
         raise ValueError(
-            f"{argument}: a target is needed: this estimator requires y to be passed, "
-            "but the target y is None"
+            f"{argument}: a target is needed. Selection requires y to be passed, but the target y is None; pass it, or "
+            "the name of a column as target (only task='reconstruction' needs none)"
         )
     frame = nw.from_native(y, eager_only=True, allow_series=True, pass_through=True)
     array: NDArray[Any]

@@ -118,16 +118,11 @@ def to_floats(y: NDArray[Any], argument: str) -> Floats:
     of_objects = {type(value) for value in y.flat} if y.dtype == object else set()
     if y.dtype.kind in "US" or any(issubclass(each, str | bytes) for each in of_objects):
         if y.ndim == 2:
-            texts = (
-                (j, value)
-                for j, column in enumerate(y.T, 1)
-                for value in column
-                if isinstance(value, str | bytes)
-            )
-            column, example = next(texts)
+            is_text = np.array([[isinstance(value, str | bytes) for value in row] for row in y])
+            row, column = np.argwhere(is_text)[0]
             raise ValueError(
-                f"{argument}: column {column} holds text, such as {str(example)!r}; several columns must hold numbers or, "
-                "as labels, 0 and 1 or booleans"
+                f"{argument}: column {column + 1} holds text, such as {str(y[row, column])!r}; several columns must hold "
+                "numbers or, as labels, 0 and 1 or booleans"
             )
         raise ValueError(
             f"{argument}: holds text where numbers are needed; convert it (an ordered categorical of pandas with "

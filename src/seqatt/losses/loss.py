@@ -121,8 +121,8 @@ def to_floats(y: NDArray[Any], argument: str) -> Floats:
             is_text = np.array([[isinstance(value, str | bytes) for value in row] for row in y])
             row, column = np.argwhere(is_text)[0]
             raise ValueError(
-                f"{argument}: column {column + 1} holds text, such as {str(y[row, column])!r}; several columns must hold "
-                "numbers or, as labels, 0 and 1 or booleans"
+                f"{argument}: column {column + 1} holds text, such as {str(y[row, column])!r}; several columns must "
+                "hold numbers or, as labels, 0 and 1 or booleans"
             )
         raise ValueError(
             f"{argument}: holds text where numbers are needed; convert it (an ordered categorical of pandas with "

@@ -138,7 +138,7 @@ class CandidateOptions(NetworkOptions, ScalingOptions):
     epochs: float | None = option(
         None,
         number(above=0, optional=True),
-        "Passes over the rows per model; by default 3, from 200 to 1,000 steps.",
+        "Passes of each model over the rows it trains on; by default 3.75, from 200 to 1,000 steps.",
     )
     learning_rate: float = option(1e-2, number(above=0), "Adam's step size.")
     folds: int | None = option(

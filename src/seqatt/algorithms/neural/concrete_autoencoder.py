@@ -46,6 +46,7 @@ class ConcreteAutoencoder(CustomTrainer):
         data: TableData,
         table: DeviceTable,
         k: int,
+        batch_size: int,
         steps: int,
         seeds: Sequence[int],
         options: AutoencoderOptions,
@@ -78,7 +79,7 @@ class ConcreteAutoencoder(CustomTrainer):
         self._adam = Adam([self._first_layer, *self.layers.params], lr)
         self._logit_adam = Adam([self.logits], lr * LOGIT_LR_FACTOR)
         self._blocked = torch.from_numpy(np.where(data.constant, -np.inf, 0.0).astype(np.float32)).to(device)
-        self._loader = make_loader(data, table, seeds, options)
+        self._loader = make_loader(table, batch_size, seeds)
         capturable = self._loader.graph_capturable and not self.layers.loss_function.coupled
         self._recorder = GraphRecorder(device, enabled=capturable)
         first, last = options.temperatures

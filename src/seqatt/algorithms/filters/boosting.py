@@ -25,9 +25,7 @@ from seqatt.progress import Advance
 from seqatt.trace import Trace
 
 
-@register(
-    "boosting",
-)
+@register("boosting")
 def boosting(request: SelectionRequest, plan: Plan, advance: Advance) -> list[Trace]:
     """The k features of greatest total gain; that of a feature is the sum over its columns.
 

@@ -32,10 +32,7 @@ ROWS_PER_CELL = 5  # of the joint table of two variables and the target, on aver
 DIGITS = 12  # scores that agree to this many decimals tie, so that the order of summation does not matter
 
 
-@register(
-    "cmim",
-    plan=lambda request: Plan(request.options.to_settings(), request.k),
-)
+@register("cmim", plan=lambda request: Plan(request.options.to_settings(), request.k))
 def cmim(request: SelectionRequest, plan: Plan, advance: Advance) -> list[Trace]:
     """Select k features. There is no randomness: every seed has the same result."""
     data, options = request.table, request.options

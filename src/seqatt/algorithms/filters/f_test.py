@@ -19,9 +19,7 @@ from seqatt.trace import Trace
 LARGEST = np.finfo(np.float64).max
 
 
-@register(
-    "f_test",
-)
+@register("f_test")
 def f_test(request: SelectionRequest, plan: Plan, advance: Advance) -> list[Trace]:
     """The k features with the largest F statistic, averaged over several targets.
 

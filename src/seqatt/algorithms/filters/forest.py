@@ -17,9 +17,7 @@ from seqatt.progress import Advance
 from seqatt.trace import Trace
 
 
-@register(
-    "forest",
-)
+@register("forest")
 def random_forest(request: SelectionRequest, plan: Plan, advance: Advance) -> list[Trace]:
     """The k features of greatest importance; that of a feature is the sum over its columns.
 

@@ -18,9 +18,7 @@ from seqatt.progress import Advance
 from seqatt.trace import Trace
 
 
-@register(
-    "mutual_information",
-)
+@register("mutual_information")
 def mutual_information(request: SelectionRequest, plan: Plan, advance: Advance) -> list[Trace]:
     """The k features with the most information about the target, each alone, averaged over several targets.
 

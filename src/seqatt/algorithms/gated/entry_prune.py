@@ -127,9 +127,7 @@ class EntryPruneGate(Gate):
         self._done = int(arrays["done"])
 
 
-@register_gated(
-    "entry_prune",
-)
+@register_gated("entry_prune")
 def make_gate(context: GateContext) -> Gate:
     options, wide = context.options, context.columns.columns > context.rows
     rotation_steps = options.rotation_steps

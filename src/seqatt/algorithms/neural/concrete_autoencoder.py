@@ -33,9 +33,8 @@ from seqatt.training.models.layers import MLPLayers
 
 NOISE_OFFSETS = 1 << 20  # positions in the bank of Gumbel noise at which the noise of a step may start
 LOSS_INTERVAL = 8  # steps between batches whose loss is recorded
-LOGIT_LR_FACTOR = (
-    3.0  # learning rate of the logits, as a multiple of the option: they move further than weights
-)
+# Learning rate of the logits, as a multiple of the option: they move further than weights.
+LOGIT_LR_FACTOR = 3.0
 
 
 class ConcreteAutoencoder(CustomTrainer):
@@ -189,7 +188,4 @@ def _channels(feature_of: NDArray[np.int64], features: int) -> NDArray[np.int64]
     return np.arange(len(feature_of)) - (counts.cumsum() - counts)[feature_of]
 
 
-register_custom(
-    "concrete_autoencoder",
-    ConcreteAutoencoder,
-)
+register_custom("concrete_autoencoder", ConcreteAutoencoder)

@@ -39,10 +39,7 @@ def make_plan(request: SelectionRequest) -> GreedyPlan:
     return GreedyPlan(settings, len(request.seeds) * models, candidates)
 
 
-@register(
-    "greedy",
-    plan=make_plan,
-)
+@register("greedy", plan=make_plan)
 def greedy(request: SelectionRequest, plan: GreedyPlan, advance: Advance) -> list[Trace]:
     """One trial after the other: the candidates of a single trial fill the device."""
     data, options, device = request.table, request.options, request.device

@@ -221,7 +221,4 @@ def _target_counts(features: int, k: int, steps: int) -> NDArray[np.float32]:
     return np.exp(np.interp(share, [0, K_SHARE, 1], counts)).astype(np.float32)
 
 
-register_custom(
-    "lassonet",
-    LassoNetPath,
-)
+register_custom("lassonet", LassoNetPath)

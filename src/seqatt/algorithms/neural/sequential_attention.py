@@ -210,10 +210,7 @@ def _resolve_asinh(request: SelectionRequest) -> bool:
     return nonlinear and default_asinh_inputs(request.rows, data.encoded_columns)
 
 
-@register(
-    "sequential_attention",
-    plan=make_plan,
-)
+@register("sequential_attention", plan=make_plan)
 def sequential_attention(request: SelectionRequest, plan: AttentionPlan, advance: Advance) -> list[Trace]:
     data, options, device = request.data, request.options, request.device
     if plan.asinh_inputs:

@@ -45,10 +45,9 @@ class ScorePenalty:
         self._first_columns = np.flatnonzero(np.diff(feature_of[self._columns], prepend=-1))
         sparse = isinstance(sample.data.columns, SparseColumns)
         self._unit_columns = None if sparse else self._normalise(self._columns)
-        self._p_values = np.empty(
-            (0, len(self._penalised)), dtype=np.float32
-        )  # of features that were selected once
-        self._row_of: dict[int, int] = {}  # their rows, by feature
+        # Smallest p-values per feature that was selected at some time; their rows, by feature.
+        self._p_values = np.empty((0, len(self._penalised)), dtype=np.float32)
+        self._row_of: dict[int, int] = {}
 
     def penalties(self, selected: Sequence[int]) -> Floats:
         """The penalty (d,) added to each feature's score, 0 or less, when these features are selected.

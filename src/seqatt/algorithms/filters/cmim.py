@@ -17,9 +17,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from seqatt.algorithms.filters.binning import bin_values
-from seqatt.algorithms.filters.discrete import code_variables, features_of_variables, varying_outputs
 from seqatt.algorithms.filters.joint_counts import InformationSource, JointCounts
+from seqatt.algorithms.filters.variables import (
+    bin_values,
+    code_variables,
+    features_of_variables,
+    varying_outputs,
+)
 from seqatt.algorithms.registry import Plan, register
 from seqatt.algorithms.request import SelectionRequest
 from seqatt.data.tables.table_data import TableData

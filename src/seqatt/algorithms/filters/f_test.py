@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from seqatt.algorithms.filters.discrete import column_blocks, refuse_row_weights, varying_outputs
 from seqatt.algorithms.filters.ranking import Floats, max_over_columns, rank_features
+from seqatt.algorithms.filters.variables import column_blocks, refuse_row_weights, varying_outputs
 from seqatt.algorithms.registry import Plan, register
 from seqatt.algorithms.request import SelectionRequest
 from seqatt.progress import Advance

@@ -12,10 +12,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from seqatt.algorithms.filters.binning import bin_edges
 from seqatt.algorithms.filters.cmim import CMIMSearch, default_bins, run_search
 from seqatt.algorithms.filters.joint_counts import mutual_information_of
 from seqatt.algorithms.filters.options import CMIMOptions
+from seqatt.algorithms.filters.variables import bin_edges
 from seqatt.data.files.encoding.rows import EncodedRows
 from seqatt.data.files.file_data import FileData, read_schema_sample
 from seqatt.data.files.options import FileOptions

@@ -90,7 +90,7 @@ def column_scale(column_variance: Floats, blocks: FeatureBlocks, constant: NDArr
 
 @dataclass(frozen=True)
 class _SparseRows:
-    """A sparse table, of which a slice of rows is made dense when it is read."""
+    """A sparse table whose rows are made dense when a slice of them is read."""
 
     columns: SparseColumns
 

@@ -30,7 +30,7 @@ CHUNK_CELLS = (1 << 28, 1 << 21)  # numbers in the layers of models trained at a
 MAX_VALIDATION_ROWS = 4096  # held-out rows per fold that are used
 DEFAULT_EPOCHS = 3.75  # passes over four fifths of the rows: as many steps as three passes over all of them
 MIN_STEPS, MAX_STEPS = 200, 1000  # limits where ``epochs`` is not given
-VALIDATIONS = 4  # evaluations on the held-out rows per training, of which the best counts
+VALIDATIONS = 4  # evaluations on the held-out rows per training; the best counts
 
 
 class CandidatePlan(NamedTuple):
@@ -88,8 +88,8 @@ class CandidateModels:
         columns_of = np.full((len(candidates) + 1, len(shared) + widest), zeros)
         columns_of[:, : len(shared)] = shared
         for row, feature in zip(columns_of[1:], candidates, strict=True):
-            own = self._columns[feature]
-            row[len(shared) : len(shared) + len(own)] = own
+            added = self._columns[feature]
+            row[len(shared) : len(shared) + len(added)] = added
         losses = []
         chunks = -(-len(columns_of) // self._models_at_once(columns_of.shape[1]))
         for chunk in np.array_split(columns_of, chunks):

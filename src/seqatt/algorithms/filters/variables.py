@@ -100,7 +100,7 @@ def bin_edges(values: NDArray[Any], bins: int, weights: NDArray[Any] | None = No
     return edges
 
 
-def join_codes(codes: Codes, others: Codes) -> Codes:
+def join_codes(first: Codes, second: Codes) -> Codes:
     """One code per pair of codes that occurs."""
-    pairs = np.unique(codes * (int(others.max()) + 1) + others, return_inverse=True)[1]
+    pairs = np.unique(first * (int(second.max()) + 1) + second, return_inverse=True)[1]
     return np.asarray(pairs, dtype=np.intp).reshape(-1)

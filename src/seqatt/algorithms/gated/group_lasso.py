@@ -96,8 +96,8 @@ class GroupLassoGate(OpenGate):
 def _one_by_one_after_warmup(k: int, steps: int) -> Schedule:
     """k phases, after ``WARMUP`` of the steps in which all features are penalised."""
     warmup = min(round(WARMUP * steps), steps - k)
-    first, *others = one_by_one(k, steps - warmup)
-    return (replace(first, steps=first.steps + warmup), *others)
+    first, *later = one_by_one(k, steps - warmup)
+    return (replace(first, steps=first.steps + warmup), *later)
 
 
 def _strengths(k: int) -> tuple[float, ...]:

@@ -152,11 +152,11 @@ class ConcreteAutoencoder(CustomTrainer):
         log_probabilities = torch.log_softmax(self.logits.double() + self._blocked, 2).cpu().numpy()
         losses = (self._losses / max(self._recorded_losses, 1)).tolist()
         traces = []
-        for of_nodes, loss in zip(log_probabilities, losses, strict=True):
-            order = assign_features(of_nodes)
-            best = of_nodes.max(0)
-            others = np.lexsort((-best, self._data.constant))
-            ranked = order + [int(f) for f in others if int(f) not in set(order)]
+        for node_probabilities, loss in zip(log_probabilities, losses, strict=True):
+            order = assign_features(node_probabilities)
+            best = node_probabilities.max(0)
+            by_probability = np.lexsort((-best, self._data.constant))
+            ranked = order + [int(f) for f in by_probability if int(f) not in set(order)]
             record = PhaseRecord(self._steps, "all", loss, seconds, ranked[: self._k], scores=np.exp(best))
             traces.append(Trace(ranked[: self._k], ranked[self._k :], [record]))
         return traces

@@ -27,7 +27,7 @@ from seqatt.training.options import NetworkOptions
 
 
 class CustomTrainer(ABC):
-    """Some trials that train in one step."""
+    """Trials that train in one step."""
 
     @abstractmethod
     def __init__(

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import seqatt
-from seqatt.algorithms.filters.binning import bin_values
+from seqatt.algorithms.filters.variables import bin_values
 from seqatt.algorithms.sums import pair_counts
 from seqatt.algorithms.sums.category_products import category_products
 from seqatt.linear import Gram

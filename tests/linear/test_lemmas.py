@@ -10,7 +10,6 @@ from sklearn.linear_model import Lasso
 from seqatt.linear import q_star
 from seqatt.linear.attention import attention_weights
 from seqatt.linear.inputs import make_design, read_blocks
-from seqatt.linear.penalty import norm_of_logits
 from seqatt.linear.residual_problem import ResidualFromRows
 from seqatt.linear.sequential_lasso import solve_lasso
 
@@ -123,6 +122,12 @@ def test_both_sides_of_lemma_3_2_have_the_same_infimum(seed):
         minimize(right, start, method="Nelder-Mead", options=precise).fun for start in corners
     )
     assert left_minimum == pytest.approx(right_minimum, rel=1e-6)
+
+
+def norm_of_logits(q) -> float:
+    """``Q(q)``: the squared length of the shortest w with ``D(w) = q``."""
+    logs = -0.5 * np.log(q)
+    return np.sum((logs - logs.mean()) ** 2)
 
 
 def test_q_star_equals_the_minimum_on_a_fine_grid():

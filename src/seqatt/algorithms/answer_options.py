@@ -107,7 +107,7 @@ class AnswerOptions(ConstraintOptions):
 def check_method(method: Method, argument: str = "k: 'auto'") -> None:
     """Refuse a method whose first j features are no choice of j, for what an ``argument`` asks."""
     if not (method.nested or method.name == DEFAULT):
-        able = [name for name, each in all_methods().items() if each.nested or name == DEFAULT]
+        able = [name for name, other in all_methods().items() if other.nested or name == DEFAULT]
         raise ValueError(
             f"{argument} needs a method whose first features are a selection too, which {method.name} is not; "
             f"{'use a number, or' if argument.startswith('k:') else 'leave it out, or use'} one of {', '.join(able)}"

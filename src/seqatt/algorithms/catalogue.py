@@ -9,6 +9,7 @@ from seqatt.algorithms.filters.options import (
     BoostingOptions,
     CMIMOptions,
     ForestOptions,
+    LinearAttentionOptions,
     MutualInformationOptions,
 )
 from seqatt.algorithms.gated.options import (
@@ -20,7 +21,6 @@ from seqatt.algorithms.gated.options import (
     PermutationOptions,
     StochasticGatesOptions,
 )
-from seqatt.algorithms.linear_options import LinearAttentionOptions
 from seqatt.algorithms.neural.attention_options import AttentionOptions
 from seqatt.algorithms.neural.options import AutoencoderOptions, LassoNetOptions
 from seqatt.algorithms.registry import Method

@@ -30,17 +30,17 @@ def _quotas(name: str, value: Any) -> dict[Any, Any]:
     if not isinstance(value, Mapping):
         raise TypeError(f"{name}: must be a dict such as {form}, got {show(value)}")
     quotas = {}
-    for quota, given in value.items():
-        if not isinstance(given, Mapping) or "features" not in given:
-            raise TypeError(f"{name}: {show(quota)} must have 'features', as in {form}, got {show(given)}")
-        check_option_names(f"{name}: {show(quota)}", given, ["features", "least", "most"])
-        least = integer(0)(f"{name}: 'least' of {show(quota)}", given.get("least", 0))
-        most = integer(0, optional=True)(f"{name}: 'most' of {show(quota)}", given.get("most"))
+    for quota, bounds in value.items():
+        if not isinstance(bounds, Mapping) or "features" not in bounds:
+            raise TypeError(f"{name}: {show(quota)} must have 'features', as in {form}, got {show(bounds)}")
+        check_option_names(f"{name}: {show(quota)}", bounds, ["features", "least", "most"])
+        least = integer(0)(f"{name}: 'least' of {show(quota)}", bounds.get("least", 0))
+        most = integer(0, optional=True)(f"{name}: 'most' of {show(quota)}", bounds.get("most"))
         if most is not None and most < least:
             raise ValueError(
                 f"{name}: {show(quota)} needs at least {least} and allows at most {most} features; raise 'most'"
             )
-        quotas[quota] = {"features": _listed(name, quota, given["features"]), "least": least, "most": most}
+        quotas[quota] = {"features": _listed(name, quota, bounds["features"]), "least": least, "most": most}
     return quotas
 
 
@@ -58,16 +58,16 @@ def _costs(name: str, value: Any) -> dict[Any, Any]:
     if not isinstance(value, Mapping):
         raise TypeError(f"{name}: must be a dict such as {form}, got {show(value)}")
     costs = {}
-    for key, given in value.items():
-        shared = isinstance(given, Mapping)
-        if shared and not {"cost", "features"} <= set(given):
+    for key, price in value.items():
+        shared = isinstance(price, Mapping)
+        if shared and not {"cost", "features"} <= set(price):
             raise TypeError(
-                f"{name}: {show(key)} must have 'cost' and 'features', as in {form}, got {show(given)}"
+                f"{name}: {show(key)} must have 'cost' and 'features', as in {form}, got {show(price)}"
             )
         if shared:
-            check_option_names(f"{name}: {show(key)}", given, ["cost", "features"])
-        cost = number(minimum=0)(f"{name}: that of {show(key)}", given["cost"] if shared else given)
-        costs[key] = {"cost": cost, "features": _listed(name, key, given["features"]) if shared else None}
+            check_option_names(f"{name}: {show(key)}", price, ["cost", "features"])
+        cost = number(minimum=0)(f"{name}: that of {show(key)}", price["cost"] if shared else price)
+        costs[key] = {"cost": cost, "features": _listed(name, key, price["features"]) if shared else None}
     return costs
 
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,61 +26,43 @@ from seqatt.linear.omp import pursue_rows
 from seqatt.linear.path import LinearPath
 from seqatt.linear.sequential_lasso import choose_by_lasso
 from seqatt.linear.softmax_attention import choose_by_softmax
-from seqatt.linear.stepwise import make_problem, select_stepwise
+from seqatt.linear.stepwise import Rule, make_problem, select_stepwise
 from seqatt.linear.threads import Floats
 from seqatt.progress import Advance
 from seqatt.trace import PhaseRecord, Trace
 
-RULES = {
-    "linear_sequential_lasso": choose_by_lasso,
-    "linear_attention": choose_by_attention,
-    "softmax": choose_by_softmax,
-}
+LINEAR_METHODS = ("linear_omp", "linear_sequential_lasso", "linear_attention")
 
 
-@register(
-    "linear_omp",
-)
-def linear_omp(request: SelectionRequest, plan: Plan, advance: Advance) -> list[Trace]:
-    return _select(request, "linear_omp")
+def rule_of(method: str, options: Any) -> Rule | None:
+    """How a linear method chooses its next feature; None: the one most correlated with the residual (OMP)."""
+    if method == "linear_attention":
+        return choose_by_softmax if options.parameterisation == "softmax" else choose_by_attention
+    return choose_by_lasso if method == "linear_sequential_lasso" else None
 
 
-@register(
-    "linear_sequential_lasso",
-)
-def linear_sequential_lasso(request: SelectionRequest, plan: Plan, advance: Advance) -> list[Trace]:
-    return _select(request, "linear_sequential_lasso")
-
-
-@register(
-    "linear_attention",
-)
-def linear_attention(request: SelectionRequest, plan: Plan, advance: Advance) -> list[Trace]:
-    softmax = request.options.parameterisation == "softmax"
-    return _select(request, "softmax" if softmax else "linear_attention")
-
-
-def _select(request: SelectionRequest, rule: str) -> list[Trace]:
+def select_linear(request: SelectionRequest, plan: Plan, advance: Advance, *, method: str) -> list[Trace]:
     """Select k features; after an early stop, the features with the highest last scores fill up the selection.
 
     There is no randomness: every seed has the same result.
     """
     started = time.perf_counter()
-    data, k = request.table, request.k
+    data, rule = request.table, rule_of(method, request.options)
     blocks = read_blocks(data.feature_of, len(data.feature_of))
     design, targets = _prepare(data, blocks)
-    count = min(k, int((~data.constant).sum()))
+    count = min(request.k, int((~data.constant).sum()))
     step_scores: list[Floats] = []
-    if rule == "linear_omp":
+    if rule is None:
         path = pursue_rows(design, targets, count, blocks, False, step_scores)
     else:
-        problem = make_problem(design, targets)
-        path = select_stepwise(problem, blocks, count, RULES[rule], False, step_scores)
-    norm = np.sqrt(path.null_loss * _total_weight(data))
-    seconds = time.perf_counter() - started
-    trace = make_trace(data.constant, path, [scores / norm for scores in step_scores], k, seconds)
-    trace.settings |= {"stopped": path.stopped, "explained": 1 - _unexplained(path, -1)}
+        path = select_stepwise(make_problem(design, targets), blocks, count, rule, False, step_scores)
+    weight = float(data.rows if data.weights is None else data.weights.sum(dtype=np.float64))
+    trace = make_trace(path, step_scores, data.constant, weight, request.k, time.perf_counter() - started)
     return [trace] * len(request.seeds)
+
+
+for _name in LINEAR_METHODS:
+    register(_name)(partial(select_linear, method=_name))
 
 
 def _prepare(data: TableData, blocks: FeatureBlocks) -> tuple[DesignMatrix, Floats]:
@@ -93,16 +77,20 @@ def _prepare(data: TableData, blocks: FeatureBlocks) -> tuple[DesignMatrix, Floa
     mean = rows.products(np.empty(0, dtype=np.intp), weights[:, None])[0] / weights.sum()
     root = None if data.weights is None else np.sqrt(weights)
     column_variance = DesignMatrix(columns, mean, None, root).squared_norms() / weights.sum()
-    variance = np.bincount(blocks.feature_of, column_variance, blocks.count)  # total per feature
-    scale = np.sqrt(np.where(data.constant, 1.0, np.where(variance > 0, variance, 1.0)))[blocks.feature_of]
     targets = targets - weights @ targets / weights.sum()
-    design = DesignMatrix(columns, mean, scale, root)
+    design = DesignMatrix(columns, mean, column_scale(column_variance, blocks, data.constant), root)
     return design, targets if root is None else targets * root[:, None]
+
+
+def column_scale(column_variance: Floats, blocks: FeatureBlocks, constant: NDArray[np.bool_]) -> Floats:
+    """The divisor (c,) of each column, for which the columns of a feature have a total variance of 1."""
+    variance = np.bincount(blocks.feature_of, column_variance, blocks.count)  # total per feature
+    return np.asarray(np.sqrt(np.where(~constant & (variance > 0), variance, 1.0))[blocks.feature_of])
 
 
 @dataclass(frozen=True)
 class _SparseRows:
-    """A sparse table, of which a slice of rows is made dense when it is read."""
+    """A sparse table whose rows are made dense when a slice of them is read."""
 
     columns: SparseColumns
 
@@ -114,31 +102,30 @@ class _SparseRows:
         return self.columns.to_dense(np.arange(*rows.indices(self.shape[0])))
 
 
-def _total_weight(data: TableData) -> float:
-    return float(data.rows if data.weights is None else data.weights.sum(dtype=np.float64))
-
-
-def _unexplained(path: LinearPath, step: int) -> float:
-    """The residual sum of squares after a step, as a share of that without any feature."""
-    return float(path.losses[step] / path.null_loss) if len(path.losses) else 1.0
-
-
 def make_trace(
-    constant: NDArray[np.bool_], path: LinearPath, step_scores: list[Floats], k: int, seconds: float
+    path: LinearPath,
+    step_scores: list[Floats],
+    constant: NDArray[np.bool_],
+    weight: float,
+    k: int,
+    seconds: float,
 ) -> Trace:
     """A path as a trace; features that are not on the path follow by their last scores, constant features last.
 
-    ``step_scores`` has the scores (d,) of all features at each step.
+    ``step_scores`` has the correlations (d,) of all features with the residual at each step. ``weight`` is the sum of
+    the row weights, by which they are normalised.
     """
-    features = len(constant)
+    features, norm = len(constant), np.sqrt(path.null_loss * weight)
+    step_scores = [scores / norm for scores in step_scores]
     last_scores = step_scores[-1] if step_scores else np.zeros(features)
     by_score = np.lexsort((np.arange(features), -last_scores, constant))
     selected = set(path.order)
     ranked = path.order + [int(f) for f in by_score if int(f) not in selected]
+    unexplained = [float(loss / path.null_loss) for loss in path.losses]  # share of the sum of squares
     records = [
-        PhaseRecord(
-            1, "all", _unexplained(path, i), seconds / len(step_scores), [feature], scores=step_scores[i]
-        )
-        for i, feature in enumerate(path.order)
+        PhaseRecord(1, "all", share, seconds / len(step_scores), [feature], scores=scores)
+        for feature, share, scores in zip(path.order, unexplained, step_scores, strict=False)
     ]
-    return Trace(ranked[:k], ranked[k:], records)
+    trace = Trace(ranked[:k], ranked[k:], records)
+    trace.settings |= {"stopped": path.stopped, "explained": 1 - unexplained[-1] if unexplained else 0.0}
+    return trace

@@ -56,14 +56,14 @@ class SelectionRequest:
     subsets: tuple[NDArray[np.int64], ...] | None = None
 
     def as_part(self, name: str, steps: int, counts: int = 1) -> SelectionRequest:
-        """The same request as one of several selections that the work of the run consists of, or ``counts`` of them."""
+        """The same request as one part of a run of several selections; it counts as ``counts`` of them."""
         monitor, data = self.hook.part.monitor, self.data
         part = monitor.start_part(name, data.user_position, data.given_names, self.k, steps, counts=counts)
         return replace(self, hook=TrainingHook(part))
 
     @property
     def rows(self) -> int:
-        """How many rows a trial sees; the fewest, where subsets of whole units differ in size."""
+        """Number of rows that a trial sees; the smallest, where subsets of whole units differ in size."""
         return self.data.rows if self.subsets is None else min(map(len, self.subsets))
 
     @property
@@ -73,7 +73,7 @@ class SelectionRequest:
         return self.data
 
     def first(self, ranking: list[int], k: int) -> list[int]:
-        """The first k features of a ranking of all that may be selected together, after those that are kept."""
+        """The first k features of a ranking that the quotas allow together, after those that are kept."""
         if self.quotas is None:
             return [*self.kept, *(f for f in ranking if f not in self.kept)][:k]
         return replace(self.quotas, k=k).first(ranking, self.kept)
@@ -81,7 +81,7 @@ class SelectionRequest:
     def arrange(self, trace: Trace) -> Trace:
         """The trace with the features that are kept first, and then the best of its ranking that the quotas allow.
 
-        A method that keeps to them while it selects has its own trace back.
+        The trace of a method that already selects within the quotas is returned as it is.
         """
         ranking = trace.order + trace.rest
         first = self.first(ranking, len(trace.order))
@@ -96,5 +96,5 @@ class SelectionRequest:
 def select_arranged(
     select_features: Callable[..., list[Trace]], request: SelectionRequest, plan: Any, advance: Advance
 ) -> list[Trace]:
-    """What a method selects, with the features that are kept first, and within the quotas."""
+    """The traces of a method, with the features that are kept first, and within the quotas."""
     return [request.arrange(trace) for trace in select_features(request, plan, advance)]

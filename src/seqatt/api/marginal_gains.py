@@ -21,7 +21,7 @@ from seqatt.progress import progress_bar
 from seqatt.selection import Selection
 from seqatt.training.backend.device import resolve_device
 from seqatt.training.backend.threads import training_threads
-from seqatt.training.candidates import CandidateModels, candidates_work
+from seqatt.training.candidates import CandidateModels, candidates_work, resolve_candidates
 from seqatt.training.loaders.batch import DeviceTable
 from seqatt.training.options import CandidateOptions
 from seqatt.validation import check_option_names, check_seeds
@@ -63,8 +63,9 @@ def marginal_gains(
     seed, device, progress, sample_weight, class_weight, groups, task, missing_indicator, max_categories :
         As in ``select``.
     **training
-        ``epochs`` (per model), ``batch_size``, ``learning_rate``, ``hidden``, ``activation`` and ``folds`` (how many
-        fifths of the rows are held out in turn), as for ``select(method="greedy")``.
+        ``epochs`` (passes of each model over the rows it trains on), ``batch_size``, ``learning_rate``, ``hidden``,
+        ``activation`` and ``folds`` (how many fifths of the rows are held out in turn), as for
+        ``select(method="greedy")``.
 
     Returns
     -------
@@ -109,14 +110,14 @@ def marginal_gains(
         raise ValueError(f"candidates: {data.names[repeated[0]]!r} is already selected")
     gains = np.full(data.features, np.nan)
     if added:
+        plan = resolve_candidates(data, options)
         with (
-            training_threads(candidates_work(data, options), torch_device),
+            training_threads(candidates_work(data, options, plan), torch_device),
             torch.no_grad(),
             progress_bar("Marginal gains", len(added) + 1, shown=progress) as advance,
         ):
-            models = CandidateModels(
-                data, DeviceTable.of_data(data, torch_device), seed, options, torch_device
-            )
+            device_table = DeviceTable.of_data(data, torch_device)
+            models = CandidateModels(data, device_table, seed, options, plan, torch_device)
             before, after = models.losses(base, added, advance)
         gains = scatter_values(before - after, added, data.features)
     return np.asarray(gains[np.argsort(data.user_position)])

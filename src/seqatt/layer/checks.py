@@ -78,8 +78,8 @@ def check_constraints(
 ) -> tuple[list[int], list[int]]:
     """The numbers of the features that are selected from the start, and of those that never are."""
     lists = []
-    for name, given in (("keep", keep), ("forbid", forbid)):
-        plain = given.tolist() if hasattr(given, "tolist") else list(given)
+    for name, listed in (("keep", keep), ("forbid", forbid)):
+        plain = listed.tolist() if hasattr(listed, "tolist") else list(listed)
         numbers = [integer(0, maximum=features - 1)(name, number) for number in plain]
         if len(set(numbers)) < len(numbers):
             raise ValueError(f"{name}: must not name a feature twice, got {plain}")

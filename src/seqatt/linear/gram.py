@@ -95,8 +95,8 @@ class Gram:
     def join(self, rows: int, weight: float, mean: Floats, scatter: Floats, targets: int) -> Self:
         """Add rows that are known by their statistics, for the columns of X followed by those of y.
 
-        ``mean`` are the weighted means and ``scatter`` the weighted products of the centred columns, of which
-        only the upper triangle is read. ``targets`` is the number of columns of y.
+        ``mean`` are the weighted means and ``scatter`` the weighted products of the centred columns; only its upper
+        triangle is read. ``targets`` is the number of columns of y.
         """
         self._check_shape(len(mean) - targets, targets, flat=False)
         check_finite(mean)
@@ -251,9 +251,9 @@ class Gram:
         self.weight = total
 
     def _copy(self) -> Gram:
-        other = Gram()
-        vars(other).update(vars(self), _mean=self._mean.copy(), _scatter=self._scatter.copy())
-        return other
+        copy = Gram()
+        vars(copy).update(vars(self), _mean=self._mean.copy(), _scatter=self._scatter.copy())
+        return copy
 
 
 def _scatter_from_raw(rows: Floats, targets: Floats, mean: Floats) -> Floats | None:

@@ -44,12 +44,6 @@ def q_star(beta: Any) -> Any:
     return float(infima[0]) if values.ndim == 1 else infima.reshape(values.shape[:-1])
 
 
-def norm_of_logits(q: Any) -> float:
-    """``Q(q)``: the squared length of the shortest w with ``D(w) = q``."""
-    logs = -0.5 * np.log(np.asarray(q, dtype=np.float64))
-    return float(np.sum((logs - logs.mean()) ** 2))
-
-
 def _infimum(beta: Floats) -> float:
     """Minimise over the logarithms of p. The objective is not convex, hence several starting points."""
     if len(beta) == 1:

@@ -41,13 +41,10 @@ def choose_by_softmax(
     return int(working[best]), float(scores[working[best]])
 
 
-def softmax_logits(square: Floats, cross: Floats, feature_of: Any, penalty: float | None = None) -> Floats:
-    """The optimal logits w, one per feature, for columns and target of length one.
-
-    ``penalty`` is lambda; by default ``LAMBDA_RATIO`` times lambda*.
-    """
+def softmax_logits(square: Floats, cross: Floats, feature_of: Any) -> Floats:
+    """The optimal logits w, one per feature, for lambda = 10 lambda* and columns and target of length one."""
     largest = np.sqrt(np.bincount(feature_of, np.sum(cross**2, axis=1))).max()
-    penalty = 2 * LAMBDA_RATIO * max(1.0, largest) if penalty is None else penalty
+    penalty = 2 * LAMBDA_RATIO * max(1.0, largest)
     objective = partial(_objective, square, cross, feature_of, penalty)
     uniform = np.zeros(int(feature_of[-1]) + 1)
     # Near the uniform softmax the logits are tiny; they are scaled by the size of the first gradient.

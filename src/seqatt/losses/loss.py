@@ -33,7 +33,7 @@ class Encoding(NamedTuple):
 
 
 class Score(NamedTuple):
-    """A mean over rows, of which more is better, and its standard error."""
+    """A mean over rows, where higher is better, and its standard error."""
 
     mean: float
     standard_error: float
@@ -42,11 +42,11 @@ class Score(NamedTuple):
 class Loss(ABC):
     """One kind of target.
 
-    ``metrics`` are the names of what ``measure`` returns, the main one first. ``score_name`` is what k="auto" compares
-    numbers of features by. Methods without a network see the target as classes or, with ``numeric``, as the numbers
-    of ``as_numbers``, which ``stand_in`` describes where they are not the target itself. With ``coupled``, the loss of
-    a row depends on the other rows of its batch, so that a batch is never divided. ``streams`` says that files can be
-    read batch by batch.
+    ``metrics`` are the names of what ``measure`` returns, the main one first. ``score_name`` is the score by which
+    k="auto" compares numbers of features. Methods without a network see the target as classes or, with ``numeric``, as
+    the numbers of ``as_numbers``; where these are not the target itself, ``stand_in`` describes them. With ``coupled``,
+    the loss of a row depends on the other rows of its batch, so that a batch is never divided. ``streams`` says that
+    files can be read batch by batch.
     """
 
     name: ClassVar[str]
@@ -73,7 +73,7 @@ class Loss(ABC):
 
     @abstractmethod
     def grad(self, out: Tensor, y: Tensor) -> Tensor:
-        """The gradient (T, B, o) of the sum over the rows of a batch for the outputs."""
+        """The gradient (T, B, o) of the sum over the rows of a batch with respect to the outputs."""
 
     def as_numbers(self, values: NDArray[Any], sample: NDArray[Any] | None = None) -> NDArray[Any]:
         """The target for a test of each feature alone, and for methods without a network.
@@ -101,7 +101,7 @@ def mean_score(rows: NDArray[Any]) -> Score:
 
 
 def explained(losses: Floats, without: Floats) -> Score:
-    """The share of a loss that features save, from the loss per row with them and without any."""
+    """The share by which features lower a loss, from the loss per row with them and without any."""
     total = without.mean()
     return mean_score(1 - losses / total if total > 0 else np.zeros_like(losses))
 
@@ -115,8 +115,8 @@ def one_number(y: NDArray[Any], argument: str, task: str) -> Floats:
 
 def to_floats(y: NDArray[Any], argument: str) -> Floats:
     """Numbers, or an error that says what else the values are."""
-    of_objects = {type(value) for value in y.flat} if y.dtype == object else set()
-    if y.dtype.kind in "US" or any(issubclass(each, str | bytes) for each in of_objects):
+    types = {type(value) for value in y.flat} if y.dtype == object else set()
+    if y.dtype.kind in "US" or any(issubclass(kind, str | bytes) for kind in types):
         if y.ndim == 2:
             is_text = np.array([[isinstance(value, str | bytes) for value in row] for row in y])
             row, column = np.argwhere(is_text)[0]
@@ -128,7 +128,7 @@ def to_floats(y: NDArray[Any], argument: str) -> Floats:
             f"{argument}: holds text where numbers are needed; convert it (an ordered categorical of pandas with "
             ".cat.codes), or use task='classification' to predict the values as classes"
         )
-    if y.dtype.kind in "mM" or any(issubclass(each, DATES) for each in of_objects):
+    if y.dtype.kind in "mM" or any(issubclass(kind, DATES) for kind in types):
         raise ValueError(
             f"{argument}: holds dates or durations where numbers are needed; convert them, such as to days since the "
             "first of them"
@@ -136,7 +136,7 @@ def to_floats(y: NDArray[Any], argument: str) -> Floats:
     try:
         return y.astype(np.float64)
     except (TypeError, ValueError):
-        kinds = ", ".join(sorted({each.__name__ for each in of_objects})) or str(y.dtype)
+        kinds = ", ".join(sorted({kind.__name__ for kind in types})) or str(y.dtype)
         raise ValueError(
             f"{argument}: holds values of type {kinds} where numbers are needed; convert them"
         ) from None

@@ -18,7 +18,7 @@ MAX_LEVELS = 50
 
 
 class OrdinalLoss(MultilabelLoss):
-    """Outputs and targets have one column per level but the lowest; the predicted level is the outputs above 0."""
+    """Outputs and targets have a column per level but the lowest; the predicted level counts the outputs above 0."""
 
     name, metrics, score_name = "ordinal", ("mae", "kappa", "accuracy"), "d2"
     numeric, smoothed = True, False

@@ -47,10 +47,10 @@ class PairwiseLoss(Loss):
 
     def per_row(self, out: Tensor, y: Tensor) -> Tensor:
         # Model by model: no result may depend on the models beside it.
-        return torch.stack([_losses(o[:, 0], *own.unbind(1)) for o, own in zip(out, y, strict=True)])
+        return torch.stack([_losses(o[:, 0], *target.unbind(1)) for o, target in zip(out, y, strict=True)])
 
     def grad(self, out: Tensor, y: Tensor) -> Tensor:
-        grads = [_gradient(o[:, 0], *own.unbind(1)) for o, own in zip(out, y, strict=True)]
+        grads = [_gradient(o[:, 0], *target.unbind(1)) for o, target in zip(out, y, strict=True)]
         return torch.stack(grads).unsqueeze(2)
 
     def as_numbers(self, values: NDArray[Any], sample: NDArray[Any] | None = None) -> NDArray[Any]:
@@ -76,7 +76,7 @@ class PairwiseLoss(Loss):
 
 
 def _pairs(out: Tensor, relevance: Tensor, query: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """For all pairs (B, B) the sign of the difference in relevance and how right the outputs are; weights (B,)."""
+    """For all pairs (B, B) the sign of the difference in relevance and the margin of the outputs; weights (B,)."""
     same = query.unsqueeze(1) == query
     sign = torch.sign(relevance.unsqueeze(1) - relevance) * same
     of_query = same.to(out.dtype)

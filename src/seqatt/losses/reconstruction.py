@@ -1,7 +1,7 @@
-"""Reconstruction: the target is the table itself, all of whose columns are predicted from the selected ones.
+"""Reconstruction: the target is the table itself; the selected features predict all its columns.
 
-A selected feature predicts itself, so what counts is what it tells about the others. All input columns have the same
-weight: a category is encoded such that the variances of its columns add up to 1.
+A selected feature predicts itself, so it is selected for what it tells about the others. All input columns have the
+same weight: a category is encoded such that the variances of its columns add up to 1.
 """
 
 from __future__ import annotations

@@ -33,12 +33,12 @@ class CoxLoss(Loss):
             )
         if len(np.unique(values[:, 0])) < 2:
             raise ValueError(f"{argument}: every time is the same; there is nothing to predict")
-        rank = np.unique(values[:, 0], return_inverse=True)[1]  # of which float32 holds more than of times
+        rank = np.unique(values[:, 0], return_inverse=True)[1]  # float32 tells more ranks apart than times
         weight = np.ones(len(rank)) if weights is None else weights / weights.mean()
         return Encoding(np.stack([rank, values[:, 1], weight], axis=1).astype(np.float32), 1)
 
     def encode(self, y: NDArray[Any], encoding: Any, argument: str) -> NDArray[Any]:
-        """Times and events (n, 2); where only the first column is of 0 and 1, it is that of the events."""
+        """Times and events (n, 2); if only the first column consists of 0 and 1, it has the events."""
         form = (
             f"{argument}: task='survival' needs two columns, the time and whether the event occurred (1 or 0)"
         )
@@ -57,10 +57,10 @@ class CoxLoss(Loss):
 
     def per_row(self, out: Tensor, y: Tensor) -> Tensor:
         # Model by model: no result may depend on the models beside it.
-        return torch.stack([_losses(o[:, 0], *own.unbind(1)) for o, own in zip(out, y, strict=True)])
+        return torch.stack([_losses(o[:, 0], *target.unbind(1)) for o, target in zip(out, y, strict=True)])
 
     def grad(self, out: Tensor, y: Tensor) -> Tensor:
-        grads = [_gradient(o[:, 0], *own.unbind(1)) for o, own in zip(out, y, strict=True)]
+        grads = [_gradient(o[:, 0], *target.unbind(1)) for o, target in zip(out, y, strict=True)]
         return torch.stack(grads).unsqueeze(2)
 
     def as_numbers(self, values: NDArray[Any], sample: NDArray[Any] | None = None) -> NDArray[Any]:
@@ -74,8 +74,8 @@ class CoxLoss(Loss):
     def score(self, outputs: Floats, targets: NDArray[Any]) -> Score:
         """Harrell's concordance index, with its standard error as a mean of pairs over rows."""
         if len(targets) > MAX_COMPARED:
-            some = np.random.default_rng(0).permutation(len(targets))[:MAX_COMPARED]
-            outputs, targets = outputs[some], targets[some]
+            rows = np.random.default_rng(0).permutation(len(targets))[:MAX_COMPARED]
+            outputs, targets = outputs[rows], targets[rows]
         time, event, risk = targets[:, 0], targets[:, 1] > 0, outputs[:, 0]
         # Row i had its event before anything happened to row j.
         before = event[:, None] & ((time[:, None] < time) | ((time[:, None] == time) & ~event))
@@ -93,7 +93,7 @@ class CoxLoss(Loss):
 
 
 def _at_risk(out: Tensor, time: Tensor, weight: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Rows from the latest to the earliest; for each the log of the weighted sum of exp(out) at risk, and its size."""
+    """Rows from the latest to the earliest; for each, log sum(weight * exp(out)) and total weight of those at risk."""
     order = torch.argsort(time, descending=True, stable=True)
     falling = -time[order].contiguous()
     last = torch.searchsorted(falling, falling, right=True) - 1  # of the rows of the same time

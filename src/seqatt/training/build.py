@@ -104,18 +104,18 @@ def make_trial_groups(
     """
     builder = _GroupBuilder(data, options, device, setup, make_gate, source)
     nothing = [None] * len(seeds)
-    each = zip(seeds, subsets or nothing, score_penalties or nothing, strict=True)
-    trials = [_Trial(*parts) for parts in each]
+    trials = [
+        _Trial(*parts) for parts in zip(seeds, subsets or nothing, score_penalties or nothing, strict=True)
+    ]
     if not isinstance(data, TableData):
         return (builder.on_files(trial) for trial in trials)
-    return [
-        builder.on_table(some)
-        for some in ([trials] if share_a_tensor(options, device) else [[trial] for trial in trials])
-    ]
+    if share_a_tensor(options, device):
+        return [builder.on_table(trials)]
+    return [builder.on_table([trial]) for trial in trials]
 
 
 def share_a_tensor(options: TrainingOptions, device: torch.device) -> bool:
-    """Whether the models of all trials of a table train in one tensor: the built-in network on a GPU."""
+    """Whether the models of all trials of a table train in one tensor: those of the built-in network on a GPU do."""
     return options.built_in and device.type != "cpu"
 
 
@@ -141,7 +141,7 @@ class _GroupBuilder:
     ) -> None:
         self._data, self._options, self._device, self._setup = data, options, device, setup
         self._make_gate, self._source = make_gate, source
-        # Members whose products are small too: one operation for all of them costs hardly more than for one.
+        # Members whose products are small share a tensor too: one operation for all costs hardly more than for one.
         small = largest_product(data, options, setup.batch_size) < SERIAL_WORK and not setup.working_set
         self._together = share_a_tensor(options, device) or (options.built_in and small)
         self._columns = make_feature_columns(data, options, device)
@@ -153,16 +153,16 @@ class _GroupBuilder:
         self._validation: DeviceTable | None = None
 
     def on_table(self, trials: Sequence[_Trial]) -> TrialGroup:
-        """Some trials; the rows that each sees are divided anew for its seed."""
+        """The trial group of these trials on a table. Each trial splits its rows by its own seed."""
         table, setup = self._table, self._setup
         assert table is not None
         members = self._members(trials)
         rows = self._rows_of_members(trials)
 
-        def make_loader(some: slice) -> Loader:
+        def make_loader(models: slice) -> Loader:
             member_data = [
-                MemberData(member.generator(ORDER), member.generator(NOISE), *own)
-                for member, own in zip(members[some], rows[some], strict=True)
+                MemberData(member.generator(ORDER), member.generator(NOISE), train_rows, validation_rows)
+                for member, (train_rows, validation_rows) in zip(members[models], rows[models], strict=True)
             ]
             return InMemoryLoader(table, setup.batch_size, member_data, self._dropout)
 
@@ -211,9 +211,9 @@ class _GroupBuilder:
 
         members = self._members([trial])
 
-        def make_loader(some: slice) -> Loader:
-            noise = [member.generator(NOISE) for member in members[some]]
-            parts = [member.number for member in members[some]]
+        def make_loader(models: slice) -> Loader:
+            noise = [member.generator(NOISE) for member in members[models]]
+            parts = [member.number for member in members[models]]
             return StreamLoader(stream, noise, self._dropout, self._validation, parts, setup.members)
 
         return self._make_group([trial], members, make_loader, self._validation, stream)
@@ -227,27 +227,26 @@ class _GroupBuilder:
         trials: Sequence[_Trial],
         members: list[Member],
         make_loader: Callable[[slice], Loader],
-        some_rows: DeviceTable | None,
+        table_rows: DeviceTable | None,
         stream: FileStream | None = None,
     ) -> TrialGroup:
-        """``some_rows`` are rows on which a user's own model is tried before training."""
+        """``table_rows`` are those of a table, or the validation rows of files; a user's own model is tried on them."""
         setup, data = self._setup, self._data
         count, variants = len(trials) * setup.variants, range(setup.variants)
         constant = np.stack([self._constant(trial) for trial in trials for _ in variants])
         state = SelectionState(count, constant, self._device, setup.members, setup.kept, setup.quotas)
         trainers = []
-        for own in self._per_trainer(len(members)):
-            some = members[own]
-            model = make_model(data, some, self._options, self._device, self._reducer)
-            if isinstance(model, TorchModule) and some_rows is not None:
-                check_own_model(model, data, some_rows, self._options)
-            gate = None if self._make_gate is None else self._make_gate(model, some)
+        for models in self._per_trainer(len(members)):
+            model = make_model(data, members[models], self._options, self._device, self._reducer)
+            if isinstance(model, TorchModule) and table_rows is not None:
+                check_own_model(model, data, table_rows, self._options)
+            gate = None if self._make_gate is None else self._make_gate(model, members[models])
             trainers.append(
                 Trainer(
                     model,
                     gate,
-                    make_loader(own),
-                    state.of_models(own),
+                    make_loader(models),
+                    state.of_models(models),
                     self._columns,
                     setup.weight_decay,
                     setup.members,
@@ -255,9 +254,9 @@ class _GroupBuilder:
                 )
             )
         working_set = None
-        if setup.working_set and some_rows is not None:
+        if setup.working_set and table_rows is not None:
             feature_of = torch.from_numpy(data.feature_of)
-            working_set = WorkingSet(some_rows, feature_of, data.constant, setup.working_set)
+            working_set = WorkingSet(table_rows, feature_of, data.constant, setup.working_set)
         penalties = [trial.score_penalty for trial in trials for _ in variants]
         return TrialGroup(trainers, state, penalties, stream, working_set)
 
@@ -277,6 +276,6 @@ class _GroupBuilder:
 
 
 def _of_one_length(rows: Sequence[Tensor | None]) -> list[Tensor | None]:
-    """The first rows of each model, as many as all have."""
-    fewest = min((len(own) for own in rows if own is not None), default=0)
-    return [None if own is None else own[:fewest] for own in rows]
+    """The rows of each model, cut to the number of rows of the model that has the fewest."""
+    fewest = min((len(numbers) for numbers in rows if numbers is not None), default=0)
+    return [None if numbers is None else numbers[:fewest] for numbers in rows]

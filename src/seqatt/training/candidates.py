@@ -8,6 +8,7 @@ selected features alone.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -27,21 +28,54 @@ from seqatt.training.schedule import cosine_schedule
 HELD_OUT_ROWS = 500  # per candidate, at least: in a small table several folds are held out in turn
 CHUNK_CELLS = (1 << 28, 1 << 21)  # numbers in the layers of models trained at a time: on a GPU, on a CPU
 MAX_VALIDATION_ROWS = 4096  # held-out rows per fold that are used
-VALIDATIONS = 4  # evaluations on the held-out rows per training, of which the best counts
+DEFAULT_EPOCHS = 3.75  # passes over four fifths of the rows: as many steps as three passes over all of them
+MIN_STEPS, MAX_STEPS = 200, 1000  # limits where ``epochs`` is not given
+VALIDATIONS = 4  # evaluations on the held-out rows per training; the best counts
+
+
+class CandidatePlan(NamedTuple):
+    """How each model trains: ``epochs`` are passes over the rows outside the fold that is held out."""
+
+    batch_size: int
+    steps: int
+    epochs: float
+    folds: int
+
+
+def resolve_candidates(data: TableData, options: CandidateOptions) -> CandidatePlan:
+    """The requested training of candidate models, with every default resolved."""
+    rows = data.rows - data.rows // FOLDS  # that a model trains on
+    batch_size = resolve_batch_size(rows, options.batch_size)
+    epochs = DEFAULT_EPOCHS if options.epochs is None else options.epochs
+    steps = max(1, round(epochs * rows / batch_size))
+    if options.epochs is None:
+        steps = min(max(steps, MIN_STEPS), MAX_STEPS)
+    folds = options.folds or min(FOLDS, -(-HELD_OUT_ROWS // max(1, data.rows // FOLDS)))
+    return CandidatePlan(batch_size, steps, steps * batch_size / rows, folds if data.rows >= FOLDS else 1)
+
+
+def candidates_work(data: TableData, options: CandidateOptions, plan: CandidatePlan) -> int:
+    """Multiply-adds of a step's largest products, one per candidate; the number of threads is chosen by it."""
+    return plan.batch_size * data.features * max(options.hidden, default=1) * plan.folds
 
 
 class CandidateModels:
     """Models of one seed: the same rows are held out and the same batches are used every time."""
 
     def __init__(
-        self, data: TableData, table: DeviceTable, seed: int, options: CandidateOptions, device: torch.device
+        self,
+        data: TableData,
+        table: DeviceTable,
+        seed: int,
+        options: CandidateOptions,
+        plan: CandidatePlan,
+        device: torch.device,
     ) -> None:
         self._data, self._table, self._options, self._device = data, table, options, device
+        self.plan = plan
         self._member = Member(seed, 0)
-        self._train_rows, validation_rows = _split_folds(data, seed, resolve_folds(data, options))
+        self._train_rows, validation_rows = _split_folds(data, seed, plan.folds)
         self._validation_rows = validation_rows.to(device)
-        self._batch_size = resolve_candidate_batch_size(data, options)
-        self.steps = resolve_candidate_steps(data, options)
         self._columns = [np.flatnonzero(data.feature_of == f) for f in range(data.features)]
 
     def losses(
@@ -54,8 +88,8 @@ class CandidateModels:
         columns_of = np.full((len(candidates) + 1, len(shared) + widest), zeros)
         columns_of[:, : len(shared)] = shared
         for row, feature in zip(columns_of[1:], candidates, strict=True):
-            own = self._columns[feature]
-            row[len(shared) : len(shared) + len(own)] = own
+            added = self._columns[feature]
+            row[len(shared) : len(shared) + len(added)] = added
         losses = []
         chunks = -(-len(columns_of) // self._models_at_once(columns_of.shape[1]))
         for chunk in np.array_split(columns_of, chunks):
@@ -68,7 +102,7 @@ class CandidateModels:
         """Models trained at a time: as many as memory should hold."""
         cells_per_row = columns + sum(self._options.hidden) + self._data.target.outputs
         models = CHUNK_CELLS[self._device.type == "cpu"] // (
-            self._batch_size * cells_per_row * len(self._validation_rows)
+            self.plan.batch_size * cells_per_row * len(self._validation_rows)
         )
         return max(1, models)
 
@@ -82,7 +116,7 @@ class CandidateModels:
         all_columns = torch.ones(folds * models, width, device=self._device)
         loader = self._loader()
         best = torch.full((folds * models,), torch.inf, device=self._device)
-        schedule = cosine_schedule(self.steps, min(20, self.steps))
+        schedule = cosine_schedule(self.plan.steps, min(20, self.plan.steps))
         validations = {round(len(schedule) * (i + 1) / VALIDATIONS) - 1 for i in range(VALIDATIONS)}
         for i, phase in enumerate(schedule):
             model.scale_learning_rate(phase.lr_factor)
@@ -98,7 +132,7 @@ class CandidateModels:
 
     def _validate(self, model: MLP, columns: Tensor, all_columns: Tensor) -> Tensor:
         total = torch.zeros(len(all_columns), device=self._device)
-        for index in torch.split(self._validation_rows, self._batch_size, 1):
+        for index in torch.split(self._validation_rows, self.plan.batch_size, 1):
             batch = _for_models(self._table.batch(index), columns)
             total += model.loss(batch, all_columns) * index.shape[1]
         return total / self._validation_rows.shape[1]
@@ -109,7 +143,7 @@ class CandidateModels:
             member = Member(self._member.seed, fold)
             train_rows = None if self._train_rows is None else self._train_rows[fold]
             member_data.append(MemberData(member.generator(ORDER), member.generator(NOISE), train_rows))
-        return InMemoryLoader(self._table, self._batch_size, member_data)
+        return InMemoryLoader(self._table, self.plan.batch_size, member_data)
 
 
 def _for_models(batch: Batch, columns: Tensor) -> Batch:
@@ -129,35 +163,3 @@ def _split_folds(data: TableData, seed: int, folds: int) -> tuple[Tensor | None,
     pairs = hold_out(data.target.strata, seed, FOLDS, folds, data.units)
     trained, held_out = (torch.from_numpy(np.stack(side)) for side in zip(*pairs, strict=True))
     return trained, spread_rows(held_out, MAX_VALIDATION_ROWS)
-
-
-def resolve_folds(data: TableData, options: CandidateOptions) -> int:
-    """How many of the fifths of the rows are held out in turn."""
-    if data.rows < FOLDS:
-        return 1
-    folds = -(-HELD_OUT_ROWS // (data.rows // FOLDS))
-    return min(FOLDS, folds) if options.folds is None else options.folds
-
-
-def rows_per_model(data: TableData) -> int:
-    """Rows that each model trains on: all but the fold held out."""
-    return data.rows - data.rows // FOLDS
-
-
-def resolve_candidate_batch_size(data: TableData, options: CandidateOptions) -> int:
-    return resolve_batch_size(rows_per_model(data), options.batch_size)
-
-
-def resolve_candidate_steps(data: TableData, options: CandidateOptions) -> int:
-    """Steps per model: by default three passes over the rows, from 200 to 1,000 steps."""
-    batch_size = resolve_batch_size(data.rows, options.batch_size)
-    passes = 3 if options.epochs is None else options.epochs
-    steps = max(1, round(passes * data.rows / batch_size))
-    return min(max(steps, 200), 1000) if options.epochs is None else steps
-
-
-def candidates_work(data: TableData, options: CandidateOptions) -> int:
-    """Multiply-adds of a step's largest products, one per candidate; the number of threads is chosen by it."""
-    batch_size = resolve_batch_size(data.rows, options.batch_size)
-    width = max(options.hidden, default=1)
-    return batch_size * data.features * width * resolve_folds(data, options)

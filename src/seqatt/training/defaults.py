@@ -85,7 +85,7 @@ def resolve_stream_budget(
 
 
 def default_stream_ensemble(rows: float) -> int:
-    """Models per trial on files, each of which sees all rows: four or two within a table's budget, else one."""
+    """Models per trial on files: four or two if that stays within a table's budget, else one; each sees all rows."""
     return next((size for size in (ENSEMBLE_SIZE, 2) if size * rows <= MAX_STEPS * MAX_BATCH), 1)
 
 
@@ -137,8 +137,8 @@ def penalty_share(rows: int, columns: int) -> float:
 def default_asinh_inputs(rows: int, columns: int) -> bool:
     """Whether inputs are transformed by asinh: where there are more columns than rows.
 
-    Such a table allows to fit any target, most easily by an outlier in the row to fit. On tables with more rows than
-    columns the transformation changed too little to be worth another copy of the table.
+    A network can fit any target on such a table, most easily by an outlier in the row to fit. On tables with more rows
+    than columns the transformation changed too little to be worth another copy of the table.
     """
     return columns > rows
 
@@ -154,10 +154,10 @@ def default_input_dropout(rows: int, columns: int) -> float:
 
 
 def default_working_set(rows: int, features: int, selected: int) -> int:
-    """The smallest number of features that train together: eight for each to select, at least 1,024; 0 if all train.
+    """The smallest number of features that train together: eight per feature to select, at least 1,024; 0 if all train.
 
-    Where less than half of the features could be left out, it is not worth it. Every trial has a copy of its columns,
-    at first of a quarter of the table, which must not be large; a sparse table has no such ``rows``.
+    A working set is used where it leaves out at least half of the features. Every trial copies its columns, at first a
+    quarter of the table, so this copy must not be large; ``rows`` is 0 for a sparse table, whose copy is small.
     """
     size = max(MIN_WORKING_SET, WORKING_SET_PER_FEATURE * selected)
     small = rows * max(size, features // 4) <= MAX_WORKING_CELLS

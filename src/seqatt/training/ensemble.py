@@ -61,30 +61,30 @@ def split_subset(
     A single model has all rows of the subset for both, those held out in random order.
     """
     rows = torch.from_numpy(subset)
-    own_units = units and units.take(subset)
+    subset_units = units and units.take(subset)
     shuffled = rows[torch.randperm(len(rows), generator=torch.Generator().manual_seed(0))]
     # Subsets of whole units differ in size, and the larger ones are cut to the rows that all have.
     alone = (rows if units is None else shuffled, shuffled)
     return [
         alone if trained is None or held_out is None else (rows[trained], rows[held_out])
-        for trained, held_out in split_rows(strata[subset], seed, members, own_units)
+        for trained, held_out in split_rows(strata[subset], seed, members, subset_units)
     ]
 
 
 def hold_out(
     strata: Rows, seed: int, parts: int, count: int, units: RowUnits | None = None
 ) -> list[tuple[Rows, Rows]]:
-    """For each of the first ``count`` of so many parts of the rows, the rows outside of it and its own.
+    """Divide the rows into ``parts`` parts; for each of the first ``count``, the rows outside of it and those in it.
 
-    A part has whole groups of rows, or the latest rows, where there are ``units``, else blocks of neighbours from every
+    Where there are ``units``, a part has whole groups of rows, or the latest rows, else blocks of neighbours from every
     stratum.
     """
     rng = np.random.default_rng([seed, HOLDOUT])
     if units is not None:
         return units.hold_out(parts, count, rng)
     order, size = keep_neighbours_together(strata, parts, rng), len(strata) // parts
-    own = [slice(start, start + size) for start in range(0, count * size, size)]
-    return [(np.delete(order, part), order[part].copy()) for part in own]
+    held_out = [slice(start, start + size) for start in range(0, count * size, size)]
+    return [(np.delete(order, part), order[part].copy()) for part in held_out]
 
 
 def pool_scores(scores: NDArray[np.float64], candidates: NDArray[np.bool_]) -> NDArray[np.float64]:

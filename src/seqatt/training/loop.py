@@ -49,7 +49,7 @@ class TrainingHook:
     one_at_a_time = False  # whether groups train one after another
 
     def __init__(self, part: Part | None = None) -> None:
-        """``part`` is the selection that trains, or one that nobody watches."""
+        """``part`` reports the progress of this selection; by default nothing is reported."""
         self.part = Part(Monitor()) if part is None else part
         self._leader: TrialGroup | None = None  # the group that is shown
 
@@ -103,31 +103,33 @@ def train(
     together = isinstance(groups, list) and not hook.one_at_a_time
     traces: list[Trace] = []
     diverged = False
-    for number, some in enumerate([groups] if together else ([group] for group in groups)):
+    for number, current in enumerate([groups] if together else ([group] for group in groups)):
         known = None if together else hook.finished(number)
         if known is None:
-            assert isinstance(some, list)
-            hook.start(some[0], number, schedule)
+            assert isinstance(current, list)
+            hook.start(current[0], number, schedule)
             try:
-                with _Threads(some, threads) as plan:
-                    trainings = [_train_group(group, schedule, plan, hook, skip_diverged) for group in some]
+                with _Threads(current, threads) as plan:
+                    trainings = [
+                        _train_group(group, schedule, plan, hook, skip_diverged) for group in current
+                    ]
                     if plan.concurrent:
-                        run_concurrently(trainings, min(len(some), threads), hook.part.advance)
+                        run_concurrently(trainings, min(len(current), threads), hook.part.advance)
                     else:
                         for progress in zip_longest(*trainings):
                             hook.part.advance(max(steps or 0 for steps in progress))
             except (NonFiniteLoss, KeyboardInterrupt) as error:  # here no thread changes a group any more
-                traces += [trace for group in some for trace in group.traces()]
+                traces += [trace for group in current for trace in group.traces()]
                 kind = Diverged if isinstance(error, NonFiniteLoss) else TrainingInterrupted
                 raise kind(traces) from None
             known = []
-            for group in some:
+            for group in current:
                 try:
                     known += finish(group)
                 except Diverged as error:
                     known += error.traces
                     diverged = True
-            hook.finish(some[0], number, known)
+            hook.finish(current[0], number, known)
         traces += known
     if diverged:
         raise Diverged(traces)
@@ -153,7 +155,7 @@ class _Threads:
         self.tuner = ThreadTuner(torch.get_num_threads() if single and not sliced else 1)
         self.pool = WorkerPool(min(trainers, threads))
         self._slice_pool = WorkerPool(threads if sliced else 1)
-        penalties = 1 if on_cpu else max(group.penalties.distinct for group in groups)
+        penalties = 1 if on_cpu else max(group.penalties.distinct_count for group in groups)
         self._penalty_pool = WorkerPool(min(penalties, threads))
 
     def __enter__(self) -> _Threads:

@@ -109,16 +109,16 @@ def make_model(
             initial_output=None if initial is None else torch.from_numpy(initial).float().to(device),
         )
         return built_in
-    own, raw = options.model, options.own_inputs == "raw"
+    own_model, raw = options.model, options.own_inputs == "raw"
 
     def make_module() -> nn.Module:
-        if own is None:
+        if own_model is None:
             return build_mlp(shape, batch_norm=options.batch_norm)
-        if isinstance(own, nn.Module):
-            return copy.deepcopy(own)
+        if isinstance(own_model, nn.Module):
+            return copy.deepcopy(own_model)
         if raw:
-            return _call_own(own, len(data.feature_of), tuple(data.code_counts), shape.outputs)
-        return _call_own(own, shape.columns, shape.outputs)
+            return _call_own(own_model, len(data.feature_of), tuple(data.code_counts), shape.outputs)
+        return _call_own(own_model, shape.columns, shape.outputs)
 
     make_optimizer = options.optimizer or partial(torch.optim.Adam, lr=options.learning_rate)
     seed = members[0].module_seed()
@@ -171,12 +171,12 @@ def check_own_model(
         if not embeds or not str(error).startswith("model:"):
             raise
         raise ValueError(f"{error}; {EMBEDDING_HINT}") from error.__cause__
-    some = model.embed(table.batch(torch.arange(min(64, table.count), device=table.device)[None]))
-    model.blend_rows = model.is_scale_invariant(some.x[0])
+    batch = model.embed(table.batch(torch.arange(min(64, table.count), device=table.device)[None]))
+    model.blend_rows = model.is_scale_invariant(batch.x[0])
     target = data.target
     widths = {target.outputs, 2} if target.task == "binary" else {target.outputs}
     if options.loss is None and target.loss.smoothed:
-        _warn_about_probabilities(model, some.x, target.task)
+        _warn_about_probabilities(model, batch.x, target.task)
     if options.loss is None and (out.ndim != 2 or out.shape[-1] not in widths):
         raise ValueError(
             f"model: returns shape {tuple(out.shape)} for 2 rows, but the {target.task} target "
@@ -185,9 +185,9 @@ def check_own_model(
 
 
 def _warn_about_probabilities(model: TorchModule, x: torch.Tensor, task: str) -> None:
-    """Warn if the outputs are probabilities, of which the built-in loss would take the sigmoid or softmax again.
+    """Warn if the outputs are probabilities, because the built-in loss applies a sigmoid or softmax itself.
 
-    They are if they lie between 0 and 1 whatever the parameters. The logits of an untrained model may by chance.
+    Probabilities lie between 0 and 1 whatever the parameters are; the logits of an untrained model may by chance.
     """
     name = _last_activation(model.predict(x, torch.ones(1, x.shape[2], device=x.device))[0], task)
     if name is None:
@@ -211,7 +211,7 @@ def _warn_about_probabilities(model: TorchModule, x: torch.Tensor, task: str) ->
 
 
 def _last_activation(out: torch.Tensor, task: str) -> str | None:
-    """What outputs (B, o) or (B,) may be the values of: "softmax", "sigmoid" or None."""
+    """The activation whose values the outputs (B, o) or (B,) may be: "softmax", "sigmoid" or None."""
     if not bool(((out >= 0) & (out <= 1)).all()):
         return None
     if task == "multilabel" or (task == "binary" and (out.ndim == 1 or out.shape[-1] == 1)):

@@ -15,7 +15,7 @@ if TYPE_CHECKING:  # the command line reads options without importing torch
 
 ACTIVATION_NAMES = ("relu", "tanh", "gelu", "silu")
 SCALINGS = ("standard", "min-max", "none")
-FOLDS = 5  # of the rows, of which each model of a candidate feature holds out one
+FOLDS = 5  # parts of the rows; each model of a candidate feature holds out one
 
 
 @dataclass(frozen=True)
@@ -122,8 +122,7 @@ class TrainingOptions(NetworkOptions):
     @property
     def built_in(self) -> bool:
         """Whether the built-in MLP is used; anything else trains through autograd."""
-        own = (self.model, self.loss, self.optimizer)
-        return not self.batch_norm and all(each is None for each in own)
+        return not self.batch_norm and all(part is None for part in (self.model, self.loss, self.optimizer))
 
 
 @dataclass(frozen=True)
@@ -138,7 +137,7 @@ class CandidateOptions(NetworkOptions, ScalingOptions):
     epochs: float | None = option(
         None,
         number(above=0, optional=True),
-        "Passes over the rows per model; by default 3, from 200 to 1,000 steps.",
+        "Passes of each model over the rows it trains on; by default 3.75, from 200 to 1,000 steps.",
     )
     learning_rate: float = option(1e-2, number(above=0), "Adam's step size.")
     folds: int | None = option(

@@ -49,7 +49,7 @@ def takes_per_phase(k: int, features_per_phase: int) -> list[int]:
 
 
 def drops_per_phase(k: int, surplus: int) -> list[int]:
-    """How many features each phase drops: equally many, or equal shares of the rest where most are dropped."""
+    """How many features each phase drops: the same number or, if the surplus exceeds k, the same share of the rest."""
     phases = min(MAX_DROP_PHASES, surplus)
     if surplus <= k:
         return split_evenly(surplus, phases) if surplus else []
@@ -101,7 +101,7 @@ def algorithm_1(k: int, steps: int, *, features_per_phase: int = 1) -> Schedule:
 
 
 def at_once(k: int, steps: int, *, sees: Sees = "attended") -> Schedule:
-    """One training, at the end of which all k features are selected."""
+    """One training; all k features are selected at its end."""
     return (Phase(steps, take=k, sees=sees),)
 
 

@@ -15,9 +15,9 @@ CONSTANT_SCORE = -1e300  # score of a constant feature, below that of any other 
 
 @dataclass(frozen=True)
 class Quotas:
-    """At the end, ``least[q]`` to ``most[q]`` of the ``k`` features f with ``quota_of[f] == q`` are selected.
+    """Bounds on a selection of ``k`` features: ``least[q]`` to ``most[q]`` of those with ``quota_of[f] == q``.
 
-    The last number q stands for the features in no quota, whose bounds are 0 and their number.
+    The last number q stands for the features in no quota; its bounds are 0 and the number of these features.
 
     While features are selected one by one, the bounds must still be reachable: with n of k features selected, the
     quotas may lack at most k - n features, and none may have more than it allows. A schedule that selects more than k
@@ -62,7 +62,7 @@ class Quotas:
         return selected
 
     def lacking(self, selected: Sequence[int]) -> int:
-        """How many features the quotas lack beside those that are selected."""
+        """How many features the quotas still need beside those that are selected."""
         return int(np.maximum(0, self.least - self._counts(selected)).sum())
 
     def are_met(self, selected: Sequence[int]) -> bool:
@@ -130,11 +130,10 @@ class SelectionState:
 
         Ties go to the lowest index. Returns the features that each trial took.
         """
-        if (
-            self._quotas is not None and count > 1
-        ):  # each feature that is selected changes what is allowed next
+        if self._quotas is not None and count > 1:
+            # Each feature that is selected changes what is allowed next.
             one_by_one = [self.take(scores, 1) for _ in range(count)]
-            return [[feature for (feature,) in own] for own in zip(*one_by_one, strict=True)]
+            return [[feature for (feature,) in trial] for trial in zip(*one_by_one, strict=True)]
         key = np.where(self._constant, CONSTANT_SCORE, scores)
         for row, order in zip(key, self.order, strict=True):
             row[order] = -np.inf
@@ -181,9 +180,9 @@ class SelectionState:
         dropped = [f for f in reversed(self._dropped[trial]) if f not in selected and not constant[f]]
         is_other = np.ones(len(scores), dtype=bool)
         is_other[selected + dropped] = False
-        others = np.flatnonzero(is_other)
-        ranked = np.lexsort((-scores[others], constant[others]))  # stable: ties by index
-        return dropped + list(others[ranked].tolist())
+        never_selected = np.flatnonzero(is_other)
+        ranked = np.lexsort((-scores[never_selected], constant[never_selected]))  # stable: ties by index
+        return dropped + list(never_selected[ranked].tolist())
 
     def candidates(self) -> NDArray[np.bool_]:
         """Which features (trials, d) can be selected next: neither selected nor constant, and allowed by the quotas."""
@@ -202,8 +201,8 @@ class SelectionState:
         }
 
     def load_dict(self, state: dict[str, Any]) -> None:
-        for own, saved in zip((self.order, self._dropped), (state["order"], state["dropped"]), strict=True):
-            for features, saved_features in zip(own, saved, strict=True):
+        for trials, saved in ((self.order, state["order"]), (self._dropped, state["dropped"])):
+            for features, saved_features in zip(trials, saved, strict=True):
                 features[:] = saved_features
         self._update_tensors()
 
@@ -218,5 +217,5 @@ class SelectionState:
         self._copy_per_model(self.blocked, np.where(blocked, -np.inf, 0.0))
 
     def _copy_per_model(self, models: torch.Tensor, trials: NDArray[Any]) -> None:
-        own = trials if self._active is None else trials[:, self._active]
-        models.copy_(torch.from_numpy(np.repeat(own, self._repeats, axis=0)))
+        active = trials if self._active is None else trials[:, self._active]
+        models.copy_(torch.from_numpy(np.repeat(active, self._repeats, axis=0)))

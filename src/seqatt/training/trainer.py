@@ -78,7 +78,10 @@ class Trainer:
         self._set_columns(state, columns)
 
     def hidden_gradient(self, rows: Tensor) -> Tensor:
-        """The gradient (T, h, n) of the loss on these rows of the table at the first layer; only selected features."""
+        """The gradient (T, h, n) of the loss with respect to the first layer's sums, with the selected features alone.
+
+        ``rows`` are row numbers (n,) of the table.
+        """
         assert isinstance(self.model, MLP)
         assert isinstance(self._loader, InMemoryLoader)
         weights = self._columns.to_columns(self._state.selected)
@@ -180,9 +183,9 @@ class Trainer:
         return self._agreed(torch.stack(losses).sum(0) / rows)
 
     def losses_by_block(self, selected: Tensor) -> tuple[Tensor, Tensor]:
-        """The validation loss (T, 1 + m, b) in blocks of rows, and how many rows (b,) each has.
+        """The validation loss (T, 1 + m, b) per block of rows, and the number of rows (b,) of each block.
 
-        The first is that with all selected features, the others are those without each of them (T, m). Unlike in
+        The first loss is with all selected features (T, m), the others are without each of them. Unlike in
         ``losses_without_each`` no inputs are dropped, so that a row counts once.
         """
         weights = self._columns.to_columns(self._state.selected)
@@ -236,8 +239,9 @@ class Trainer:
         load_state([("losses", self._losses)], arrays)
         self._recorded_losses = int(arrays["recorded"])
         for name, part in self._stateful_parts():
-            own = {key[len(name) + 1 :]: array for key, array in arrays.items() if key.startswith(f"{name}.")}
-            part.load_arrays(own)
+            prefix = f"{name}."
+            saved = {key[len(prefix) :]: a for key, a in arrays.items() if key.startswith(prefix)}
+            part.load_arrays(saved)
 
     def _stateful_parts(self) -> Iterator[tuple[str, Model | Gate | Loader]]:
         yield "model", self.model

@@ -68,8 +68,8 @@ class TrialGroup:
         phase = schedule[self.phase]
         if self.stream is None:
             return min(most, self.chunk_steps, phase.steps - self.done)
-        end = sum(each.steps for each in schedule[: self.phase + 1])
-        is_last = all(each.steps == 0 for each in schedule[self.phase + 1 :])
+        end = sum(earlier.steps for earlier in schedule[: self.phase + 1])
+        is_last = all(later.steps == 0 for later in schedule[self.phase + 1 :])
         if phase.steps == 0 or (self.done and self.stream.position() >= end and not is_last):
             return 0
         return int(self.stream.advance())
@@ -113,9 +113,9 @@ class TrialGroup:
         self.phase, self.done = self.phase + 1, 0
 
     def shown_trial(self) -> tuple[list[int], PhaseRecord | None, float | None]:
-        """What progress and callbacks show of the trial with the lowest loss: its features, last phase, held-out loss.
+        """What progress and callbacks show: features, last phase and held-out loss of the trial with the lowest loss.
 
-        With several trials, of which callbacks see none, or strengths of a penalty, one stands for all.
+        It stands for all trials of the group, and for all strengths of a penalty.
         """
         losses = np.array([history[-1].loss if history else np.nan for history in self.records], dtype=float)
         best = int(np.argmin(np.nan_to_num(losses, nan=np.inf)))
@@ -124,17 +124,17 @@ class TrialGroup:
         return self.state.order[best], history[-1] if history else None, held_out
 
     def _order_by_usefulness(self, pool: WorkerPool) -> None:
-        """Order the selected features: the last is the least useful of all, the one before it that of the others.
+        """Order the selected features: the last is the least useful, the one before it the least useful of the others.
 
-        Those that are kept stay first.
-        Each is found as when features are dropped: on validation rows, with the models as they are.
+        The features that are kept stay first. Usefulness is measured as when features are dropped: on validation rows,
+        with the models as they are.
         """
         before = self.state.to_dict()
         removed: list[list[int]] = [[] for _ in self.state.order]
         for _ in range(len(self.state.order[0]) - max(1, len(self.state.kept))):
-            for own, dropped in zip(removed, self.state.drop(self._usefulness(pool)), strict=True):
-                own.append(dropped)
-        order = [first + own[::-1] for first, own in zip(self.state.order, removed, strict=True)]
+            for features, dropped in zip(removed, self.state.drop(self._usefulness(pool)), strict=True):
+                features.append(dropped)
+        order = [first + last[::-1] for first, last in zip(self.state.order, removed, strict=True)]
         self.state.load_dict(before | {"order": order})
 
     def _measure_importance(self, pool: WorkerPool) -> None:
@@ -145,14 +145,14 @@ class TrialGroup:
         self._importance = [
             {
                 "features": list(order),
-                "loss": average_blocks(own[:, :1], rows)[0][0],
+                "loss": average_blocks(trial_losses[:, :1], rows)[0][0],
                 "increases": increases,
                 "standard_errors": errors,
                 "rows": int(rows.sum()) * members,
                 "networks": members,
             }
-            for order, own in zip(self.state.order, losses, strict=True)
-            for increases, errors in [average_blocks(own[:, 1:] - own[:, :1], rows)]
+            for order, trial_losses in zip(self.state.order, losses, strict=True)
+            for increases, errors in [average_blocks(trial_losses[:, 1:] - trial_losses[:, :1], rows)]
         ]
 
     def _change_working_set(self, pool: WorkerPool) -> None:
@@ -198,12 +198,12 @@ class TrialGroup:
         """The scores (trials, d): pooled over the members, plus their share of the score penalties (0 or less)."""
         scores = self._by_trial([trainer.scores() for trainer in self.trainers])
         features = None if self._working_set is None else self._working_set.features
-        own = slice(None) if features is None else features
+        trained = slice(None) if features is None else features
         if scores.shape[1] > 1 or self.penalties:
-            pooled = pool_scores(scores, self.state.candidates()[:, own])
+            pooled = pool_scores(scores, self.state.candidates()[:, trained])
         else:
             pooled = scores[:, 0]
-        self.penalties.add_to_scores(pooled, self.state.order, own)
+        self.penalties.add_to_scores(pooled, self.state.order, trained)
         if features is None:
             return pooled
         # Features outside the working set come after all others, in the order they had before.
@@ -231,7 +231,7 @@ class TrialGroup:
     def _per_trainer(
         self, function: Callable[[Trainer, torch.Tensor], Value], pool: WorkerPool
     ) -> list[Value]:
-        """What a function gives for each trainer and the features that its models (T, m) have selected."""
+        """The value of a function for each trainer and the features (T, m) that its models have selected."""
         trials, models = len(self.state.order), len(self.state.selected)
         selected = torch.tensor(self.state.order, device=self.state.selected.device)
         if self._working_set is not None and self._working_set.features is not None:
@@ -239,7 +239,7 @@ class TrialGroup:
         selected = selected.repeat_interleave(models // trials, 0)
         per_trainer = torch.split(selected, [trainer.models for trainer in self.trainers])
         return pool.run(
-            [partial(function, trainer, own) for trainer, own in zip(self.trainers, per_trainer, strict=True)]
+            [partial(function, *arguments) for arguments in zip(self.trainers, per_trainer, strict=True)]
         )
 
     def _by_trial(self, values: list[torch.Tensor]) -> NDArray[np.float64]:
@@ -282,6 +282,6 @@ class TrialGroup:
             self.stream.load_state(state["stream"])
         for number, trainer in enumerate(self.trainers):
             prefix = f"{number}."
-            own = {name[len(prefix) :]: a for name, a in arrays.items() if name.startswith(prefix)}
-            trainer.load_arrays(own)
+            saved = {name[len(prefix) :]: a for name, a in arrays.items() if name.startswith(prefix)}
+            trainer.load_arrays(saved)
             trainer.resume_phase(schedule[self.phase])

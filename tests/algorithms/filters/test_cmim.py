@@ -12,8 +12,8 @@ import scipy.sparse as sp
 from tests.support.problems import linear_problem
 
 import seqatt
-from seqatt.algorithms.filters.binning import bin_values
 from seqatt.algorithms.filters.joint_counts import JointCounts
+from seqatt.algorithms.filters.variables import bin_values
 
 
 def conditional(y, x, z, weights) -> float:

@@ -13,7 +13,7 @@ from sklearn.feature_selection import f_classif, f_regression, mutual_info_class
 from tests.support.problems import linear_problem
 
 import seqatt
-from seqatt.algorithms.filters.threads import available_threads
+from seqatt.algorithms.filters.ranking import available_threads
 
 FILTERS = ["cmim", "mutual_information", "f_test", "forest", "boosting"]
 QUICK = {"forest": {"n_estimators": 30}, "boosting": {"max_iter": 20}}

@@ -25,6 +25,7 @@ from seqatt.training.models.architecture import MLPShape
 from seqatt.training.models.mlp import ACTIVATIONS, MLP
 from seqatt.training.models.module_mlp import build_mlp
 from seqatt.training.models.torch_module import TorchModule
+from seqatt.training.reducer import Reducer
 from seqatt.training.selection_state import SelectionState
 
 CPU = torch.device("cpu")
@@ -88,7 +89,9 @@ def first_gradient(adam: Adam, i: int = 0) -> Tensor:
 
 def test_group_lasso_without_a_penalty_is_plain_training():
     model = make_model()
-    train(model, GroupLassoGate(model, COLUMNS, torch.zeros(2), torch.ones(4)), make_state(4))
+    train(
+        model, GroupLassoGate(model, COLUMNS, torch.zeros(2), torch.ones(4), None, Reducer()), make_state(4)
+    )
     assert_same_weights(model, trained_without_a_gate())
 
 
@@ -120,7 +123,7 @@ def test_the_gradient_of_the_group_lasso_joins_that_of_the_loss_as_computed_by_a
         model = TorchModule(lambda: build_mlp(shape), "multiclass", 0, make_optimizer, CPU)
     model.first_layer()[:, :, 4] = 0
     scale = torch.tensor([1.0, 2.0, 1.0, 1.0]).sqrt()
-    gate = GroupLassoGate(model, COLUMNS, torch.tensor([0.3]), scale)
+    gate = GroupLassoGate(model, COLUMNS, torch.tensor([0.3]), scale, None, Reducer())
     batch, state = make_batch(models=1, weighted=weighted), make_state(4, models=1, selected=(2,))
     with torch.no_grad():
         expected_loss = model.first_layer_gradient(batch, torch.ones(1, 5))[0].clone()
@@ -139,7 +142,7 @@ def test_the_gradient_of_the_group_lasso_joins_that_of_the_loss_as_computed_by_a
 def test_the_group_lasso_ends_with_its_phase():
     """The network that judges the selected features trains without a penalty."""
     model = make_model()
-    gate = GroupLassoGate(model, COLUMNS, torch.ones(2), torch.ones(4))
+    gate = GroupLassoGate(model, COLUMNS, torch.ones(2), torch.ones(4), None, Reducer())
     gate.observe(make_batch(), make_state(4))
     assert (model.first_layer_decay > 0).all()
     gate.reset()
@@ -193,7 +196,7 @@ def test_a_torch_module_has_the_gradients_of_the_built_in_network():
 
 
 def test_batch_attention_sums_to_one_and_gives_constant_features_no_weight():
-    gate = BatchAttentionGate(COLUMNS, 6, 1e-2, generators(), CPU)
+    gate = BatchAttentionGate(COLUMNS, 6, 1e-2, generators(), CPU, Reducer())
     state = SelectionState(2, np.array([False, False, True, False]), CPU)
     gate.observe(make_batch(), state)
     torch.testing.assert_close(gate.weights.sum(1), torch.ones(2))
@@ -203,7 +206,11 @@ def test_batch_attention_sums_to_one_and_gives_constant_features_no_weight():
 
 
 def test_batch_attention_learns_from_the_gradient_computed_by_autograd():
-    gate, batch, state = BatchAttentionGate(COLUMNS, 6, 1e-2, generators(), CPU), make_batch(), make_state(4)
+    gate, batch, state = (
+        BatchAttentionGate(COLUMNS, 6, 1e-2, generators(), CPU, Reducer()),
+        make_batch(),
+        make_state(4),
+    )
     weights_grad = torch.randn(2, 4, generator=torch.Generator().manual_seed(1))
     params = [p.clone().requires_grad_() for p in (*gate.layers, *gate.biases)]
     hidden = torch.tanh(batch.x @ params[0].mT + params[2].unsqueeze(1))
@@ -330,7 +337,7 @@ def test_large_embeddings_do_not_evade_the_penalty_of_a_group_lasso():
 
     columns, model = FeatureColumns(torch.arange(3), 3), FirstLayer()
     embedded = torch.tensor([1.0, 1.0, 0.0])
-    gate = GroupLassoGate(model, columns, torch.ones(1), torch.ones(3), embedded=embedded)
+    gate = GroupLassoGate(model, columns, torch.ones(1), torch.ones(3), embedded, Reducer())
     state = SelectionState(1, np.zeros(3, dtype=bool), CPU)
     x = torch.tensor([1.0, 10.0, 10.0]) * torch.ones(1, 16, 3)
     for _ in range(400):

@@ -37,7 +37,7 @@ def test_k_distinct_features_are_selected_if_all_nodes_end_alike():
     X, y = linear_problem("binary", rows=60)
     data = read_table_data(X, y)
     autoencoder = ConcreteAutoencoder(
-        data, DeviceTable.of_data(data, CPU), 3, 10, [0], AutoencoderOptions(), CPU
+        data, DeviceTable.of_data(data, CPU), 3, 60, 10, [0], AutoencoderOptions(), CPU
     )
     autoencoder.logits[:, :, 5] += 100.0
     trace = autoencoder.traces()[0]
@@ -54,7 +54,9 @@ def test_the_gradients_are_those_of_autograd(reconstruct):
     y = (frame["a"] > 0).astype(int)
     data = read_table_data(frame, y)
     options = AutoencoderOptions(hidden=(7,), reconstruct=reconstruct)
-    autoencoder = ConcreteAutoencoder(data, DeviceTable.of_data(data, CPU), 2, 10, [0], options, CPU)
+    autoencoder = ConcreteAutoencoder(
+        data, DeviceTable.of_data(data, CPU), 2, data.rows, 10, [0], options, CPU
+    )
     grads = []
     autoencoder._logit_adam.step = grads.extend
     autoencoder._adam.step = grads.extend

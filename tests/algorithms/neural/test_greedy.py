@@ -13,14 +13,21 @@ from tests.support.problems import linear_problem
 import seqatt
 from seqatt.data.tables.table_data import read_table_data
 from seqatt.training import candidates
-from seqatt.training.candidates import VALIDATIONS, CandidateModels
+from seqatt.training.candidates import VALIDATIONS, CandidateModels, resolve_candidates
 from seqatt.training.ensemble import WEIGHTS, Member
 from seqatt.training.loaders.batch import DeviceTable
 from seqatt.training.models.architecture import MLPShape
+from seqatt.training.models.mlp import MLP
 from seqatt.training.models.module_mlp import build_mlp
 from seqatt.training.options import CandidateOptions
 
 CPU = torch.device("cpu")
+
+
+def make_models(data, **options) -> CandidateModels:
+    options = CandidateOptions(**options)
+    plan = resolve_candidates(data, options)
+    return CandidateModels(data, DeviceTable.of_data(data, CPU), 0, options, plan, CPU)
 
 
 def train_one(data, train_rows, validation_rows, columns, steps: int, learning_rate: float) -> float:
@@ -53,9 +60,9 @@ def test_every_round_selects_the_feature_that_an_explicit_loop_of_trainings_sele
     options = {"epochs": 100, "hidden": (8,), "folds": 1}  # all rows in one batch: one step per epoch
     selection = seqatt.select(X, y, 3, method="greedy", device="cpu", **options)
     data = read_table_data(X, y)
-    models = CandidateModels(data, DeviceTable.of_data(data, CPU), 0, CandidateOptions(**options), CPU)
+    models = make_models(data, **options)
     train_rows, validation_rows = models._train_rows[0], models._validation_rows[0]
-    assert models.steps == 100
+    assert models.plan.steps == 100
     selected: list[int] = []
     for _ in range(3):
         unselected = [f for f in range(6) if f not in selected]
@@ -76,10 +83,33 @@ def test_settings_record_the_batch_size_and_steps_of_training(rows, requested, b
     X, y = linear_problem("regression", rows=rows)
     options = {"epochs": 2, "hidden": (4,), "batch_size": requested}
     data = read_table_data(X, y)
-    models = CandidateModels(data, DeviceTable.of_data(data, CPU), 0, CandidateOptions(**options), CPU)
+    models = make_models(data, **options)
     settings = seqatt.select(X, y, 1, method="greedy", device="cpu", **options).settings
-    assert settings["batch_size"] == models._batch_size == batch_size
-    assert settings["steps"] == models.steps
+    assert settings["batch_size"] == models.plan.batch_size == batch_size
+    assert settings["steps"] == models.plan.steps
+
+
+@pytest.mark.parametrize("rows", [4, 100, 300, 1_100, 4_500])
+def test_every_model_trains_the_requested_number_of_epochs_on_the_rows_that_are_not_held_out(
+    monkeypatch, rows
+):
+    trained, epochs = [], 4
+    train_step = MLP.train_step
+
+    def count_rows(model, batch, weights):
+        trained.append(batch.y.shape[1])
+        return train_step(model, batch, weights)
+
+    monkeypatch.setattr(MLP, "train_step", count_rows)
+    X, y = linear_problem("regression", rows=rows, features=5)
+    options = {"hidden": (4,), "folds": 1, "device": "cpu"}
+    selection = seqatt.select(X, y, 1, method="greedy", epochs=epochs, **options)
+    one_pass = rows - rows // 5
+    assert sum(trained) == pytest.approx(epochs * one_pass, abs=max(trained))  # whole batches
+    assert selection.settings["epochs"] == sum(trained) / one_pass
+    trained.clear()
+    seqatt.marginal_gains(X, y, epochs=epochs, **options)
+    assert sum(trained) == pytest.approx(epochs * one_pass, abs=max(trained))
 
 
 @pytest.mark.parametrize("at_once", [1, 2, 100])

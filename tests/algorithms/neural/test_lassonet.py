@@ -13,6 +13,7 @@ from seqatt.algorithms.neural import lassonet
 from seqatt.algorithms.neural.lassonet import LassoNetPath
 from seqatt.algorithms.neural.options import LassoNetOptions
 from seqatt.data.tables.table_data import read_table_data
+from seqatt.training.defaults import default_batch_size
 from seqatt.training.loaders.batch import DeviceTable
 
 CPU = torch.device("cpu")
@@ -20,7 +21,9 @@ CPU = torch.device("cpu")
 
 def make_path(X, y, k=2, steps=40, **options) -> LassoNetPath:
     data = read_table_data(X, y)
-    return LassoNetPath(data, DeviceTable.of_data(data, CPU), k, steps, [3], LassoNetOptions(**options), CPU)
+    table = DeviceTable.of_data(data, CPU)
+    batch_size = default_batch_size(data.rows)
+    return LassoNetPath(data, table, k, batch_size, steps, [3], LassoNetOptions(**options), CPU)
 
 
 @pytest.mark.parametrize("task", ["binary", "multiclass", "multilabel", "regression"])
@@ -80,7 +83,8 @@ def test_all_columns_of_a_category_leave_together():
     frame = pd.DataFrame({f"noise {i}": rng.normal(size=300) for i in range(5)} | {"kind": kind})
     y = np.isin(kind, ["a", "d"]).astype(int)
     data = read_table_data(frame, y)
-    path = LassoNetPath(data, DeviceTable.of_data(data, CPU), 1, 2000, [0], LassoNetOptions(), CPU)
+    table, batch_size = DeviceTable.of_data(data, CPU), default_batch_size(data.rows)
+    path = LassoNetPath(data, table, 1, batch_size, 2000, [0], LassoNetOptions(), CPU)
     with torch.no_grad():
         for _ in path.train():
             pass

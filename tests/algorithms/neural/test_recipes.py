@@ -11,8 +11,7 @@ from tests.support.problems import linear_problem
 from typer.testing import CliRunner
 
 import seqatt
-from seqatt.algorithms.neural.attention_options import AttentionOptions
-from seqatt.algorithms.neural.recipes import RECIPES
+from seqatt.algorithms.neural.attention_options import RECIPES, AttentionOptions
 from seqatt.algorithms.neural.sequential_attention import make_plan
 from seqatt.algorithms.request import SelectionRequest
 from seqatt.cli.app import app

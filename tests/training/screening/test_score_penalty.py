@@ -140,8 +140,8 @@ def test_each_trial_gets_its_own_penalties_and_one_without_them_keeps_its_scores
     penalties, orders = TrialPenalties([one, None, other]), [[0, 5], [1, 7], [8, 2]]
     assert penalties
     assert not TrialPenalties([None, None])
-    assert penalties.distinct == 3
-    assert TrialPenalties([one, one]).distinct == 1
+    assert penalties.distinct_count == 3
+    assert TrialPenalties([one, one]).distinct_count == 1
     some = np.array([3, 9])
     for threads in (1, 2):
         scores, usefulness = np.ones((3, 2)), np.ones((3, 2))

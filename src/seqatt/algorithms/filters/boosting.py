@@ -14,10 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from seqatt.algorithms.filters.discrete import varying_outputs
 from seqatt.algorithms.filters.options import BoostingOptions
-from seqatt.algorithms.filters.ranking import Floats, rank_features, sum_over_columns
-from seqatt.algorithms.filters.threads import threads_for_table
+from seqatt.algorithms.filters.ranking import Floats, rank_features, sum_over_columns, threads_for_table
+from seqatt.algorithms.filters.variables import varying_outputs
 from seqatt.algorithms.registry import Plan, register
 from seqatt.algorithms.request import SelectionRequest
 from seqatt.data.tables.table_data import SparseColumns
@@ -25,9 +24,7 @@ from seqatt.progress import Advance
 from seqatt.trace import Trace
 
 
-@register(
-    "boosting",
-)
+@register("boosting")
 def boosting(request: SelectionRequest, plan: Plan, advance: Advance) -> list[Trace]:
     """The k features of greatest total gain; that of a feature is the sum over its columns.
 

@@ -17,9 +17,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from seqatt.algorithms.filters.binning import bin_values
-from seqatt.algorithms.filters.discrete import code_variables, features_of_variables, varying_outputs
 from seqatt.algorithms.filters.joint_counts import InformationSource, JointCounts
+from seqatt.algorithms.filters.variables import (
+    bin_values,
+    code_variables,
+    features_of_variables,
+    varying_outputs,
+)
 from seqatt.algorithms.registry import Plan, register
 from seqatt.algorithms.request import SelectionRequest
 from seqatt.data.tables.table_data import TableData
@@ -32,10 +36,7 @@ ROWS_PER_CELL = 5  # of the joint table of two variables and the target, on aver
 DIGITS = 12  # scores that agree to this many decimals tie, so that the order of summation does not matter
 
 
-@register(
-    "cmim",
-    plan=lambda request: Plan(request.options.to_settings(), request.k),
-)
+@register("cmim", plan=lambda request: Plan(request.options.to_settings(), request.k))
 def cmim(request: SelectionRequest, plan: Plan, advance: Advance) -> list[Trace]:
     """Select k features. There is no randomness: every seed has the same result."""
     data, options = request.table, request.options

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from seqatt.algorithms.filters.discrete import column_blocks, refuse_row_weights, varying_outputs
 from seqatt.algorithms.filters.ranking import Floats, max_over_columns, rank_features
+from seqatt.algorithms.filters.variables import column_blocks, refuse_row_weights, varying_outputs
 from seqatt.algorithms.registry import Plan, register
 from seqatt.algorithms.request import SelectionRequest
 from seqatt.progress import Advance
@@ -19,9 +19,7 @@ from seqatt.trace import Trace
 LARGEST = np.finfo(np.float64).max
 
 
-@register(
-    "f_test",
-)
+@register("f_test")
 def f_test(request: SelectionRequest, plan: Plan, advance: Advance) -> list[Trace]:
     """The k features with the largest F statistic, averaged over several targets.
 

@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from seqatt.algorithms.filters.discrete import varying_outputs
-from seqatt.algorithms.filters.ranking import rank_features, sum_over_columns
-from seqatt.algorithms.filters.threads import available_threads
+from seqatt.algorithms.filters.ranking import available_threads, rank_features, sum_over_columns
+from seqatt.algorithms.filters.variables import varying_outputs
 from seqatt.algorithms.registry import Plan, register
 from seqatt.algorithms.request import SelectionRequest
 from seqatt.data.tables.table_data import SparseColumns
@@ -17,9 +16,7 @@ from seqatt.progress import Advance
 from seqatt.trace import Trace
 
 
-@register(
-    "forest",
-)
+@register("forest")
 def random_forest(request: SelectionRequest, plan: Plan, advance: Advance) -> list[Trace]:
     """The k features of greatest importance; that of a feature is the sum over its columns.
 

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from seqatt.algorithms.filters.binning import Codes
+from seqatt.algorithms.filters.variables import Codes
 
 Floats = NDArray[np.float64]
 

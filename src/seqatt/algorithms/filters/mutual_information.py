@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from seqatt.algorithms.filters.discrete import refuse_row_weights, varying_outputs
-from seqatt.algorithms.filters.ranking import Floats, max_over_columns, rank_features
-from seqatt.algorithms.filters.threads import threads_for_table
+from seqatt.algorithms.filters.ranking import Floats, max_over_columns, rank_features, threads_for_table
+from seqatt.algorithms.filters.variables import refuse_row_weights, varying_outputs
 from seqatt.algorithms.registry import Plan, register
 from seqatt.algorithms.request import SelectionRequest
 from seqatt.data.tables.table_data import SparseColumns, TableData
@@ -18,9 +17,7 @@ from seqatt.progress import Advance
 from seqatt.trace import Trace
 
 
-@register(
-    "mutual_information",
-)
+@register("mutual_information")
 def mutual_information(request: SelectionRequest, plan: Plan, advance: Advance) -> list[Trace]:
     """The k features with the most information about the target, each alone, averaged over several targets.
 
@@ -58,16 +55,21 @@ def mutual_information(request: SelectionRequest, plan: Plan, advance: Advance) 
 def _estimate(
     estimate: Any, values: Any, y: Any, discrete: Any, seed: int, settings: dict[str, Any]
 ) -> Floats:
-    """Information per column (m,): 0 where one side is discrete and has no value twice, which nothing is known of."""
+    """Information per column (m,); 0 if the column or the target is discrete and never repeats a value.
+
+    Nothing can be estimated from values that never repeat.
+    """
     classes = estimate.__name__ == "mutual_info_classif"
     known = discrete | _repeats(y) if classes else ~discrete
     if not classes:
         known[discrete] = [_repeats(column) for column in values[:, discrete].T]
-    found = np.zeros(values.shape[1])
+    information = np.zeros(values.shape[1])
     if known.any():
-        some = values if known.all() else values[:, known]
-        found[known] = estimate(some, y, discrete_features=discrete[known], random_state=seed, **settings)
-    return found
+        columns = values if known.all() else values[:, known]
+        information[known] = estimate(
+            columns, y, discrete_features=discrete[known], random_state=seed, **settings
+        )
+    return information
 
 
 def _repeats(column: NDArray[Any]) -> bool:

@@ -54,3 +54,12 @@ class CMIMOptions(Options):
         "Bins per numeric column; by default as many as the rows allow, at most 10.",
     )
     lazy: bool = option(True, boolean(), "Skip candidates that an upper bound already rules out.")
+
+
+@dataclass(frozen=True)
+class LinearAttentionOptions(Options):
+    """Options of linear attention."""
+
+    parameterisation: str = option(
+        "linear", choice(["linear", "softmax"]), "The weights of Definition 3.1, or the softmax of Lemma 3.2."
+    )

@@ -10,9 +10,7 @@ from seqatt.progress import Advance
 from seqatt.trace import Trace
 
 
-@register(
-    "random",
-)
+@register("random")
 def random_features(request: SelectionRequest, plan: Plan, advance: Advance) -> list[Trace]:
     """A random order per seed, constant features last."""
     data, k = request.table, request.k

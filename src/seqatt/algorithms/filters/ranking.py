@@ -1,6 +1,8 @@
-"""From one score per column to one per feature, and from scores to a trace."""
+"""What rankings share: scores of columns as scores of features, scores as a trace, and threads of other libraries."""
 
 from __future__ import annotations
+
+import os
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,6 +11,8 @@ from seqatt.data.tables.table_data import TableData
 from seqatt.trace import PhaseRecord, Trace
 
 Floats = NDArray[np.float64]
+# Tables with fewer cells use one thread: on a busy machine, two threads took a minute for 300 rows.
+MIN_CELLS = 1 << 18
 
 
 def rank_features(data: TableData, scores: Floats, k: int, seconds: float) -> Trace:
@@ -28,3 +32,18 @@ def max_over_columns(feature_of: NDArray[np.int64], scores: Floats, features: in
 def sum_over_columns(feature_of: NDArray[np.int64], importances: Floats, features: int) -> Floats:
     """The sum over the columns of each feature: for importances that are shares of one total."""
     return np.bincount(feature_of, importances, features).astype(np.float64)
+
+
+def available_threads(n_jobs: int | None) -> int:
+    """``n_jobs`` threads, at most the cores this process may use; by default ``OMP_NUM_THREADS`` or all cores."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if n_jobs is not None:
+        return cores if n_jobs == -1 else min(n_jobs, cores)
+    limit = os.environ.get("OMP_NUM_THREADS", "")
+    return min(int(limit), cores) if limit.isdecimal() and int(limit) > 0 else cores
+
+
+def threads_for_table(shape: tuple[int, int], n_jobs: int | None) -> int:
+    """``available_threads``, but one thread for a small table unless ``n_jobs`` is set."""
+    small = shape[0] * shape[1] < MIN_CELLS
+    return 1 if n_jobs is None and small else available_threads(n_jobs)

@@ -35,9 +35,9 @@ class BatchAttentionGate(Gate):
         learning_rate: float,
         generators: Sequence[torch.Generator],
         device: torch.device,
-        reducer: Reducer | None = None,
+        reducer: Reducer,
     ) -> None:
-        self._reducer = reducer or Reducer()
+        self._reducer = reducer
         models = len(generators)
         sizes = [(width, columns.columns), (columns.features, width)]
         self._generators = list(generators)
@@ -105,10 +105,7 @@ class BatchAttentionGate(Gate):
         self._adam.reset()
 
 
-@register_gated(
-    "batch_attention",
-    weight_decay=True,
-)
+@register_gated("batch_attention", weight_decay=True)
 def make_gate(context: GateContext) -> Gate:
     options, device = context.options, context.penalty.device
     if isinstance(context.model, RawModule):

@@ -46,9 +46,6 @@ class CancelOutGate(Gate):
         torch.sigmoid(self.logits, out=self.weights)
 
 
-@register_gated(
-    "cancel_out",
-    penalties=lambda k: tuple(strength / k for strength in (0.01, 0.03, 0.1, 0.3)),
-)
+@register_gated("cancel_out", penalties=lambda k: tuple(strength / k for strength in (0.01, 0.03, 0.1, 0.3)))
 def make_gate(context: GateContext) -> Gate:
     return CancelOutGate(context.columns.features, context.penalty, context.options.learning_rate)

@@ -52,9 +52,6 @@ class DeepLassoGate(OpenGate):
         return self._scores
 
 
-@register_gated(
-    "deep_lasso",
-    penalties=lambda k: (0.01, 0.03, 0.1, 0.3),
-)
+@register_gated("deep_lasso", penalties=lambda k: (0.01, 0.03, 0.1, 0.3))
 def make_gate(context: GateContext) -> Gate:
     return DeepLassoGate(context.model, context.columns, context.penalty)

@@ -45,7 +45,7 @@ class EntryPruneGate(Gate):
         scale: Tensor,
         generators: Sequence[torch.Generator],
     ) -> None:
-        """``candidate_share`` is that of the features that are not kept. ``scale`` (d,) divides the scores."""
+        """``candidate_share`` is a share of the features that are not kept. ``scale`` (d,) divides the scores."""
         layer = model.first_layer()
         self._model = model
         self._columns = columns
@@ -71,8 +71,8 @@ class EntryPruneGate(Gate):
         """Let the first features enter, unless training is resumed."""
         enterable = int((state.blocked[0] == 0).sum())  # all but constant features, in every model
         self._k = min(self._k, enterable)
-        others = enterable - self._k
-        self._count = min(others, max(MIN_CANDIDATES, int(np.ceil(others * self._candidate_share))))
+        left = enterable - self._k
+        self._count = min(left, max(MIN_CANDIDATES, int(np.ceil(left * self._candidate_share))))
         if not self.weights.any():
             self._enter(self._k + self._count, state)
 
@@ -99,7 +99,10 @@ class EntryPruneGate(Gate):
         self._gradients.zero_()
 
     def _gradient_sizes(self) -> Tensor:
-        """Sum over hidden units of the norm of each feature's summed gradients (T, d); one column: absolute values."""
+        """Norms of each feature's summed gradients, summed over the hidden units: (T, d).
+
+        For a feature of one column, the norm is the absolute value.
+        """
         models, width, columns = self._gradients.shape
         squares = self._columns.to_features(self._gradients.square().view(models * width, columns))
         norms = squares.view(models, width, -1).sqrt()
@@ -127,9 +130,7 @@ class EntryPruneGate(Gate):
         self._done = int(arrays["done"])
 
 
-@register_gated(
-    "entry_prune",
-)
+@register_gated("entry_prune")
 def make_gate(context: GateContext) -> Gate:
     options, wide = context.options, context.columns.columns > context.rows
     rotation_steps = options.rotation_steps

@@ -38,9 +38,6 @@ class FirstLayerGate(OpenGate):
         return self._shares
 
 
-@register_gated(
-    "first_layer",
-    weight_decay=True,
-)
+@register_gated("first_layer", weight_decay=True)
 def make_gate(context: GateContext) -> Gate:
     return FirstLayerGate(context.model, context.columns)

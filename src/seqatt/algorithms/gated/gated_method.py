@@ -14,7 +14,7 @@ A method of this kind is one function that makes its gate::
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -69,8 +69,8 @@ class GateContext:
     k: int
     steps: int
     rows: int
-    embedded: Tensor | None = None
-    reducer: Reducer = field(default_factory=Reducer)
+    embedded: Tensor | None
+    reducer: Reducer
 
 
 @dataclass(frozen=True)

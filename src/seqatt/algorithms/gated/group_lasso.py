@@ -6,7 +6,6 @@ A penalty shrinks the first-layer weights of each feature together; the features
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -16,6 +15,7 @@ from seqatt.training.backend.matmul import matmul
 from seqatt.training.feature_columns import FeatureColumns
 from seqatt.training.gates.gate import Gate, OpenGate
 from seqatt.training.loaders.batch import Batch
+from seqatt.training.models.model import Model
 from seqatt.training.reducer import Reducer
 from seqatt.training.schedule import Schedule, one_by_one
 from seqatt.training.selection_state import FeatureState
@@ -23,14 +23,6 @@ from seqatt.training.selection_state import FeatureState
 MIN_NORM = 1e-18  # norms are divided by at least this, so that the gradient of a group of zeros is zero
 AVERAGE_RATE = 1 / 32  # of the moving average of norms by which features are compared: single norms fluctuate
 WARMUP = 0.1  # share of the steps before the first phase of Sequential LASSO
-
-
-class HasFirstLayer(Protocol):
-    """What the gate needs of a model: its first layer, and the decay of that layer per column."""
-
-    first_layer_decay: Tensor | None
-
-    def first_layer(self) -> Tensor: ...
 
 
 class GroupLassoGate(OpenGate):
@@ -46,13 +38,12 @@ class GroupLassoGate(OpenGate):
 
     def __init__(
         self,
-        model: HasFirstLayer,
+        model: Model,
         columns: FeatureColumns,
         penalty: Tensor,
         scale: Tensor,
-        *,
-        embedded: Tensor | None = None,
-        reducer: Reducer | None = None,
+        embedded: Tensor | None,
+        reducer: Reducer,
     ) -> None:
         """``penalty`` (T,) has one strength per model; ``scale`` (d,) is the root of each feature's input columns.
 
@@ -68,7 +59,7 @@ class GroupLassoGate(OpenGate):
         model.first_layer_decay = self._decay
         self._embedded = embedded
         self._mean_squares = None if embedded is None else torch.ones_like(self.weights)
-        self._reducer = reducer or Reducer()
+        self._reducer = reducer
         self._ones = torch.ones(len(layer), 1, layer.shape[1], device=layer.device)
         self._sums = torch.empty(len(layer), 1, layer.shape[2], device=layer.device)
 
@@ -105,8 +96,8 @@ class GroupLassoGate(OpenGate):
 def _one_by_one_after_warmup(k: int, steps: int) -> Schedule:
     """k phases, after ``WARMUP`` of the steps in which all features are penalised."""
     warmup = min(round(WARMUP * steps), steps - k)
-    first, *others = one_by_one(k, steps - warmup)
-    return (replace(first, steps=first.steps + warmup), *others)
+    first, *later = one_by_one(k, steps - warmup)
+    return (replace(first, steps=first.steps + warmup), *later)
 
 
 def _strengths(k: int) -> tuple[float, ...]:
@@ -114,21 +105,14 @@ def _strengths(k: int) -> tuple[float, ...]:
     return (0.001, 0.003, 0.01, 0.03)
 
 
-@register_gated(
-    "sequential_lasso",
-    schedule=_one_by_one_after_warmup,
-    penalties=_strengths,
-)
-@register_gated(
-    "group_lasso",
-    penalties=_strengths,
-)
+@register_gated("sequential_lasso", schedule=_one_by_one_after_warmup, penalties=_strengths)
+@register_gated("group_lasso", penalties=_strengths)
 def make_gate(context: GateContext) -> Gate:
     return GroupLassoGate(
         context.model,
         context.columns,
         context.penalty,
         context.scale,
-        embedded=context.embedded,
-        reducer=context.reducer,
+        context.embedded,
+        context.reducer,
     )

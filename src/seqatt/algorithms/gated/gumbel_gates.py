@@ -91,8 +91,7 @@ class GumbelGate(NoisyGate):
 
 
 @register_gated(
-    "gumbel_gates",
-    penalties=lambda k: tuple(strength / k for strength in (0.01, 0.03, 0.1, 0.3)),
+    "gumbel_gates", penalties=lambda k: tuple(strength / k for strength in (0.01, 0.03, 0.1, 0.3))
 )
 def make_gate(context: GateContext) -> Gate:
     options, features = context.options, context.columns.features

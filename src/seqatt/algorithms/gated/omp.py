@@ -51,9 +51,6 @@ class OMPGate(OpenGate):
         return self._norms
 
 
-@register_gated(
-    "omp",
-    schedule=partial(one_by_one, sees="selected"),
-)
+@register_gated("omp", schedule=partial(one_by_one, sees="selected"))
 def make_gate(context: GateContext) -> Gate:
     return OMPGate(context.model, context.columns, context.scale)

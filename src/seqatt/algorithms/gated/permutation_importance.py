@@ -71,10 +71,7 @@ class PermutationGate(OpenGate):
         return x.gather(1, index.expand_as(x))
 
 
-@register_gated(
-    "permutation_importance",
-    weight_decay=True,
-)
+@register_gated("permutation_importance", weight_decay=True)
 def make_gate(context: GateContext) -> Gate:
     n_repeats, device = context.options.n_repeats, context.penalty.device
     return PermutationGate(context.model, context.columns, n_repeats, context.generators, device)

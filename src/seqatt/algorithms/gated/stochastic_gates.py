@@ -69,8 +69,7 @@ class StochasticGate(NoisyGate):
 
 
 @register_gated(
-    "stochastic_gates",
-    penalties=lambda k: tuple(strength / k for strength in (0.1, 0.3, 1.0, 3.0)),
+    "stochastic_gates", penalties=lambda k: tuple(strength / k for strength in (0.1, 0.3, 1.0, 3.0))
 )
 def make_gate(context: GateContext) -> Gate:
     options, features = context.options, context.columns.features

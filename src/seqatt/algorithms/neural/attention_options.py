@@ -3,13 +3,35 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
-from seqatt.algorithms.neural.recipes import RECIPES
 from seqatt.options import RARE, option
 from seqatt.training.options import LoopOptions
 from seqatt.validation import boolean, choice, integer, number
 
 MASK_NAMES = ("softmax", "l1", "l2", "l1_normalised", "l2_normalised")
+
+# The paper's one-pass form (appendix B.2.4): one model trains once, each phase selects one feature, none is dropped.
+# The warm-up is part of it: a small fraction of the training, here and in the published code a tenth.
+_PAPER: dict[str, Any] = {
+    "one_pass": True,
+    "features_per_phase": 1,
+    "ensemble": 1,
+    "surplus": 1.0,
+    "replacement": 0,
+    "input_dropout": 0.0,
+    "weight_decay": 0.0,
+    "univariate_test": 0.0,
+    "asinh_inputs": False,
+}
+
+# Values by name for options that the user leaves out; options that no recipe mentions have the same default in all.
+RECIPES: dict[str, dict[str, Any]] = {
+    "default": {"one_pass": True},
+    "paper": _PAPER,
+    # As printed: for each of the k selections a new model is trained, and there is no warm-up.
+    "algorithm_1": {**_PAPER, "one_pass": False},
+}
 
 
 @dataclass(frozen=True)

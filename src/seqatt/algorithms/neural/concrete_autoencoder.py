@@ -33,9 +33,8 @@ from seqatt.training.models.layers import MLPLayers
 
 NOISE_OFFSETS = 1 << 20  # positions in the bank of Gumbel noise at which the noise of a step may start
 LOSS_INTERVAL = 8  # steps between batches whose loss is recorded
-LOGIT_LR_FACTOR = (
-    3.0  # learning rate of the logits, as a multiple of the option: they move further than weights
-)
+# Learning rate of the logits, as a multiple of the option: they move further than weights.
+LOGIT_LR_FACTOR = 3.0
 
 
 class ConcreteAutoencoder(CustomTrainer):
@@ -46,6 +45,7 @@ class ConcreteAutoencoder(CustomTrainer):
         data: TableData,
         table: DeviceTable,
         k: int,
+        batch_size: int,
         steps: int,
         seeds: Sequence[int],
         options: AutoencoderOptions,
@@ -78,7 +78,7 @@ class ConcreteAutoencoder(CustomTrainer):
         self._adam = Adam([self._first_layer, *self.layers.params], lr)
         self._logit_adam = Adam([self.logits], lr * LOGIT_LR_FACTOR)
         self._blocked = torch.from_numpy(np.where(data.constant, -np.inf, 0.0).astype(np.float32)).to(device)
-        self._loader = make_loader(data, table, seeds, options)
+        self._loader = make_loader(table, batch_size, seeds)
         capturable = self._loader.graph_capturable and not self.layers.loss_function.coupled
         self._recorder = GraphRecorder(device, enabled=capturable)
         first, last = options.temperatures
@@ -152,11 +152,11 @@ class ConcreteAutoencoder(CustomTrainer):
         log_probabilities = torch.log_softmax(self.logits.double() + self._blocked, 2).cpu().numpy()
         losses = (self._losses / max(self._recorded_losses, 1)).tolist()
         traces = []
-        for of_nodes, loss in zip(log_probabilities, losses, strict=True):
-            order = assign_features(of_nodes)
-            best = of_nodes.max(0)
-            others = np.lexsort((-best, self._data.constant))
-            ranked = order + [int(f) for f in others if int(f) not in set(order)]
+        for node_probabilities, loss in zip(log_probabilities, losses, strict=True):
+            order = assign_features(node_probabilities)
+            best = node_probabilities.max(0)
+            by_probability = np.lexsort((-best, self._data.constant))
+            ranked = order + [int(f) for f in by_probability if int(f) not in set(order)]
             record = PhaseRecord(self._steps, "all", loss, seconds, ranked[: self._k], scores=np.exp(best))
             traces.append(Trace(ranked[: self._k], ranked[self._k :], [record]))
         return traces
@@ -188,7 +188,4 @@ def _channels(feature_of: NDArray[np.int64], features: int) -> NDArray[np.int64]
     return np.arange(len(feature_of)) - (counts.cumsum() - counts)[feature_of]
 
 
-register_custom(
-    "concrete_autoencoder",
-    ConcreteAutoencoder,
-)
+register_custom("concrete_autoencoder", ConcreteAutoencoder)

@@ -27,7 +27,7 @@ from seqatt.training.options import NetworkOptions
 
 
 class CustomTrainer(ABC):
-    """Some trials that train in one step."""
+    """Trials that train in one step."""
 
     @abstractmethod
     def __init__(
@@ -35,6 +35,7 @@ class CustomTrainer(ABC):
         data: TableData,
         table: DeviceTable,
         k: int,
+        batch_size: int,
         steps: int,
         seeds: Sequence[int],
         options: NetworkOptions,
@@ -76,12 +77,13 @@ def select_custom(
 
     The products are small, and threads that wait for each other would cost more than they save.
     """
-    data, device = request.table, request.device
+    data, device, batch_size = request.table, request.device, plan.settings["batch_size"]
     table = DeviceTable.of_data(data, device)
     groups = [[seed] for seed in request.seeds] if device.type == "cpu" else [request.seeds]
     with training_threads(0, device) as threads, torch.no_grad():
         trainers = [
-            trainer(data, table, request.k, plan.steps, seeds, request.options, device) for seeds in groups
+            trainer(data, table, request.k, batch_size, plan.steps, seeds, request.options, device)
+            for seeds in groups
         ]
         workers = min(len(trainers), threads) if all(t.is_thread_invariant() for t in trainers) else 1
         try:
@@ -97,10 +99,8 @@ def select_custom(
         return [trace for t in trainers for trace in t.traces()]
 
 
-def make_loader(
-    data: TableData, table: DeviceTable, seeds: Sequence[int], options: NetworkOptions
-) -> InMemoryLoader:
+def make_loader(table: DeviceTable, batch_size: int, seeds: Sequence[int]) -> InMemoryLoader:
     """Batches for one model per trial, which trains on all rows."""
     members = [Member(seed, 0) for seed in seeds]
     member_data = [MemberData(member.generator(ORDER), member.generator(NOISE)) for member in members]
-    return InMemoryLoader(table, resolve_batch_size(data.rows, options.batch_size), member_data)
+    return InMemoryLoader(table, batch_size, member_data)

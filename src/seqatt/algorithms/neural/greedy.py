@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -15,50 +16,42 @@ from seqatt.data.tables.table_data import TableData
 from seqatt.progress import Advance
 from seqatt.trace import PhaseRecord, Trace
 from seqatt.training.backend.threads import training_threads
-from seqatt.training.candidates import (
-    CandidateModels,
-    candidates_work,
-    resolve_candidate_batch_size,
-    resolve_candidate_steps,
-    resolve_folds,
-    rows_per_model,
-)
+from seqatt.training.candidates import CandidateModels, CandidatePlan, candidates_work, resolve_candidates
 from seqatt.training.loaders.batch import DeviceTable
 from seqatt.training.loop import Diverged, NonFiniteLoss, TrainingHook, TrainingInterrupted
 from seqatt.training.selection_state import Quotas
 
 
-def make_plan(request: SelectionRequest) -> Plan:
-    """``epochs`` are passes over the rows that a model trains on; progress counts models."""
+@dataclass(frozen=True)
+class GreedyPlan(Plan):
+    """``steps`` counts models, as progress does; ``candidates`` is how each of them trains."""
+
+    candidates: CandidatePlan
+
+
+def make_plan(request: SelectionRequest) -> GreedyPlan:
     data, options = request.table, request.options
-    batch_size = resolve_candidate_batch_size(data, options)
-    steps = resolve_candidate_steps(data, options)
-    settings = options.to_settings() | {
-        "batch_size": batch_size,
-        "steps": steps,
-        "epochs": steps * batch_size / rows_per_model(data),
-        "folds": resolve_folds(data, options),
-    }
+    candidates = resolve_candidates(data, options)
     varying = int((~data.constant).sum())
     # One model per candidate and round, and one per round without a candidate.
     models = sum(varying - i + 1 for i in range(min(request.k, varying)))
-    return Plan(settings, len(request.seeds) * models)
+    settings = options.to_settings() | candidates._asdict()
+    return GreedyPlan(settings, len(request.seeds) * models, candidates)
 
 
-@register(
-    "greedy",
-    plan=make_plan,
-)
-def greedy(request: SelectionRequest, plan: Plan, advance: Advance) -> list[Trace]:
+@register("greedy", plan=make_plan)
+def greedy(request: SelectionRequest, plan: GreedyPlan, advance: Advance) -> list[Trace]:
     """One trial after the other: the candidates of a single trial fill the device."""
     data, options, device = request.table, request.options, request.device
     table = DeviceTable.of_data(data, device)
     trials = [_ForwardSelection(data, request.k, request.quotas, request.hook) for _ in request.seeds]
     traces: list[Trace] = []
-    with training_threads(candidates_work(data, options), device), torch.no_grad():
+    work = candidates_work(data, options, plan.candidates)
+    with training_threads(work, device), torch.no_grad():
         for seed, trial in zip(request.seeds, trials, strict=True):
             try:
-                traces.append(trial.run(CandidateModels(data, table, seed, options, device), advance))
+                models = CandidateModels(data, table, seed, options, plan.candidates, device)
+                traces.append(trial.run(models, advance))
             except KeyboardInterrupt:
                 raise TrainingInterrupted([*traces, trial.trace()]) from None
             except NonFiniteLoss:
@@ -88,7 +81,7 @@ class _ForwardSelection:
             self._gains = scatter_values(gains, candidates, len(self._constant))
             best = candidates[int(np.argmin(np.nan_to_num(losses, nan=np.inf)))]
             seconds = time.perf_counter() - started
-            record = PhaseRecord(models.steps, "selected", float(np.nanmin(losses)), seconds, [best])
+            record = PhaseRecord(models.plan.steps, "selected", float(np.nanmin(losses)), seconds, [best])
             record.scores = np.nan_to_num(self._gains, nan=-1e30, neginf=-1e30)
             self._records.append(record)
             self._order.append(best)

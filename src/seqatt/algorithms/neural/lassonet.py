@@ -51,6 +51,7 @@ class LassoNetPath(CustomTrainer):
         data: TableData,
         table: DeviceTable,
         k: int,
+        batch_size: int,
         steps: int,
         seeds: Sequence[int],
         options: LassoNetOptions,
@@ -70,7 +71,7 @@ class LassoNetPath(CustomTrainer):
         self._params = [self.first, *self.layers.params]
         self._adam = Adam(self._params, torch.tensor(options.learning_rate, device=device))
         self._momentum = [torch.zeros_like(param) for param in self._params]
-        self._loader = make_loader(data, table, seeds, options)
+        self._loader = make_loader(table, batch_size, seeds)
         capturable = self._loader.graph_capturable and not self.layers.loss_function.coupled
         self._recorder = GraphRecorder(device, enabled=capturable)
         self._data = data
@@ -220,7 +221,4 @@ def _target_counts(features: int, k: int, steps: int) -> NDArray[np.float32]:
     return np.exp(np.interp(share, [0, K_SHARE, 1], counts)).astype(np.float32)
 
 
-register_custom(
-    "lassonet",
-    LassoNetPath,
-)
+register_custom("lassonet", LassoNetPath)

@@ -90,7 +90,7 @@ def make_plan(request: SelectionRequest) -> AttentionPlan:
             )
         budget = partial(resolve_stream_budget, rows, shared_steps, members, options.batch_size)
         if budget().passes == 1:
-            # What a surplus and replacements take from the rows of every phase costs more than they gain.
+            # A surplus and replacements leave fewer rows for every phase, which costs more than they gain.
             surplus, replacement = surplus or 1.0, replacement or 0
         phases = round(min((surplus or SURPLUS) * added, MAX_PHASES)) + MAX_DROP_PHASES + MAX_REPLACEMENT
         batch_size, passes, steps = budget(phases)
@@ -99,7 +99,7 @@ def make_plan(request: SelectionRequest) -> AttentionPlan:
     closing = 0
     if options.recipe == "default" and one_pass and _holds_out_rows(request, members):
         closing = max(1, round(CLOSING_SHARE * steps))
-    # Files are read in whole passes, so that the steps of the closing phase are some of theirs.
+    # Files are read in whole passes, so the steps of the closing phase are taken from the other phases.
     schedule = make_schedule(
         data, added, options, max(1, steps - closing * streamed), surplus, replacement, request.kept
     )
@@ -171,7 +171,7 @@ def _resolve_logit_learning_rate(options: AttentionOptions) -> float:
 
 
 def _resolve_working_set(request: SelectionRequest, selected: int) -> int:
-    """The smallest number of features that train together, 0 if all do: always in the recipes of the paper.
+    """The smallest number of features that train together; 0 if all do, as in the recipes of the paper.
 
     On a GPU a step on all features takes little longer than one on a few hundred.
     """
@@ -210,10 +210,7 @@ def _resolve_asinh(request: SelectionRequest) -> bool:
     return nonlinear and default_asinh_inputs(request.rows, data.encoded_columns)
 
 
-@register(
-    "sequential_attention",
-    plan=make_plan,
-)
+@register("sequential_attention", plan=make_plan)
 def sequential_attention(request: SelectionRequest, plan: AttentionPlan, advance: Advance) -> list[Trace]:
     data, options, device = request.data, request.options, request.device
     if plan.asinh_inputs:
@@ -270,7 +267,7 @@ def make_attention_gate(
 
 
 class _Screening(NamedTuple):
-    """What the rows that a trial sees say before training: a sample, the score penalty, facts for the settings."""
+    """What is known from a trial's rows before training: a sample, the score penalty, facts for the settings."""
 
     sample: RowSample | None = None
     score_penalty: ScorePenalty | None = None

@@ -76,7 +76,7 @@ def accumulate(
     with ExitStack() as stack:
         metadata, all_ranks = _begin(stack, checkpointer, sums, run, group)
         _clear_finished(checkpointer, checkpoint_options, group)
-        advance(sum(other["seen"] for other in all_ranks))
+        advance(sum(rank["seen"] for rank in all_ranks))
         seen, complete = metadata.get("seen", 0), metadata.get("complete", False)
         synchronize = _synchronizer(group, checkpointer)
         batches = _make_loader(data, options, shards, size, group, synchronize, metadata.get("cursor"))
@@ -85,7 +85,7 @@ def accumulate(
             state = {"run": run, "layout": sums.layout(), "cursor": batches.cursor(), "seen": seen}
             checkpointer.save(state | {"complete": complete}, sums.state_dict(), wait=wait)
 
-        if not all(other["complete"] for other in all_ranks):
+        if not all(rank["complete"] for rank in all_ranks):
             for batch in _empty_batches(synchronize, data.empty_rows()) if complete else batches:
                 sums.add(batch.rows)
                 seen += batch.rows.count
@@ -135,13 +135,12 @@ def _begin(
     all_ranks = [json.loads(text) for text in group.allgather_texts(json.dumps(state))]
     if failure is not None:
         raise failure
-    for other in all_ranks:
-        if other["error"]:
-            raise RankLost(other["error"])
+    for rank in all_ranks:
+        if rank["error"]:
+            raise RankLost(rank["error"])
     first = all_ranks[0]
     if any(
-        other["run"] != first["run"] or not _same_layout(other["layout"], first["layout"])
-        for other in all_ranks
+        rank["run"] != first["run"] or not _same_layout(rank["layout"], first["layout"]) for rank in all_ranks
     ):
         raise ValueError("ranks: not all ranks have the same files and options; start all with the same")
     return metadata, all_ranks

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from seqatt.algorithms.linear import RULES, make_trace
+from seqatt.algorithms.linear import column_scale, make_trace
 from seqatt.algorithms.sums.category_products import category_products
 from seqatt.data.files.encoding.rows import EncodedRows
 from seqatt.data.files.file_data import FileData
@@ -23,7 +23,7 @@ from seqatt.distributed.process_group import ProcessGroup
 from seqatt.linear.gram import Gram
 from seqatt.linear.inputs import FeatureBlocks, read_blocks
 from seqatt.linear.residual_problem import ResidualFromGram
-from seqatt.linear.stepwise import select_stepwise
+from seqatt.linear.stepwise import Rule, select_stepwise
 from seqatt.linear.threads import Floats, single_blas_thread
 from seqatt.trace import Trace
 from seqatt.training.state import Arrays
@@ -32,8 +32,8 @@ from seqatt.training.state import Arrays
 class GramAccumulator:
     """Accumulates the Gram matrix of numbers, indicator columns of frequent categories, and targets."""
 
-    def __init__(self, data: FileData, rule: str, max_categories: int) -> None:
-        """``rule`` is "linear_omp" or one of ``RULES``."""
+    def __init__(self, data: FileData, rule: Rule | None, max_categories: int) -> None:
+        """``rule`` chooses the next feature; without one it is that of OMP."""
         self._data, self._rule = data, rule
         # Per category: the indicator column of each code, -1 for codes without one.
         self._columns = [category.frequency_ranks(max_categories) for category in data.categories]
@@ -89,13 +89,9 @@ class GramAccumulator:
         step_scores: list[Floats] = []
         with single_blas_thread():
             residual = _residual(gram, blocks, constant)
-            path = select_stepwise(residual, blocks, count, RULES.get(self._rule), False, step_scores)
-        norm = np.sqrt(path.null_loss * gram.weight)
+            path = select_stepwise(residual, blocks, count, self._rule, False, step_scores)
         seconds = time.perf_counter() - self._started
-        trace = make_trace(constant, path, [scores / norm for scores in step_scores], k, seconds)
-        explained = 1 - float(path.losses[-1] / path.null_loss) if len(path.losses) else 0.0
-        trace.settings |= {"stopped": path.stopped, "explained": explained}
-        return trace
+        return make_trace(path, step_scores, constant, gram.weight, k, seconds)
 
 
 def _unflatten(flat: Floats, shapes: Arrays) -> Gram:
@@ -110,19 +106,13 @@ def _unflatten(flat: Floats, shapes: Arrays) -> Gram:
 
 def _residual(gram: Gram, blocks: FeatureBlocks, constant: NDArray[np.bool_]) -> ResidualFromGram:
     normal, column = gram.columns(centre=True)
-    unit = _units(normal.square, gram, blocks, constant)
+    unit = column_scale(normal.square / gram.weight, blocks, constant)
     return ResidualFromGram(
         normal.cross / unit[:, None],
         normal.target_squares,
         lambda j: (column(j) / (unit * unit[j]), 0),
         normal.square / unit**2,
     )
-
-
-def _units(squared_norms: Floats, gram: Gram, blocks: FeatureBlocks, constant: NDArray[np.bool_]) -> Floats:
-    """The divisor of each column: the columns of a feature have total variance 1, as for tables in memory."""
-    total = np.bincount(blocks.feature_of, squared_norms / gram.weight, blocks.count)
-    return np.asarray(np.sqrt(np.where(constant | (total <= 0), 1.0, total))[blocks.feature_of])
 
 
 def _targets(rows: EncodedRows, data: FileData) -> Floats:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
+
+from seqatt.algorithms.linear import LINEAR_METHODS, rule_of
 from seqatt.algorithms.registry import Plan, register_files
 from seqatt.algorithms.request import SelectionRequest
 from seqatt.algorithms.sums.accumulate import accumulate
@@ -22,25 +25,16 @@ def cmim_on_files(request: SelectionRequest, plan: Plan, advance: Advance) -> li
     return _accumulate(request, "cmim", sums, advance)
 
 
-@register_files("linear_omp")
-def omp_on_files(request: SelectionRequest, plan: Plan, advance: Advance) -> list[Trace]:
-    return _accumulate_gram(request, "linear_omp", advance)
-
-
-@register_files("linear_sequential_lasso")
-def lasso_on_files(request: SelectionRequest, plan: Plan, advance: Advance) -> list[Trace]:
-    return _accumulate_gram(request, "linear_sequential_lasso", advance)
-
-
-@register_files("linear_attention")
-def attention_on_files(request: SelectionRequest, plan: Plan, advance: Advance) -> list[Trace]:
-    softmax = request.options.parameterisation == "softmax"
-    return _accumulate_gram(request, "softmax" if softmax else "linear_attention", advance)
-
-
-def _accumulate_gram(request: SelectionRequest, rule: str, advance: Advance) -> list[Trace]:
+def select_linear_on_files(
+    request: SelectionRequest, plan: Plan, advance: Advance, *, method: str
+) -> list[Trace]:
+    rule = rule_of(method, request.options)
     gram = GramAccumulator(_data(request), rule, request.running.file_options.max_categories)
     return _accumulate(request, "least squares", gram, advance)
+
+
+for _name in LINEAR_METHODS:
+    register_files(_name)(partial(select_linear_on_files, method=_name))
 
 
 def _accumulate(

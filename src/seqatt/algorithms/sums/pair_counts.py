@@ -12,10 +12,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from seqatt.algorithms.filters.binning import bin_edges
 from seqatt.algorithms.filters.cmim import CMIMSearch, default_bins, run_search
 from seqatt.algorithms.filters.joint_counts import mutual_information_of
 from seqatt.algorithms.filters.options import CMIMOptions
+from seqatt.algorithms.filters.variables import bin_edges
 from seqatt.data.files.encoding.rows import EncodedRows
 from seqatt.data.files.file_data import FileData, read_schema_sample
 from seqatt.data.files.options import FileOptions
@@ -30,7 +30,7 @@ MAX_CELLS = 1 << 26  # cells of all joint tables together, 8 bytes each
 
 
 class PairCounts:
-    """Accumulates the joint counts, of the bins and categories of the schema sample."""
+    """Accumulates the joint counts of values, in the bins and categories of the schema sample."""
 
     def __init__(
         self,
@@ -176,7 +176,7 @@ def _count(table: Floats, cells: Codes, weights: Floats | None, factor: float) -
 def _split_tables(cells: Floats, classes: int, widths: list[int]) -> Iterator[Floats]:
     """Views of ``cells``: (1, classes, w) per variable, then (w, classes, v) per pair of variables."""
     shapes = [(1, classes, w) for w in widths]
-    shapes += [(w, classes, other) for u, w in enumerate(widths) for other in widths[u + 1 :]]
+    shapes += [(w, classes, v) for u, w in enumerate(widths) for v in widths[u + 1 :]]
     start = 0
     for shape in shapes:
         stop = start + shape[0] * shape[1] * shape[2]

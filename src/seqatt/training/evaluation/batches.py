@@ -59,7 +59,7 @@ class RowOrder:
 
 
 class SetInputs:
-    """The inputs of T networks, each of which has the columns of its set; their width is padded."""
+    """The inputs of T networks: each network has the columns of its set, padded to a common width."""
 
     def __init__(self, networks: Sequence[Network], width: int) -> None:
         self._sets = list(dict.fromkeys(network.columns for network in networks))
@@ -69,19 +69,19 @@ class SetInputs:
     def tables(self, columns: NDArray[np.float32]) -> Tensor:
         """The columns of each set, padded with zeros, and ones in the last column: (sets, n, width)."""
         tables = np.zeros((len(self._sets), len(columns), self.width), dtype=np.float32)
-        for table, own in zip(tables, self._sets, strict=True):
-            table[:, : len(own)] = columns[:, list(own)]
+        for table, positions in zip(tables, self._sets, strict=True):
+            table[:, : len(positions)] = columns[:, list(positions)]
             table[:, -1] = 1
         return torch.from_numpy(tables)
 
     def codes(self, codes: NDArray[np.int32]) -> Tensor | None:
         """The codes (T, n, m) of rows that are the same for every network."""
-        own = torch.from_numpy(codes[:, self.coded])
-        return own.expand(len(self.set_of), *own.shape) if self.coded else None
+        coded = torch.from_numpy(codes[:, self.coded])
+        return coded.expand(len(self.set_of), *coded.shape) if self.coded else None
 
 
 class SetBatches:
-    """Batches of T networks, of which those of one seed follow each other. ``load`` draws the rows of some steps."""
+    """Batches of T networks; networks of one seed are adjacent. ``load`` draws the rows of some steps."""
 
     def __init__(
         self,
@@ -116,8 +116,9 @@ class SetBatches:
             rows, offsets = zip(*(order.next(self._dropout) for order in self._orders), strict=True)
             self._rows.append(torch.stack(rows))
             self._offsets.append(list(offsets))
-        own = torch.stack(self._rows)[:, self._seed_of]
-        self._targets = self._y[own], None if self._w is None else self._w[own]
+        rows_of_networks = torch.stack(self._rows)[:, self._seed_of]
+        weights = None if self._w is None else self._w[rows_of_networks]
+        self._targets = self._y[rows_of_networks], weights
 
     def fill(self, step: int, x: Tensor) -> None:
         """Write the inputs of a step into ``x`` (T, padded rows, width)."""
@@ -132,9 +133,9 @@ class SetBatches:
             return
         cells = self._batch_size * self._width
         source = inputs if self._whole is None else self._whole
-        for own, offset in zip(self._slices, self._offsets[step], strict=True):
+        for networks, offset in zip(self._slices, self._offsets[step], strict=True):
             factors = self._dropout.bank[offset : offset + cells].view(self._batch_size, self._width)
-            torch.mul(source[own], factors, out=inputs[own])
+            torch.mul(source[networks], factors, out=inputs[networks])
         inputs[:, :, -1] = 1
 
     def targets(self, step: int) -> tuple[Tensor, Tensor | None]:

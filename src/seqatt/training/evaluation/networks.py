@@ -1,4 +1,4 @@
-"""T small networks in one tensor, none of whose results depends on the others.
+"""T small networks in one tensor; the result of each does not depend on the others.
 
 A product or an exponential may be computed by other instructions, with other last digits, at another address. So the
 matrices of every network start at a multiple of 128 bytes and are followed by a gap: then torch computes them network
@@ -72,9 +72,9 @@ class NetworkParameters(NamedTuple):
 
 
 class Networks:
-    """T networks of ``shape``, trained by Adam; of its columns, ``columns[t]`` are inputs of network t.
+    """T networks of ``shape``, trained by Adam; the first ``columns[t]`` columns are the inputs of network t.
 
-    The other columns are zeros, and the last is ones. All networks have ``embeddings`` of the same categories, if any,
+    Its other columns are zeros, and the last is ones. All networks have ``embeddings`` of the same categories, if any,
     which are further inputs.
     """
 
@@ -147,10 +147,10 @@ class Networks:
 
     def parameters(self, model: int, columns: int) -> NetworkParameters:
         """Copies of the parameters of a network with so many columns, without padding."""
-        first, others = self._first[model], [matrix[model] for matrix in self._upper]
-        own = torch.cat([first[:, :columns], first[:, self.width :]], dim=1)
-        weights = [own, *(matrix[:, :-1].clone() for matrix in others)]
-        biases = [first[:, self.width - 1].clone(), *(matrix[:, -1].clone() for matrix in others)]
+        first, upper = self._first[model], [matrix[model] for matrix in self._upper]
+        unpadded = torch.cat([first[:, :columns], first[:, self.width :]], dim=1)
+        weights = [unpadded, *(matrix[:, :-1].clone() for matrix in upper)]
+        biases = [first[:, self.width - 1].clone(), *(matrix[:, -1].clone() for matrix in upper)]
         tables = [] if self._embeddings is None else self._embeddings.tables(model)
         return NetworkParameters(weights, biases, tables)
 

@@ -30,7 +30,7 @@ from seqatt.training.schedule import cosine_schedule
 CHUNK_STEPS = 32  # steps whose batches are drawn at a time, and after which progress is reported
 MAX_BYTES = 1 << 28  # of the tables and buffers of networks that train together
 MIN_WORK = 2_000_000  # multiply-adds of a step: less is not divided among threads
-OTHER_WORK = 30  # columns: what a network computes besides its first layer takes as long as so many
+OTHER_WORK = 30  # work of a network besides its first layer, in columns of that layer
 PREDICTED_ROWS = 1024  # rows per forward pass
 CPU = torch.device("cpu")
 
@@ -113,10 +113,10 @@ class TrainedGroup:
         options, target = training.options, data.target
         self.positions = list(positions)
         self._columns = [len(networks[position].columns) for position in positions]
-        own = [networks[position] for position in positions]
-        if len(own) == 1 and options.activation == "gelu":
-            own *= 2  # torch computes gelu of a single matrix, which has no gaps, by other instructions
-        columns, coded = [len(network.columns) for network in own], own[0].coded
+        trained = [networks[position] for position in positions]
+        if len(trained) == 1 and options.activation == "gelu":
+            trained *= 2  # torch computes gelu of a single matrix, which has no gaps, by other instructions
+        columns, coded = [len(network.columns) for network in trained], trained[0].coded
         width = padded_width(columns[0])
         shape = MLPShape(
             width, options.hidden, target.outputs, options.activation, label_smoothing=options.label_smoothing
@@ -125,15 +125,15 @@ class TrainedGroup:
         if coded:
             counts = [data.code_counts[position] for position in coded]
             embedding_width = options.embedding_dim or default_embedding_width(counts)
-            embeddings = Embeddings(counts, embedding_width, len(own), CPU)
-        generators = [Member(network.seed, 0).generator(WEIGHTS) for network in own]
+            embeddings = Embeddings(counts, embedding_width, len(trained), CPU)
+        generators = [Member(network.seed, 0).generator(WEIGHTS) for network in trained]
         lr, rate = options.learning_rate, options.input_dropout
         self._networks = Networks(shape, columns, target.loss, generators, lr, embeddings)
         self._rows, self._steps = min(training.batch_size, data.rows), training.steps
         cells = self._rows * (width + len(coded))
         dropout = InputDropout(rate, cells, CPU, rescale=False) if rate else None
-        self._inputs = SetInputs(own, width)
-        self._batches: SetBatches | None = SetBatches(data, own, self._inputs, self._rows, dropout)
+        self._inputs = SetInputs(trained, width)
+        self._batches: SetBatches | None = SetBatches(data, trained, self._inputs, self._rows, dropout)
 
     def train(self) -> Iterator[int]:
         """Train through the schedule; yields the steps done."""

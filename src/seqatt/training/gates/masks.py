@@ -1,8 +1,8 @@
 """Masks: how attention logits become the weights of the unselected features (paper, section 4.2).
 
 A mask computes the weights and, from the gradient with respect to the weights, the gradient with respect to
-the logits. All shapes are (T, d). ``blocked`` is minus infinity for features that get no weight, the selected
-ones and those that may not be selected, and 0 for the others, of which there is at least one.
+the logits. All shapes are (T, d). ``blocked`` is minus infinity for features that get no weight (the selected
+ones and those that may not be selected) and 0 for the others; at least one feature is not blocked.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ class Embeddings:
     def collect(self, grad: Tensor) -> None:
         """Keep the distinct rows looked up last, and the sum of the gradients (T, B, columns) of each.
 
-        On a CPU they are all rows of the tables where these are small: to find the distinct ones would take longer.
+        On a CPU, small tables keep all their rows: to find the distinct ones would take longer.
         """
         flat = grad.reshape(-1, self.width)
         if grad.device.type == "cpu" and max(self.sizes, default=0) <= grad.shape[1]:
@@ -77,7 +77,7 @@ class Embeddings:
         self.grads = self._starts.flatten()[:0].long(), self.values[:0]
 
     def merge(self, rows: Tensor, grads: Tensor) -> tuple[Tensor, Tensor]:
-        """The distinct among rows (n,), and the sum of the gradients (n, width) of each."""
+        """The distinct values of ``rows`` (n,), and the sum of the gradients (n, width) of each."""
         sort = (
             _sort_distinct if grads.device.type == "cpu" else partial(_sort_padded, padding=len(self.values))
         )
@@ -104,8 +104,8 @@ class Embeddings:
 
     def tables(self, model: int) -> list[Tensor]:
         """Copies of the embeddings (codes, width) of one model, one table per category."""
-        own = self.values[model * self._codes : (model + 1) * self._codes]
-        return [table.clone() for table in torch.split(own, self.sizes)]
+        values = self.values[model * self._codes : (model + 1) * self._codes]
+        return [table.clone() for table in torch.split(values, self.sizes)]
 
     def named_state(self) -> Iterator[tuple[str, Tensor]]:
         yield "embeddings.values", self.values

@@ -35,9 +35,10 @@ def split_batch(rows: int, device: torch.device, coupled: bool = False) -> list[
 
 
 class Workspace(Backpropagation):
-    """One slice of a batch of inputs ``x``. A batch of one slice writes into ``grads``, another has buffers for them.
+    """One slice of a batch of inputs ``x``.
 
-    ``grads`` are the gradients of the first matrix, of the others and of the biases.
+    ``grads`` are the gradients of the first matrix, of the others and of the biases. If the batch is one slice, they
+    are written there, else into buffers of this slice.
     """
 
     def __init__(self, rows: slice, x: Tensor, shape: MLPShape, grads: list[Tensor], *, skip: bool) -> None:
@@ -63,7 +64,7 @@ class Workspace(Backpropagation):
 
 
 class MLPLayers:
-    """Everything of T MLPs but the matrix of the first layer.
+    """T MLPs without the matrix of the first layer.
 
     With ``skip``, the first matrix has one more row per output, and the products of these rows with the inputs are
     added to the outputs: one matrix product computes the first layer and the skip connection.

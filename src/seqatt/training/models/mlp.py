@@ -73,9 +73,8 @@ class MLP(Model):
         self._parked: list[Tensor] = []
         self._used_columns = torch.empty(0, dtype=torch.int64)
         self._autograd_out: Tensor | None = None  # the outputs of the last step, if that was through autograd
-        self._inputs: dict[
-            int, tuple[Tensor, Tensor]
-        ] = {}  # inputs and gradients of embeddings, by batch size
+        # Inputs, and gradients of embeddings, by batch size.
+        self._inputs: dict[int, tuple[Tensor, Tensor]] = {}
         self.reset_parameters()
 
     def is_thread_invariant(self, batch_size: int) -> bool:
@@ -245,10 +244,10 @@ class MLP(Model):
         sets_per_chunk = max(1, CHUNK_CELLS[x.device.type == "cpu"] // cells_per_set)
         chunks = torch.split(columns, sets_per_chunk, 1), torch.split(valid, sets_per_chunk, 1)
         losses = []
-        for some, some_valid in zip(*chunks, strict=True):
-            sets, size = some.shape[1:]
-            index = some.flatten(1).unsqueeze(1)
-            inputs = x.gather(2, index.expand(-1, rows, -1)) * some_valid.flatten(1).unsqueeze(1)
+        for chunk, chunk_valid in zip(*chunks, strict=True):
+            sets, size = chunk.shape[1:]
+            index = chunk.flatten(1).unsqueeze(1)
+            inputs = x.gather(2, index.expand(-1, rows, -1)) * chunk_valid.flatten(1).unsqueeze(1)
             layer = self._scaled.gather(2, index.expand(-1, width, -1))
             inputs = inputs.view(models, rows, sets, size).permute(0, 2, 3, 1)
             layer = layer.view(models, width, sets, size).transpose(1, 2)

@@ -12,7 +12,7 @@ from seqatt.training.backend.threads import WorkerPool
 from seqatt.training.loaders.batch import Batch
 from seqatt.training.state import Arrays
 
-MIN_COUPLED_ROWS = 32  # rows that a loss is measured on which depends on pairs of them
+MIN_COUPLED_ROWS = 32  # rows on which a loss of pairs of rows is measured, at least
 # From the gradients (T, B, c) of each row's loss with respect to its inputs to a penalty (T,) per model.
 GradientPenalty = Callable[[Tensor], Tensor]
 
@@ -21,7 +21,7 @@ class Model(ABC):
     """T models that train in one step. Inputs are (T, B, c), scaled by column weights (T, c)."""
 
     graph_capturable = False  # whether a step consists of tensor operations only, as a CUDA graph requires
-    min_block_rows = 1  # rows that a loss is measured on, at least
+    min_block_rows = 1  # rows on which a loss is measured, at least
     # Weight decay (T, c) of the first layer per column, part of the gradient of ``train_step`` as in torch.optim.Adam.
     # A gate with a penalty on these weights sets it and updates it in place.
     first_layer_decay: Tensor | None = None
@@ -50,8 +50,8 @@ class Model(ABC):
     ) -> Tensor:
         """One optimizer step. Returns the gradient (T, c) of the mean loss with respect to ``weights``.
 
-        A model may spare that gradient where no gate learns from it, so not ``gated``, and the scaling by weights that
-        are ``all_ones``.
+        Where no gate learns from that gradient (not ``gated``), a model need not compute it. Weights that are
+        ``all_ones`` need no scaling.
         """
 
     @abstractmethod

@@ -15,8 +15,8 @@ NO_GRADIENT = (
 
 def type_remedy(module: nn.Module, x: Tensor) -> str:
     """What to do about a module whose parameters are numbers of another type than its inputs; else empty."""
-    others = {p.dtype for p in module.parameters() if p.is_floating_point()} - {x.dtype}
-    return f"; its inputs are {x.dtype}, so call .float() on the model" if others else ""
+    other_types = {p.dtype for p in module.parameters() if p.is_floating_point()} - {x.dtype}
+    return f"; its inputs are {x.dtype}, so call .float() on the model" if other_types else ""
 
 
 def as_matrix(out: Any) -> Tensor:

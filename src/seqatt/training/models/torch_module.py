@@ -257,8 +257,8 @@ class TorchModule(Model):
         if self._custom_loss is not None:
             try:
                 with torch.enable_grad():
-                    found = out.detach().requires_grad_() if isinstance(out, Tensor) else out
-                    loss = self._mean_loss(found, y[0], None if w is None else w[0])
+                    leaf = out.detach().requires_grad_() if isinstance(out, Tensor) else out
+                    loss = self._mean_loss(leaf, y[0], None if w is None else w[0])
                 if isinstance(out, Tensor) and not loss.requires_grad:
                     raise ValueError(NO_GRADIENT)
             except ValueError as error:

@@ -104,7 +104,8 @@ def transposed_product(a: Floats, b: Floats) -> Floats:
 def draw_sample(data: TableData, subset: NDArray[np.int64] | None = None) -> RowSample:
     """All rows of a sparse or small table, else random rows, the same ones at every call.
 
-    With a ``subset``, the sample that a table of these rows would have; its ``data`` are the sampled rows alone.
+    With a ``subset`` of row numbers, the sample is that of a table of these rows; its ``data`` are the sampled rows
+    alone.
     """
     hot = [min(MAX_HOT_VALUES, count - 1) for count in data.code_counts]
     if subset is not None:

@@ -45,10 +45,9 @@ class ScorePenalty:
         self._first_columns = np.flatnonzero(np.diff(feature_of[self._columns], prepend=-1))
         sparse = isinstance(sample.data.columns, SparseColumns)
         self._unit_columns = None if sparse else self._normalise(self._columns)
-        self._p_values = np.empty(
-            (0, len(self._penalised)), dtype=np.float32
-        )  # of features that were selected once
-        self._row_of: dict[int, int] = {}  # their rows, by feature
+        # Smallest p-values per feature that was selected at some time; their rows, by feature.
+        self._p_values = np.empty((0, len(self._penalised)), dtype=np.float32)
+        self._row_of: dict[int, int] = {}
 
     def penalties(self, selected: Sequence[int]) -> Floats:
         """The penalty (d,) added to each feature's score, 0 or less, when these features are selected.
@@ -82,10 +81,10 @@ class ScorePenalty:
         """Per penalised feature, the smallest p-value of a correlation of its columns with this feature's."""
         if feature in self._row_of:
             return
-        own = np.flatnonzero(self._sample.data.feature_of == feature)
+        columns = np.flatnonzero(self._sample.data.feature_of == feature)
         skewness = self._sample.moments[1]
-        skew = np.outer(skewness[self._columns], skewness[own])
-        correlations = self._correlations(own)
+        skew = np.outer(skewness[self._columns], skewness[columns])
+        correlations = self._correlations(columns)
         by_column = correlation_p_value(correlations, skew, self._sample.effective_rows).min(1)
         p = np.minimum.reduceat(by_column, self._first_columns).astype(np.float32)
         p[self._penalised == feature] = 1.0  # a feature is not compared with itself
@@ -95,15 +94,15 @@ class ScorePenalty:
             self._p_values = np.concatenate([self._p_values, more])
         self._p_values[row] = p
 
-    def _correlations(self, own: NDArray[np.int64]) -> Floats:
-        """Correlations of the penalised features' columns with the columns ``own``."""
+    def _correlations(self, columns: NDArray[np.int64]) -> Floats:
+        """Correlations of the penalised features' columns with these columns."""
         if self._unit_columns is not None:
-            out = torch.empty(1, len(self._columns), len(own))
-            matmul(self._unit_columns, self._normalise(own).mT, out)
+            out = torch.empty(1, len(self._columns), len(columns))
+            matmul(self._unit_columns, self._normalise(columns).mT, out)
             return out[0].double().numpy()
         squares = self._sample.moments[0]
-        norms = np.sqrt(np.outer(squares[self._columns], squares[own]))
-        products = self._sample.inner_products(self._sample.centred_columns(own))[self._columns]
+        norms = np.sqrt(np.outer(squares[self._columns], squares[columns]))
+        products = self._sample.inner_products(self._sample.centred_columns(columns))[self._columns]
         return np.asarray(products / np.where(norms > 0, norms, np.inf))
 
     def _normalise(self, columns: NDArray[np.int64]) -> torch.Tensor:
@@ -132,32 +131,35 @@ class TrialPenalties:
         return self._penalties[trial]
 
     @property
-    def distinct(self) -> int:
-        """How many there are, of which trials on the same rows share one."""
+    def distinct_count(self) -> int:
+        """Number of different penalties; trials on the same rows share one."""
         return len(set(map(id, self._penalties)))
 
     def use_pool(self, pool: WorkerPool) -> None:
-        """Compute those of different trials on the threads of this pool."""
+        """Compute the penalties of different trials on the threads of this pool."""
         self._pool = pool
 
     def add_to_scores(
         self, scores: Floats, orders: Sequence[list[int]], features: slice | NDArray[np.int64]
     ) -> None:
-        """Add their shares to the scores (trials, m) of these features, where each trial has selected its order."""
+        """Add the penalties, times their share, to the scores (trials, m) of these ``features``.
+
+        ``orders`` are the features that each trial has selected.
+        """
         for trial, penalties in self._compute(ScorePenalty.penalties, orders):
             penalty = self._penalties[trial]
             assert penalty is not None
             scores[trial] += penalty.share * penalties[features]
 
     def add_to_usefulness(self, usefulness: Floats, orders: Sequence[list[int]]) -> None:
-        """Add those of the selected features to how useful (trials, m) each of them is."""
+        """Add the penalties of the selected features to their usefulness (trials, m)."""
         for trial, penalties in self._compute(ScorePenalty.selected_penalties, orders):
             usefulness[trial] += penalties
 
     def _compute(
         self, function: Callable[[ScorePenalty, list[int]], Floats], orders: Sequence[list[int]]
     ) -> list[tuple[int, Floats]]:
-        """The numbers of the trials with a penalty, and what the function gives for each."""
+        """The numbers of the trials with a penalty, and the value of the function for each."""
         trials = [trial for trial, penalty in enumerate(self._penalties) if penalty is not None]
         calls = [partial(function, self._penalties[trial], orders[trial]) for trial in trials]  # type: ignore[arg-type]
         return list(zip(trials, self._pool.run(calls), strict=True))

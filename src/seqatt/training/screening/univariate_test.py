@@ -107,9 +107,7 @@ def _binned_p_values(sample: RowSample, target: Floats) -> Floats:
 def _quantiles(values: Floats, weights: Floats, bins: int) -> Floats:
     """The values (bins - 1, m) that divide the rows of each column into bins of equal weight."""
     shares = np.arange(1, bins) / bins * (1 - 1e-12)
-    if (
-        weights == weights[0]
-    ).all():  # then the positions are those of all columns, and values are sorted alone
+    if (weights == weights[0]).all():  # the positions are the same in all columns, so values alone are sorted
         cumulative = np.cumsum(weights)
         at = [int((cumulative < share * cumulative[-1]).sum()) for share in shares]
         return np.asarray(np.sort(np.ascontiguousarray(values.T), axis=1)[:, at].T)

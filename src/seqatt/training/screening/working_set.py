@@ -35,7 +35,7 @@ COLUMNS_AT_A_TIME = 8192
 
 
 class WorkingTable(NamedTuple):
-    """What the models of a working set train on: its columns of the table, and which are columns of which feature.
+    """What the models of a working set train on: the columns of its features, and the feature of each column.
 
     ``in_table`` are the numbers of these columns in the whole table.
     """
@@ -55,9 +55,8 @@ class WorkingSet:
         self._count, self._size = len(constant), size
         self._varying = ~constant
         self.features: Features | None = None
-        self._waiting: Features | None = (
-            None  # the set that trains again after phases that see the selected alone
-        )
+        # The set that trains again after phases that see the selected features alone.
+        self._waiting: Features | None = None
         self._columns = FeatureColumns(feature_of, self._count)
 
     def is_due(self, phases: int) -> bool:
@@ -103,9 +102,9 @@ class WorkingSet:
         self.features = features
         number_of = torch.full((self._count,), -1, dtype=torch.int64)
         number_of[torch.from_numpy(features)] = torch.arange(len(features))
-        own = number_of[self._feature_of]
-        in_table = torch.nonzero(own >= 0).flatten()
-        columns = FeatureColumns(own[in_table], len(features))
+        number = number_of[self._feature_of]
+        in_table = torch.nonzero(number >= 0).flatten()
+        columns = FeatureColumns(number[in_table], len(features))
         return WorkingTable(self._table.select_columns(in_table), columns, in_table)
 
     def to_dict(self) -> dict[str, Any]:

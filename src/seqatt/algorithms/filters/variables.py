@@ -1,4 +1,4 @@
-"""The target and the columns of a table for methods that train no network.
+"""The target and the columns of a table, as numbers or binned, for methods that train no network.
 
 A variable is one input column of the table, however many columns it has after encoding: a category has one code per
 level, and a number with a missing-value indicator has a code of its own for missing values. A feature is one variable,
@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from seqatt.algorithms.filters.binning import Codes, bin_values, join_codes
 from seqatt.data.tables.table_data import SparseColumns, TableData
 
+Codes = NDArray[np.intp]
 BLOCK_COLUMNS = 64  # columns transposed at a time: single columns of a table stored by rows are slow to read
 
 
@@ -72,3 +72,35 @@ def code_variables(data: TableData, bins: int) -> Iterator[Codes]:
         if c + 1 == len(input_of) or input_of[c + 1] != input_of[c]:
             yield codes
             codes = None
+
+
+def bin_values(values: NDArray[Any], bins: int, weights: NDArray[Any] | None = None) -> Codes:
+    """The bin of each value, in bins of equal frequency; up to ``bins`` distinct values get a bin each.
+
+    A value belongs to the bin of the middle of its share of the rows. A frequent value, such as the zeros of counts
+    or pixels, thus has a bin of its own, even if it is the smallest or the largest.
+    """
+    return np.searchsorted(bin_edges(values, bins, weights), values, side="right")
+
+
+def bin_edges(values: NDArray[Any], bins: int, weights: NDArray[Any] | None = None) -> NDArray[Any]:
+    """The smallest value of every bin but the first."""
+    ordered = np.sort(values)
+    first = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
+    distinct = ordered[first]
+    edges = distinct[1:]
+    if len(distinct) > bins:
+        if weights is None:
+            share = np.diff(np.r_[first, len(values)]).astype(np.float64)
+        else:
+            share = np.bincount(np.searchsorted(distinct, values), weights)
+        middle = np.cumsum(share) - share / 2
+        bin_of = np.floor(bins * middle / share.sum())
+        edges = edges[np.diff(bin_of) > 0]
+    return edges
+
+
+def join_codes(first: Codes, second: Codes) -> Codes:
+    """One code per pair of codes that occurs."""
+    pairs = np.unique(first * (int(second.max()) + 1) + second, return_inverse=True)[1]
+    return np.asarray(pairs, dtype=np.intp).reshape(-1)

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from seqatt.api.evaluation_rows import read_test_table
 from seqatt.comparison.fingerprint import fingerprint
 from seqatt.comparison.splits import Rows, check_test_size, hold_out
 from seqatt.data.files.file_data import FileData
@@ -151,29 +152,12 @@ def _check_test(
         raise ValueError(
             "split_groups: not used with X_test and y_test, because no rows are split; leave it out"
         )
-    named = (options.sample_weight, options.groups_of_rows, options.time)
-    others = [*options.ignore, *(name for name in named if isinstance(name, str))]
-    present = [
-        name for name in others if name in getattr(X_test, "columns", getattr(X_test, "column_names", ()))
-    ]
-    roles = read_columns(
-        X_test,
-        y_test,
-        None,
-        present,
-        options.column_types,
-        ("X_test", "y_test"),
-        numbers=number_columns(table),
-    )
-    test_table, labels = roles.table, target_array(roles.y, "y_test")
-    check_same_columns(table, test_table, ("X", "X_test"))
-    if test_table.rows != len(labels):
-        raise ValueError(
-            f"X_test has {test_table.rows} rows and y_test has {len(labels)}: they must have the same length"
-        )
-    full_data.target.encode(labels, "y_test")
-    full_data.encode(test_table, "X_test")
-    return RunRows(test_table, labels)
+    target = y if isinstance(y, str) else None
+    tested = read_test_table(X_test, y_test, options, target, number_columns(table))
+    check_same_columns(table, tested.table, ("X", "X_test"))
+    blocks = tested.select(full_data.column_order, full_data)  # encodes the target
+    next(blocks(), None)  # encodes the table
+    return RunRows(tested.table, target_array(tested.y, "y_test"))
 
 
 def _draw_splits(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING, Any, Unpack
 
-from seqatt.algorithms.answer_options import check_method
+from seqatt.algorithms.answer_options import check_method, needs_k
 from seqatt.algorithms.registry import get_method
 from seqatt.api.select_options import SelectOptions, describe_options, make_options
 from seqatt.callbacks.callback import Callback, check_callbacks
@@ -136,7 +136,7 @@ def select_trials(
     if first:
         timings.end("import")
     watching = check_callbacks(callbacks)
-    if k is None and all(options.get(name) is None for name in ("fdr", "costs", "budget", "cost_rate")):
+    if k is None and needs_k(options):
         raise TypeError("k: the number of features to select is needed, such as k=10")
     seeds = check_seeds(seeds)
     registered = get_method(method)

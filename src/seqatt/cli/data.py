@@ -8,6 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
+from seqatt.cli.arguments import make_console
+
 data_app = typer.Typer(
     help="Named data sets: list them, download them, find their files.", no_args_is_help=True
 )
@@ -29,7 +31,6 @@ def list_datasets(
     if as_json:
         print(json.dumps(rows))
         return
-    from rich.console import Console
     from rich.table import Table
 
     table = Table()
@@ -39,7 +40,7 @@ def list_datasets(
         count = " + ".join(f"{n:,}" for n in row["rows"])
         classes = str(row["classes"] or "numeric")
         table.add_row(row["name"], count, f"{row['features']:,}", classes, LOCATIONS[row["where"]])
-    Console(width=None if sys.stdout.isatty() else 100, highlight=False).print(table)
+    make_console().print(table)
     print("rows: all, or training + test if the source fixes a split")
 
 

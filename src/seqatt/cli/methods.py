@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import sys
 from typing import Annotated
 
 import typer
+
+from seqatt.cli.arguments import make_console
 
 
 def list_methods(
@@ -29,7 +30,6 @@ def list_methods(
         ]
         print(json.dumps(rows))
         return
-    from rich.console import Console
     from rich.table import Table
 
     table = Table()
@@ -37,5 +37,5 @@ def list_methods(
     table.add_column("how it selects")
     for name, method in all_methods().items():
         table.add_row(name, method.summary)
-    Console(width=None if sys.stdout.isatty() else 110, highlight=False).print(table)
+    make_console().print(table)
     print("seqatt select data.csv --target label -k 20 --method NAME")

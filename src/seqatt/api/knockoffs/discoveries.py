@@ -27,6 +27,7 @@ from seqatt.linear.threads import single_blas_thread
 from seqatt.progress import Advance
 from seqatt.trace import PhaseRecord, Trace
 from seqatt.training.loop import Diverged, TrainingInterrupted
+from seqatt.validation import name_some
 
 COPIES = 5  # knockoffs per feature; at a rate q at least 1 / (5 q) features can be chosen, or none
 MAX_SIZE = 50  # features and knockoffs that the method selects; the others are ranked by their last scores
@@ -202,5 +203,4 @@ def _doubts(data: TableData, race: Race) -> list[str]:
 
 def _list(data: TableData, features: Sequence[int]) -> str:
     """The names of some features, and how many more there are."""
-    names = ", ".join(repr(data.given_names[f]) for f in features[:SHOWN])
-    return names + (f" and {len(features) - SHOWN} more" if len(features) > SHOWN else "")
+    return name_some([repr(data.given_names[f]) for f in features[:SHOWN]], len(features))

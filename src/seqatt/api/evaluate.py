@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Literal, Unpack
 
 import numpy as np
@@ -171,7 +172,9 @@ def evaluate(
         features = np.array(find_columns(reading.table, indices))
     if trains_together(reading, checked, torch_device):
         with progress_bar("Evaluation", PERCENT, shown=progress) as advance:
-            results = evaluate_networks(reading, checked, [(features, seed) for seed in seeds], advance)
+            evaluated = [(features, seed) for seed in seeds]
+            measure = partial(compute_metrics, reading.data.target)
+            results = evaluate_networks(reading, checked, evaluated, advance, measure)
         return make_evaluation(results, seeds)
     return make_evaluation(_train_trial_groups(reading, checked, seeds, torch_device, progress), seeds)
 

@@ -6,12 +6,13 @@ A table is encoded once per split. A method whose selections are nested runs onc
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 from seqatt.algorithms.registry import get_method
 from seqatt.api.evaluation import Evaluation
+from seqatt.api.evaluation_networks import AdvancePercent
 from seqatt.api.evaluator import Evaluator, FeatureSet
 from seqatt.api.read_data import Reading, are_files, categories_for, read_table
 from seqatt.api.run import Run
@@ -101,8 +102,8 @@ class SplitRuns:
         first = [replace(trace, order=trace.order[:k], rest=trace.order[k:] + trace.rest) for k in ks]
         return [run.finish([each])[0] for each in first]
 
-    def evaluate(self, selected: Sequence[Selected], advance: Callable[[int], None]) -> list[ComparisonRun]:
-        """The finished runs; ``advance`` is called with the percent done since the last time."""
+    def evaluate(self, selected: Sequence[Selected], advance: AdvancePercent) -> list[ComparisonRun]:
+        """The finished runs."""
         good = [each for each in selected if each.error is None]
         sets = [FeatureSet(each.selection, [self._seed]) for each in good]
         results = iter(self._evaluator.evaluate(sets, advance) if sets else [])

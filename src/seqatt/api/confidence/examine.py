@@ -47,51 +47,35 @@ def examine_traces(
     chance: bool,
 ) -> list[Trace]:
     """The traces, with what each feature adds and, where no feature stands out, how they compare with random ones."""
+    data, examined = request.table, traces
     try:
-        return _examine(method, request, traces, advance, timings, importance=importance, chance=chance)
+        if importance:
+            timings.end("select")
+            from seqatt.api.confidence.importance import measure_importance  # here, because it needs pyarrow
+
+            examined = [
+                trace
+                if trace.importance or not trace.order
+                else replace(trace, importance=measure_importance(data, trace.order, seed))
+                for seed, trace in zip(request.seeds, traces, strict=True)
+            ]
+            timings.end("examine")
+        add_stand_ins(data, examined)
+        if not (chance and _may_be_noise(method, data, examined)):
+            return examined
+        from seqatt.api.confidence.chance import compare_with_random, is_testable  # here, for the same reason
+
+        if not is_testable(data):
+            return examined
+        timings.end("select")
+        results = compare_with_random(method, request, advance)
+        timings.end("examine")
+        return [replace(trace, chance=result) for trace, result in zip(examined, results, strict=True)]
     except Diverged as error:
         warnings.warn(
             f"the features are selected, but how sure that is could not be measured: {error}", stacklevel=2
         )
         return traces
-
-
-def _examine(
-    method: Method,
-    request: SelectionRequest,
-    traces: list[Trace],
-    advance: Advance,
-    timings: Timings,
-    *,
-    importance: bool,
-    chance: bool,
-) -> list[Trace]:
-    data = request.table
-    if importance:
-        timings.end("select")
-        from seqatt.api.confidence.importance import measure_importance  # here, because it needs pyarrow
-
-        traces = [
-            trace
-            if trace.importance or not trace.order
-            else replace(trace, importance=measure_importance(data, trace.order, seed))
-            for seed, trace in zip(request.seeds, traces, strict=True)
-        ]
-        timings.end("examine")
-    add_stand_ins(data, traces)
-    if not (chance and _may_be_noise(method, data, traces)):
-        return traces
-    from seqatt.api.confidence.chance import (  # here, because it needs pyarrow
-        compare_with_random,
-        is_testable,
-    )
-
-    if not is_testable(data):
-        return traces
-    timings.end("select")
-    results = compare_with_random(method, request, advance)
-    timings.end("examine")
-    return [replace(trace, chance=result) for trace, result in zip(traces, results, strict=True)]
 
 
 def _may_be_noise(method: Method, data: TableData, traces: list[Trace]) -> bool:

@@ -48,6 +48,15 @@ def same_option(options: type[Options], name: str, *, default: Any = dataclasses
 class Options:
     """Options of a method, each checked and brought to its canonical type when an instance is made."""
 
+    # What methods without these options do. Without annotations, because they are no fields.
+    scaling = "standard"
+    model = None  # type: Any
+
+    @property
+    def own_inputs(self) -> str | None:
+        """What a network that trains through autograd is called with, "columns" or "raw"; None for the built-in one."""
+        return None
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "_given", self._changed())
         self.fill_in()

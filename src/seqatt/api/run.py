@@ -177,7 +177,7 @@ class Run:
         return SelectionRequest(data, 1, self.seeds, self.options.method, self.device, hook, **others)
 
     def _scale(self, data: TableData | FileData) -> TableData | FileData:
-        scaling = getattr(self.options.method, "scaling", "standard")
+        scaling = self.options.method.scaling
         return scale_table(data, scaling) if isinstance(data, TableData) else data.scaled(scaling)
 
     def _fit_budget(self, constraints: Constraints, k: Any, advance: Advance) -> Constraints:
@@ -187,7 +187,7 @@ class Run:
         self.timings.end("prepare")
         data = self._scale(constraints.data)
         request = self._make_request(data)
-        categories = categories_for(self.method, getattr(self.options.method, "own_inputs", None))
+        categories = categories_for(self.method, self.options.method.own_inputs)
         found = fit_budget(self.method, request, constraints, self.options.answer, k, categories, advance)
         self._frontier = json.loads(self.ranks.broadcast_text(json.dumps(found)))
         self.timings.end("choose")
@@ -206,8 +206,7 @@ class Run:
         from seqatt.api.confidence.sample import sample_request
 
         self.timings.end("prepare")
-        own_inputs = getattr(self.options.method, "own_inputs", None)
-        request = sample_request(request, categories_for(self.method, own_inputs))
+        request = sample_request(request, categories_for(self.method, self.options.method.own_inputs))
         max_k = resolve_max_k(
             request.table, self.options.answer.max_k, constraints.sizes(), len(request.kept)
         )

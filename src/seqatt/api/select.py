@@ -154,7 +154,7 @@ def select_trials(
             check_arguments,  # here, because only it needs scipy.linalg
         )
 
-        check_arguments(checked.answer, k, getattr(checked.method, "model", None))
+        check_arguments(checked.answer, k, checked.method.model)
     if auto:
         check_method(registered)
     answer = checked.answer
@@ -182,8 +182,7 @@ def select_trials(
     if isinstance(checked.method, TrainingOptions):
         start_device(resolved_device)
     y = read_data.choose_target(y, target, files=files)
-    own_inputs = getattr(checked.method, "own_inputs", None)
-    by_name = getattr(checked.method, "model", None) is None
+    own_inputs, by_name = checked.method.own_inputs, checked.method.model is None
     categories = read_data.categories_for(registered, own_inputs)
     run = Run(
         registered, seeds, checked, device_of_rank(resolved_device) if files else resolved_device, timings

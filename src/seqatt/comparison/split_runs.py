@@ -91,8 +91,7 @@ class SplitRuns:
         device = resolve_device(self._device)
         if isinstance(checked.method, TrainingOptions):
             start_device(device)
-        own_inputs = getattr(checked.method, "own_inputs", None)
-        kind = categories_for(registered, own_inputs), getattr(checked.method, "model", None) is None
+        kind = categories_for(registered, checked.method.own_inputs), checked.method.model is None
         if kind not in self._tables:
             X, y = self._train[:2]
             self._tables[kind] = read_table(X, y, checked.data, kind[0], by_name=kind[1])

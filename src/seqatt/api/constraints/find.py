@@ -123,7 +123,7 @@ def find_constraints(
         check_method(method, "keep:")
     constraints = _find(data, answer)
     constraints.check_budget(answer.budget)
-    if isinstance(getattr(options, "model", None), nn.Module) and (constraints.excluded or constraints.costs):
+    if isinstance(options.model, nn.Module) and (constraints.excluded or constraints.costs):
         fewer = (
             f"{constraints.excluded} features may not be selected"
             if constraints.excluded

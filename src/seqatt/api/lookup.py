@@ -30,9 +30,8 @@ def find_positions(
     """
     if isinstance(requested, Selection):
         return _find_selected(requested, names, named, kind, argument, table)
-    items = (
-        requested.tolist() if hasattr(requested, "tolist") else requested
-    )  # a tensor's bools become Python's
+    # The bools of a tensor become Python's.
+    items = requested.tolist() if hasattr(requested, "tolist") else requested
     if isinstance(items, str | bytes) or not isinstance(items, Iterable):
         raise TypeError(
             f"{argument}: must be positions or names of {kind}s, a mask or a Selection, got {show(requested)}"

@@ -150,9 +150,8 @@ def select_trials(
     checked = make_options(method, given, files=files)
     auto = checked.answer.check_k(k)
     if checked.answer.fdr is not None:
-        from seqatt.api.knockoffs.discoveries import (
-            check_arguments,  # here, because only it needs scipy.linalg
-        )
+        # Here, because only it needs scipy.linalg.
+        from seqatt.api.knockoffs.discoveries import check_arguments
 
         check_arguments(checked.answer, k, checked.method.model)
     if auto:

@@ -98,8 +98,7 @@ class SplitRuns:
         run = Run(registered, [self._seed], checked, device, Timings())
         with run.open(Reading(self._tables[kind]), max(ks), advance) as (select_features, _):
             (trace,) = select_features()
-        first = [replace(trace, order=trace.order[:k], rest=trace.order[k:] + trace.rest) for k in ks]
-        return [run.finish([each])[0] for each in first]
+        return [run.finish([trace.first(k)])[0] for k in ks]
 
     def evaluate(self, selected: Sequence[Selected], advance: AdvancePercent) -> list[ComparisonRun]:
         """The finished runs."""

@@ -8,9 +8,8 @@ import numpy as np
 
 from seqatt.algorithms.answer_options import BEST, ONE_STANDARD_ERROR
 
-MARGIN = (
-    0.01  # share of the gain of the best size that counts as nothing, where one standard error is even less
-)
+# Share of the gain of the best size that counts as nothing, where one standard error is even less.
+MARGIN = 0.01
 NOTHING = 2.0  # standard errors, corrected, by which the best size must beat no features, else none is chosen
 
 

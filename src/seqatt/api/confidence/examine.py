@@ -18,9 +18,8 @@ from seqatt.training.screening.row_sample import draw_sample
 from seqatt.training.screening.univariate_test import univariate_test
 
 CERTAIN = 1e-3  # q-value of a feature that is not noise
-TESTED_CELLS = (
-    1 << 20
-)  # of a table that is tested where the method does not; in larger ones, some feature stands out
+# Cells of a table, at most, that is tested where the method does not; in larger ones, some feature stands out.
+TESTED_CELLS = 1 << 20
 
 
 def check_importance(data: Any, plan: Any) -> None:

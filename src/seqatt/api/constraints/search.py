@@ -63,9 +63,8 @@ class BudgetSearch:
     def _exchanges(self, best: Features, candidates: Sequence[int]) -> list[Features]:
         """The most promising sets that differ from the best in a few features; what is left is spent, too."""
         exchanged = [*sorted(best - set(self.kept)), *(f for f in candidates if f not in best)]
-        self._evaluate(
-            [best ^ {f} for f in exchanged]
-        )  # some cannot be paid for, and only tell what they gain
+        # Some of these cannot be paid for, and only tell what they gain.
+        self._evaluate([best ^ {f} for f in exchanged])
         change = {f: self.scores[best ^ {f}] - self.scores[best] for f in exchanged}
         exchanged.sort(key=lambda f: (-change[f], f))
         own, others = ([f for f in exchanged if (f in best) == inside] for inside in (True, False))
@@ -150,16 +149,14 @@ class BudgetSearch:
         """Whether quotas allow a feature next: what they lack comes first."""
         if self.quotas is None:
             return True
-        own = sorted(selected)
-        return bool(replace(self.quotas, k=len(own) + max(1, self._lacking(selected))).takeable(own)[feature])
+        taken = sorted(selected)
+        k = len(taken) + max(1, self.quotas.lacking(taken))
+        return bool(replace(self.quotas, k=k).takeable(taken)[feature])
 
     def _paid(self, budget: float) -> list[Features]:
         """The sets that were tried and are an answer for this budget."""
         small = [s for s in self.scores if len(s) <= self.k and self.costs.total(s) <= budget]
         return [s for s in small if self.quotas is None or self.quotas.are_met(sorted(s))]
-
-    def _lacking(self, selected: Features) -> int:
-        return 0 if self.quotas is None else self.quotas.lacking(sorted(selected))
 
     def _worth(self, features: Features) -> float:
         return self.scores[features] - self.rate * self.costs.total(features)

@@ -26,10 +26,6 @@ from seqatt.data.tables.table_data import TableData
 Integers = NDArray[np.int64]
 
 CLEARLY = 1.5  # ratio to a strength by chance from which a dependence is no chance
-MIN_DETERMINED = (
-    0.98  # share of the variance of a column's scores that its values determine; less with few values
-)
-MIN_TIED_CORRELATION = 0.2  # of a column of few values with another, from which on the rate may be exceeded
 
 
 @dataclass(frozen=True)

@@ -202,7 +202,7 @@ class Run:
 
     def _choose_k(self, request: SelectionRequest, constraints: Constraints, advance: Advance) -> int:
         """The number of features for k="auto"; 1 where there is nothing to find, for the ranking of the features."""
-        from seqatt.api.auto_k.choose_k import choose_k, resolve_max_k  # here, because it needs pyarrow
+        from seqatt.api.choose_k import choose_k, resolve_max_k  # here, because it needs pyarrow
         from seqatt.api.confidence.sample import sample_request
 
         self.timings.end("prepare")

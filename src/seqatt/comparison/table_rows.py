@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -10,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqatt.api.evaluation_rows import read_test_table
-from seqatt.comparison.fingerprint import fingerprint
 from seqatt.comparison.splits import Rows, check_test_size, hold_out
 from seqatt.data.files.file_data import FileData
 from seqatt.data.tables.column_roles import read_columns
@@ -188,3 +188,36 @@ def _draw_splits(
         for seed in request.seeds
     }
     return splits, {"size": test_size, "stratified": stratified, "grouped": group_of is not None}
+
+
+def fingerprint(*items: Any) -> str:
+    """The BLAKE2b hash (128 bits, hexadecimal) of tables and arrays, in order; None is allowed."""
+    digest = hashlib.blake2b(digest_size=16)
+    for item in items:
+        if isinstance(item, InputTable):
+            _add_table(digest, item)
+        elif item is not None:
+            _add_array(digest, np.asarray(item))
+        digest.update(b"|")
+    return digest.hexdigest()
+
+
+def _add_table(digest: Any, table: InputTable) -> None:
+    digest.update(repr((table.names, table.kinds, table.rows)).encode())
+    if table.sparse:
+        for array in (table.data.data, table.data.indices, table.data.indptr):
+            _add_array(digest, array)
+    elif isinstance(table.data, np.ndarray):
+        _add_array(digest, table.data)
+    else:
+        for column, kind in enumerate(table.kinds):
+            numeric = kind != "categorical"
+            _add_array(digest, table.numbers([column]) if numeric else table.labels(column))
+
+
+def _add_array(digest: Any, array: np.ndarray[Any, Any]) -> None:
+    digest.update(f"{array.dtype.str}{array.shape}".encode())
+    if array.dtype.hasobject:
+        digest.update(repr(array.tolist()).encode())
+    else:
+        digest.update(np.ascontiguousarray(array).view(np.uint8))

@@ -12,8 +12,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from seqatt.api.evaluation_data import only_columns
 from seqatt.api.read_data import read_table
-from seqatt.api.selected_columns import only_columns
 from seqatt.data.tables.column_roles import read_columns
 from seqatt.data.tables.encoding import SparseColumns
 from seqatt.data.tables.options import TableOptions, Task

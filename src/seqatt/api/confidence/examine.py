@@ -8,7 +8,7 @@ from typing import Any
 
 from seqatt.algorithms.registry import Method
 from seqatt.algorithms.request import SelectionRequest
-from seqatt.api.confidence.stand_ins import add_stand_ins
+from seqatt.api.confidence.importance import add_stand_ins, measure_importance
 from seqatt.data.tables.table_data import SparseColumns, TableData
 from seqatt.progress import Advance, Timings
 from seqatt.trace import Trace
@@ -50,8 +50,6 @@ def examine_traces(
     try:
         if importance:
             timings.end("select")
-            from seqatt.api.confidence.importance import measure_importance  # here, because it needs pyarrow
-
             examined = [
                 trace
                 if trace.importance or not trace.order
@@ -62,7 +60,10 @@ def examine_traces(
         add_stand_ins(data, examined)
         if not (chance and _may_be_noise(method, data, examined)):
             return examined
-        from seqatt.api.confidence.chance import compare_with_random, is_testable  # here, for the same reason
+        from seqatt.api.confidence.chance import (  # here, because it needs pyarrow
+            compare_with_random,
+            is_testable,
+        )
 
         if not is_testable(data):
             return examined

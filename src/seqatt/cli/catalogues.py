@@ -1,7 +1,8 @@
-"""``seqatt data``: list the named data sets, download them, and print where their files are."""
+"""``seqatt methods`` and ``seqatt data``: what there is to choose from, and where the files of data sets are."""
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import sys
 from typing import Annotated, Any
@@ -20,6 +21,36 @@ LOCATIONS = {  # how the list shows where a data set is
     "download": "needs download",
     "absent": "bring your own file",
 }
+
+
+def list_methods(
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the methods and their options as JSON.")
+    ] = False,
+) -> None:
+    """List every selection method with one line about it."""
+    from seqatt.algorithms.registry import all_methods
+
+    if as_json:
+        rows = [
+            {
+                "name": name,
+                "summary": method.summary,
+                "options": [field.name for field in dataclasses.fields(method.options)],
+            }
+            for name, method in all_methods().items()
+        ]
+        print(json.dumps(rows))
+        return
+    from rich.table import Table
+
+    table = Table()
+    table.add_column("method", no_wrap=True)
+    table.add_column("how it selects")
+    for name, method in all_methods().items():
+        table.add_row(name, method.summary)
+    make_console().print(table)
+    print("seqatt select data.csv --target label -k 20 --method NAME")
 
 
 @data_app.command("list")

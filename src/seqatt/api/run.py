@@ -43,7 +43,7 @@ if TYPE_CHECKING:  # files need pyarrow, tables do not
     from seqatt.data.files.file_data import FileData
 
 INTERRUPTED, STOPPED = "interrupted", "stopped"  # why a result is partial
-RACE = "features and knockoffs"
+WITH_KNOCKOFFS = "features and knockoffs"  # the selection itself, with ``fdr``
 
 
 class Run:
@@ -102,10 +102,10 @@ class Run:
         if constraints.excluded:
             self.monitor.names = tuple(data.given_names[f] for f in np.argsort(data.user_position))
         self._whole, data = data, self._scale(constraints.data)
-        repeats, fdr = self.options.answer.repeats, self.options.answer.fdr
+        repeats = self.options.answer.repeats
         if repeats:
             check_table(data)
-        race = None if fdr is None else self._start_race(data, fdr, k, advance)
+        discoveries = self._make_knockoffs(data, k, advance)
         checkpointer = Checkpointer(self.options.checkpoints, self.ranks.rank == 0, self.monitor)
         if not isinstance(data, TableData) and method.trains:
             from seqatt.api.read_files import make_source  # here, because only files need pyarrow
@@ -116,8 +116,8 @@ class Run:
         request = self._make_request(data, source=source, kept=kept)
         facts: dict[str, Any] = {"k": 0, "task": data.target.task, "rows": data.rows, **constraints.settings}
         self._settings = facts  # if it ends before k is chosen
-        if race is not None:
-            request, count = replace(request, data=race.table), race.size
+        if discoveries is not None:
+            request, count = replace(request, data=discoveries.table), discoveries.size
         elif self.options.answer.check_k(k):
             count = self._choose_k(request, constraints, advance)
         else:
@@ -126,14 +126,14 @@ class Run:
             raise ValueError(
                 f"keep: has {len(kept)} features, so that none is left to select for k={count}; use a larger k"
             )
-        request = replace(request, k=count, quotas=None if race else constraints.bound(count))
+        request = replace(request, k=count, quotas=None if discoveries else constraints.bound(count))
         plan = method.plan(request)
         warn_about_few_steps(method, request, plan)
         if self.options.answer.importance:
             check_importance(data, plan)
         facts |= {"k": count, **data.target.facts(uses_loss=method.uses_loss)}
         self._settings = facts | self.options.data.to_settings() | reading.settings | plan.settings
-        name, layout = (SELECTION, data) if race is None else (RACE, race)
+        name, layout = (SELECTION, data) if discoveries is None else (WITH_KNOCKOFFS, discoveries)
         steps = plan.steps if method.trains or isinstance(data, TableData) else data.rows  # sums count rows
         part = self.monitor.start_part(name, layout.user_position, layout.given_names, count, steps)
         self._hook = self._make_hook(checkpointer, request.data, count, part)
@@ -143,8 +143,8 @@ class Run:
         counted: Callable[..., None] = self._hook.advance
         if repeats and (self._curve is None or self._curve["chosen"]):
             select_features, counted = partial(select_repeatedly, method, repeats), advance
-        if race is not None:
-            select_features = partial(race.select, method)
+        if discoveries is not None:
+            select_features = partial(discoveries.select, method)
         elif kept or request.quotas is not None:
             select_features = partial(select_arranged, select_features)
         self.timings.end("prepare")
@@ -163,7 +163,7 @@ class Run:
             finished = [own.stability["repeats"] for own in selections if own.stability is not None]
             if finished and finished[0] < repeats:
                 message = f"interrupted after {finished[0]} of {repeats} repeats"
-            if race is not None:
+            if discoveries is not None:
                 message = "interrupted before the features had competed with their knockoffs"
             raise SelectionInterrupted(message, selections) from None
         finally:
@@ -193,8 +193,11 @@ class Run:
         self.timings.end("choose")
         return constraints.only(self._frontier["chosen"] or np.flatnonzero(~data.constant)[:1].tolist())
 
-    def _start_race(self, data: TableData | FileData, fdr: float, k: Any, advance: Advance) -> Discoveries:
-        """The features and the knockoffs that they compete with."""
+    def _make_knockoffs(self, data: TableData | FileData, k: Any, advance: Advance) -> Discoveries | None:
+        """The features and the knockoffs that they compete with; None without ``fdr``."""
+        fdr = self.options.answer.fdr
+        if fdr is None:
+            return None
         from seqatt.api.knockoffs.discoveries import Discoveries  # here, because only it needs scipy.linalg
 
         advance(0, "Making knockoffs")
@@ -253,12 +256,8 @@ class Run:
             )
         if not self.method.trains or not (checkpointer.active or self.ranks.size > 1):
             return TrainingHook(part)
-        hook = CheckpointHook(
-            checkpointer,
-            self.ranks,
-            describe_run(data, self.method.name, k, self.seeds, self._settings),
-            part,
-        )
+        description = describe_run(data, self.method.name, k, self.seeds, self._settings)
+        hook = CheckpointHook(checkpointer, self.ranks, description, part)
         hook.open()
         return hook
 

@@ -16,7 +16,7 @@ class EarlyStopping(Callback):
     """Stop when the training loss no longer improves over the phases that select features.
 
     It looks at the phases up to the k-th feature: what follows them makes a better choice of the same number. The folds
-    of k="auto", repeats and races with knockoffs are not stopped: a part of them is no answer.
+    of k="auto", repeats and selections with knockoffs are not stopped: a part of them is no answer.
 
     Parameters
     ----------

@@ -128,7 +128,7 @@ def describe_stability(selection: Selection) -> list[str]:
 
 
 def _describe_discoveries(found: dict[str, Any]) -> str:
-    """What the race with knockoffs says, in a sentence."""
+    """How the features compared with their knockoffs, in a sentence."""
     rate = f"False discovery rate {found['rate']:g}"
     competed = f"{found['raced']} features competed with {found['knockoffs']} knockoffs each"
     estimate = found["estimated_rate"]

@@ -1,4 +1,4 @@
-"""The race of features with their knockoffs: a table of both, in which no method can tell which is which.
+"""A table of features and their knockoffs, in which no method can tell which is which.
 
 Every input column becomes one column of normal scores, whatever its distribution: a number by its ranks, a category by
 an order of its values (a Gaussian copula). A knockoff of the scores is turned back into values by its ranks, so a
@@ -29,7 +29,7 @@ CLEARLY = 1.5  # ratio to a strength by chance from which a dependence is no cha
 
 
 @dataclass(frozen=True)
-class Race:
+class KnockoffTable:
     """A table of ``copies + 1`` columns for each of the original ones; which of them is the original is random.
 
     Feature f of slot i is feature ``i * d + f`` of ``table``; the original is in slot ``original[f]``. ``largest`` (p,)
@@ -57,7 +57,7 @@ class _Input(NamedTuple):
     feature: int
 
 
-def make_race(data: TableData, copies: int, seed: int) -> Race:
+def make_knockoff_table(data: TableData, copies: int, seed: int) -> KnockoffTable:
     """The table of the features and ``copies`` knockoffs of each."""
     rng = np.random.default_rng([seed, copies])
     inputs = [each for each in _inputs(data) if not data.constant[each.feature]]
@@ -85,7 +85,7 @@ def make_race(data: TableData, copies: int, seed: int) -> Race:
                 codes[:, slot * data.codes.shape[1] + code] = data.codes[rows, code]
     correlations[feature_of[:, None] == feature_of] = 0.0
     table = _repeat(data, columns, codes, copies + 1)
-    return Race(table, copies, original, np.abs(correlations).max(0), feature_of, entangled)
+    return KnockoffTable(table, copies, original, np.abs(correlations).max(0), feature_of, entangled)
 
 
 def _inputs(data: TableData) -> list[_Input]:

@@ -40,7 +40,7 @@ SIZE_RATIO = 1.5  # of one size that is tried first to the next
 MAX_BETWEEN = 6  # sizes tried between the chosen one and the next smaller
 # Share of the gain of the best size that counts as nothing, where one standard error is even less.
 MARGIN = 0.01
-NOTHING = 2.0  # standard errors, corrected, by which the best size must beat no features, else none is chosen
+MIN_Z = 2.0  # corrected standard errors by which the best size must beat no features; else none is chosen
 
 
 def resolve_max_k(data: TableData, requested: int | None, sizes: tuple[int, int], kept: int) -> int:
@@ -148,7 +148,7 @@ def choose_size(curve: dict[str, Any], rule: str | float) -> int:
     """The number of features that the rule chooses; 0 if no size is clearly better than no features."""
     sizes, means, errors = curve["sizes"], np.array(curve["means"]), np.array(curve["standard_errors"])
     best = int(means.argmax())
-    if means[best] - curve["no_features"] <= NOTHING * _fold_correction(curve["folds"]) * errors[best]:
+    if means[best] - curve["no_features"] <= MIN_Z * _fold_correction(curve["folds"]) * errors[best]:
         return 0
     if rule == BEST:
         return int(sizes[best])

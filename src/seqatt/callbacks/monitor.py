@@ -67,13 +67,16 @@ class Monitor:
         *,
         counts: int = 0,
     ) -> Part:
-        """Begin to select k features in so many steps, which may itself be ``counts`` steps of other work: a fold."""
+        """Start one selection of ``k`` features with ``steps`` steps.
+
+        ``counts`` is the number of steps of the enclosing progress bar that it accounts for, e.g. 1 for a fold.
+        """
         self._part = Part(self, name, positions, names, k, steps, counts=counts)
         self._shown = 0.0
         return self._part
 
     def show_share(self, share: float, counts: int) -> None:
-        """Show that such a share of the next ``counts`` steps of other work is done."""
+        """Advance the enclosing progress bar by ``share`` of ``counts`` steps."""
         steps = min(counts * share, counts - self._shown)
         self._shown += steps
         self.bar(steps)

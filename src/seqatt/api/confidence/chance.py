@@ -32,8 +32,9 @@ from seqatt.trace import Trace
 
 BUDGET = 0.3  # steps of a fold's single model, as a share of its default
 RANDOM_SETS = 5
-CLEARLY = 2.0  # standard errors by which the mean over the folds is better,
-IN_ONE_FOLD = 3.5  # or the score on one of them
+# A selection is better if its score exceeds that of random features by so many standard errors:
+MIN_Z_MEAN = 2.0  # of the mean over the folds, or
+MIN_Z_FOLD = 3.5  # of the score on a single fold
 
 
 def is_testable(data: Any) -> bool:
@@ -99,9 +100,9 @@ class _TestedTrial:
     def is_clear(self) -> bool:
         """Whether the last fold is so much better than chance that the others cannot change the answer."""
         score = self.selected[-1]
-        if not _is_better(score, self._nothing, 0.0, IN_ONE_FOLD):
+        if not _is_better(score, self._nothing, 0.0, MIN_Z_FOLD):
             return False  # whatever random features of the other folds are worth
-        return _is_better(score, *_by_chance(self._nothing, self.random_scores()), IN_ONE_FOLD)
+        return _is_better(score, *_by_chance(self._nothing, self.random_scores()), MIN_Z_FOLD)
 
     def random_scores(self) -> list[list[Score]]:
         """For each random set its score on every fold."""
@@ -170,11 +171,11 @@ def _compare(nothing: float, selected: list[Score], *random: list[Score]) -> dic
     """The scores of the folds that selected, beside those by chance."""
     score, (others, spread) = pool_folds(selected), _by_chance(nothing, list(random))
     # The features of a fold may matter though those of the others do not, as where one fold finds a pair.
-    in_one_fold = any(_is_better(each, others, spread, IN_ONE_FOLD) for each in selected)
+    in_one_fold = any(_is_better(each, others, spread, MIN_Z_FOLD) for each in selected)
     return {
         "score": score.mean,
         "standard_error": score.standard_error,
         "random_features": float(np.mean([pool_folds(each).mean for each in random])) if random else None,
         "no_features": nothing,
-        "better": in_one_fold or _is_better(score, others, spread, CLEARLY),
+        "better": in_one_fold or _is_better(score, others, spread, MIN_Z_MEAN),
     }

@@ -1,4 +1,7 @@
-"""How sure an answer is, on a table: after the method has selected, before the selections are made of its traces."""
+"""Post-selection measures on a table.
+
+Feature importance on held-out rows, stand-ins, and a comparison with random features.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +48,7 @@ def examine_traces(
     importance: bool,
     chance: bool,
 ) -> list[Trace]:
-    """The traces, with what each feature adds and, where no feature stands out, how they compare with random ones."""
+    """The traces with importance and stand-ins and, where no feature stands out, a comparison with random features."""
     data, examined = request.table, traces
     try:
         if importance:

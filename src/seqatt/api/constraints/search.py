@@ -79,7 +79,7 @@ class BudgetSearch:
         return sorted(estimates, key=lambda s: (-estimates[s], sorted(s)))[:EXCHANGES]
 
     def _some(self, features: Sequence[int]) -> list[tuple[int, ...]]:
-        """None, one or two of the features, of which the first are the most promising, and all that share something."""
+        """Candidate subsets to add: empty, single features, pairs of the ``PAIRED`` best, and whole bundles."""
         shared = [tuple(f for f in features if f in own) for own in self._bundles]
         few = [(), *combinations(features, 1), *combinations(features[:PAIRED], 2)]
         return few + [each for each in shared if len(each) > 2]

@@ -99,10 +99,11 @@ def help_of(options: type[Options], name: str) -> str:
 
 def given_options(*options: Options) -> dict[str, Any]:
     """The options that were given and that decide the result, from which it can be repeated."""
-    of_result = [
-        own for own in options if any(f.metadata["group"] != RUNNING for f in dataclasses.fields(own))
-    ]
-    return {name: value for own in of_result for name, value in own._given.items()}  # type: ignore[attr-defined]
+    given: dict[str, Any] = {}
+    for instance in options:
+        if any(field.metadata["group"] != RUNNING for field in dataclasses.fields(instance)):
+            given |= instance._given  # type: ignore[attr-defined]
+    return given
 
 
 def describe(options: type[Options], *, skip: Collection[str] = ()) -> list[str]:

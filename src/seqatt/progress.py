@@ -54,7 +54,7 @@ class Timings:
         self._last = now
 
     def include(self, parts: Mapping[str, float]) -> None:
-        """Count the time since the last ``end`` as ``parts``; what is left of it belongs to the next ``end``."""
+        """Count the time since the last ``end`` as ``parts``; the rest of that time belongs to the next ``end``."""
         for part, seconds in parts.items():
             self.seconds[part] = self.seconds.get(part, 0.0) + seconds
         self._last += sum(parts.values())

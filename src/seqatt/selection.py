@@ -144,7 +144,7 @@ class Selection(SelectionDisplay):
         return [self.input_names[column] for column in self.columns]
 
     def rank_columns(self, columns: int) -> NDArray[np.int64]:
-        """The rank of each of so many input columns; the columns of a group share the rank of the group."""
+        """The rank of each of ``columns`` input columns; the columns of a group share the rank of the group."""
         ranking = np.zeros(columns, dtype=np.int64)
         for rank, input_columns in zip(self.ranking, self.input_columns, strict=True):
             ranking[input_columns] = rank
@@ -206,8 +206,8 @@ class Selection(SelectionDisplay):
             notes += ["no feature stands out by itself"]
         notes += [reason] if (reason := why_empty(self)) else []
         if self.stability is not None and self.features:
-            own = np.array(self.stability["frequency"])[self.indices]
-            notes += [chosen_in(self.scores, own, self.stability["repeats"], "chosen")]
+            shares = np.array(self.stability["frequency"])[self.indices]
+            notes += [chosen_in(self.scores, shares, self.stability["repeats"], "chosen")]
         return notes
 
 

@@ -149,7 +149,7 @@ def evaluate(
     given, data_options = read_options({**options, "hidden": hidden}, about_data, files=are_files(X_train))
     torch_device = resolve_device(device)
     categories: Categories = "mixed"
-    if given.get("batch_norm") or any(given.get(own) is not None for own in ("model", "loss", "optimizer")):
+    if given.get("batch_norm") or any(given.get(code) is not None for code in ("model", "loss", "optimizer")):
         categories = "codes" if given.get("inputs") == "raw" else "one_hot"
     # The selected features predict all columns.
     reconstruct = task == "reconstruction"
@@ -203,7 +203,7 @@ def _train_trial_groups(
 
 
 def _keep(groups: Iterable[TrialGroup], kept: list[TrialGroup]) -> Iterator[TrialGroup]:
-    """The groups, each of which is also appended to ``kept``."""
+    """Yield the groups, and append each to ``kept``."""
     for group in groups:
         kept.append(group)
         yield group

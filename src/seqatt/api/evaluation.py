@@ -82,7 +82,7 @@ class Evaluation(Mapping[str, NDArray[np.float64]]):
 def make_evaluation(per_seed: Sequence[Metrics | Exception], seeds: Sequence[int]) -> Evaluation:
     """The metrics of the networks of several seeds; raises the error of the first one that has one."""
     metrics = raise_errors(per_seed)
-    return Evaluation({name: np.array([own[name] for own in metrics]) for name in metrics[0]}, seeds)
+    return Evaluation({name: np.array([of_seed[name] for of_seed in metrics]) for name in metrics[0]}, seeds)
 
 
 def raise_errors(results: Sequence[Result | Exception]) -> list[Result]:

@@ -73,16 +73,17 @@ def evaluate_networks(
         for block in reading.test():
             for group in trained:
                 predicted = group.predict(block.columns, block.codes)
-                for position, own in zip(group.positions, predicted, strict=True):
-                    outputs[position].append(own)
+                for position, block_outputs in zip(group.positions, predicted, strict=True):
+                    outputs[position].append(block_outputs)
             targets.append(block.targets)
     if not targets:
         raise UnreadableFile(NO_TEST_ROWS)
     all_targets = np.concatenate(targets)
     for group in trained:
         for position, finite in zip(group.positions, group.finite(), strict=True):
-            own = np.concatenate(outputs[position])
-            results[varying[position]] = measure(own, all_targets) if finite else RuntimeError(DIVERGED)
+            all_outputs = np.concatenate(outputs[position])
+            measured = measure(all_outputs, all_targets) if finite else RuntimeError(DIVERGED)
+            results[varying[position]] = measured
     return results
 
 

@@ -74,12 +74,10 @@ class Evaluator:
         self, sets: Sequence[FeatureSet], advance: AdvancePercent
     ) -> list[Evaluation | Exception]:
         results: list[Evaluation | Exception] = []
-        for number, each in enumerate(sets, 1):
+        for number, (indices, seeds) in enumerate(sets, 1):
             try:
                 results.append(
-                    evaluate(
-                        *self._rows, each.indices, seeds=each.seeds, device=self._device, **self._options
-                    )
+                    evaluate(*self._rows, indices, seeds=seeds, device=self._device, **self._options)
                 )
             except Exception as error:  # the other sets may still be evaluated
                 results.append(error)
@@ -92,12 +90,12 @@ def _evaluate_together(
 ) -> list[Evaluation | Exception]:
     assert reading.table is not None
     evaluated: list[FeaturesAndSeed] = []
-    for each in sets:
-        features = np.array(find_columns(reading.table, each.indices))
-        evaluated += [(features, seed) for seed in each.seeds]
+    for indices, seeds in sets:
+        features = np.array(find_columns(reading.table, indices))
+        evaluated += [(features, seed) for seed in seeds]
     measure = partial(compute_metrics, reading.data.target)
     results = iter(evaluate_networks(reading, options, evaluated, advance, measure))
-    return [_gather(results, each.seeds) for each in sets]
+    return [_gather(results, seeds) for _, seeds in sets]
 
 
 def _gather(results: Iterator[Metrics | Exception], seeds: Sequence[int]) -> Evaluation | Exception:

@@ -81,7 +81,7 @@ def find_features(data: FeatureLayout, requested: Any, argument: str, *, named: 
 
 
 def _refuse_columns_of_groups(data: FeatureLayout, requested: Any, argument: str) -> None:
-    """Name the group of a column that is no feature by itself."""
+    """Raise an error that names the group if a requested column is only a part of one."""
     if not isinstance(requested, list | tuple):
         return
     for feature, columns in zip(data.given_names, data.input_columns, strict=True):

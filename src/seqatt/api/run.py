@@ -160,7 +160,7 @@ class Run:
             selections = self._make_partial(error.traces * (len(error.traces) <= len(self.seeds)), request)
             selected = min((len(selection.features) for selection in selections), default=0)
             message = f"interrupted after {selected} of {count} features were selected"
-            finished = [own.stability["repeats"] for own in selections if own.stability is not None]
+            finished = [s.stability["repeats"] for s in selections if s.stability is not None]
             if finished and finished[0] < repeats:
                 message = f"interrupted after {finished[0]} of {repeats} repeats"
             if discoveries is not None:
@@ -188,8 +188,8 @@ class Run:
         data = self._scale(constraints.data)
         request = self._make_request(data)
         categories = categories_for(self.method, self.options.method.own_inputs)
-        found = fit_budget(self.method, request, constraints, self.options.answer, k, categories, advance)
-        self._frontier = json.loads(self.ranks.broadcast_text(json.dumps(found)))
+        frontier = fit_budget(self.method, request, constraints, self.options.answer, k, categories, advance)
+        self._frontier = json.loads(self.ranks.broadcast_text(json.dumps(frontier)))
         self.timings.end("choose")
         return constraints.only(self._frontier["chosen"] or np.flatnonzero(~data.constant)[:1].tolist())
 
@@ -221,7 +221,7 @@ class Run:
         return int(self._curve["chosen"]) or 1
 
     def examine(self, request: SelectionRequest, traces: list[Trace]) -> list[Trace]:
-        """The traces with how sure they are: what each feature adds, and whether they are better than random ones."""
+        """The traces with importance, stand-ins and, where no feature stands out, a comparison with random features."""
         answer = self.options.answer
         if answer.importance is False:
             traces = [replace(trace, importance=None) for trace in traces]
@@ -229,10 +229,12 @@ class Run:
             return traces
         nothing = self._frontier is not None and not self._frontier["chosen"]
         fixed = self._curve is None and not answer.repeats and answer.fdr is None and not nothing
-        own = replace(request, data=self._layout)  # without knockoffs
+        request = replace(request, data=self._layout)  # without knockoffs
         try:
-            sure = {"importance": bool(answer.importance), "chance": fixed}
-            return examine_traces(self.method, own, traces, self.monitor.advance, self.timings, **sure)
+            measures = {"importance": bool(answer.importance), "chance": fixed}
+            return examine_traces(
+                self.method, request, traces, self.monitor.advance, self.timings, **measures
+            )
         except KeyboardInterrupt:
             if self.monitor.stop_requested:  # when all features were selected: nothing is missing of them
                 return traces

@@ -192,8 +192,8 @@ def select_trials(
                 closing(ProcessGroup(run.device, checked.checkpoints.rank_timeout))
             )
         shown = progress and run.ranks.rank == 0
-        own = watching if run.ranks.rank == 0 else ()
-        run.monitor = Monitor(own, method, seeds[0], alone=run.ranks.size == 1)
+        called = watching if run.ranks.rank == 0 else ()
+        run.monitor = Monitor(called, method, seeds[0], alone=run.ranks.size == 1)
         stack.enter_context(run.watched())
         advance = stack.enter_context(progress_bar("Reading" if files else "Preparing", None, shown=shown))
         if files:

@@ -74,7 +74,7 @@ def hold_out(opened: OpenedFiles, holdout: float, seed: int) -> HeldOut:
 
 
 def _hold_out_of_files(columns: FileColumns, holdout: float, seed: int) -> HeldOut:
-    """Hold out every row in so many: exactly one half, one third, one quarter, ... of the rows."""
+    """Hold out every n-th row, where n is the inverse of ``holdout``, rounded: one half, one third, ... of the rows."""
     remedy = "raise --memory to read them into memory"
     if len(columns.targets) != 1:
         raise ValueError(f"--holdout: files read batch by batch have one target; {remedy}")

@@ -64,7 +64,9 @@ class SplitRuns:
             except Exception:  # may be that of the largest k: each is tried by itself
                 pass
             else:
-                yield from (Selected(method, k, each) for k, each in zip(ks, selections, strict=True))
+                yield from (
+                    Selected(method, k, selection) for k, selection in zip(ks, selections, strict=True)
+                )
                 return
         yield from (self._select_one(method, k, advance) for k in ks)
 
@@ -102,12 +104,9 @@ class SplitRuns:
 
     def evaluate(self, selected: Sequence[Selected], advance: AdvancePercent) -> list[ComparisonRun]:
         """The finished runs."""
-        good = [each for each in selected if each.error is None]
-        sets = [FeatureSet(each.selection, [self._seed]) for each in good]
+        sets = [FeatureSet(run.selection, [self._seed]) for run in selected if run.error is None]
         results = iter(self._evaluator.evaluate(sets, advance) if sets else [])
-        return [
-            self._make_run(each, next(results) if each.error is None else each.error) for each in selected
-        ]
+        return [self._make_run(run, next(results) if run.error is None else run.error) for run in selected]
 
     def _make_run(self, selected: Selected, result: Evaluation | Exception) -> ComparisonRun:
         selection = selected.selection

@@ -102,7 +102,7 @@ def read_table_rows(X: Any, y: Any, options: dict[str, Any], request: SplitReque
     settings = {
         "rows": rows.X.rows,
         "test": test_settings,
-        "split_rows": [[len(some) for some in both] for both in splits.values()],
+        "split_rows": [[len(train), len(tested)] for train, tested in splits.values()],
         "table": checked.to_settings(),
         "data": fingerprint(table, labels, weights, group_of, *(() if test is None else test[:2])),
     }

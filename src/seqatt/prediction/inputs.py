@@ -72,8 +72,8 @@ class ModelInputs:
         """For each category the code of every listed value; missing is the empty text, unless that is a value."""
         codes = {}
         for position, category in self.categories.items():
-            own = {value: code for code, value in enumerate(category.values, 1) if value is not None}
+            code_of = {value: code for code, value in enumerate(category.values, 1) if value is not None}
             if None in category.values:
-                own.setdefault("", category.values.index(None) + 1)
-            codes[self.names[position]] = own
+                code_of.setdefault("", category.values.index(None) + 1)
+            codes[self.names[position]] = code_of
         return codes

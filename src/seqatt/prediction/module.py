@@ -107,7 +107,7 @@ def _constant(values: ArrayLike | Tensor) -> nn.Parameter:
 
 def _stacked(networks: Sequence[Sequence[Tensor]]) -> nn.ParameterList:
     """The tensors of several networks, each with those of all networks along its first dimension."""
-    return nn.ParameterList(_constant(torch.stack(own)) for own in zip(*networks, strict=True))
+    return nn.ParameterList(_constant(torch.stack(tensors)) for tensors in zip(*networks, strict=True))
 
 
 def _column_order(encoder: Encoder) -> list[int]:

@@ -1,6 +1,6 @@
-"""Rows divided into folds: features are selected on the rows of the others, and networks on them scored on the fold.
+"""Cross-validation: features are selected and networks trained on the rows outside of a fold, and scored on the fold.
 
-So the rows of a score chose neither the features nor the weights.
+So the rows of a score decided about neither the features nor the weights.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ def make_fold(data: TableData, rows: NDArray[np.int64]) -> Fold:
     """The fold of these rows."""
     assert isinstance(data.columns, np.ndarray)
     block = RowBlock(data.columns[rows], data.codes[rows], data.target.values[rows])
-    others = np.setdiff1d(np.arange(data.rows), rows) if data.units is None else data.units.outside(rows)
-    return Fold(EvaluationData(take_rows(data, others), lambda: iter([block])), rows)
+    train = np.setdiff1d(np.arange(data.rows), rows) if data.units is None else data.units.outside(rows)
+    return Fold(EvaluationData(take_rows(data, train), lambda: iter([block])), rows)
 
 
 def score_sets(

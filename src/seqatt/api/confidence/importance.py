@@ -36,10 +36,10 @@ def measure_importance(data: TableData, order: Sequence[int], seed: int) -> dict
 
     device = torch.device("cpu")
     features = np.sort(np.array(order))
-    own = take_features(data, features)
-    options = resolve_options(own, {})
-    batch_size = resolve_batch_size(own.rows, None, ENSEMBLE_SIZE)
-    steps = evaluation_steps(own.rows, batch_size, None) // 2  # features are only compared
+    selected = take_features(data, features)
+    options = resolve_options(selected, {})
+    batch_size = resolve_batch_size(selected.rows, None, ENSEMBLE_SIZE)
+    steps = evaluation_steps(selected.rows, batch_size, None) // 2  # features are only compared
     *trained, last = retraining(steps)
     setup = TrainingSetup(
         batch_size=batch_size,
@@ -49,8 +49,8 @@ def measure_importance(data: TableData, order: Sequence[int], seed: int) -> dict
         input_dropout=options.input_dropout or 0.0,
         rescale=False,
     )
-    with training_threads(largest_product(own, options, batch_size), device) as threads:
-        groups = make_trial_groups(own, [seed], options, device, setup)
+    with training_threads(largest_product(selected, options, batch_size), device) as threads:
+        groups = make_trial_groups(selected, [seed], options, device, setup)
         (trace,) = train(groups, (*trained, replace(last, measures=True)), threads=threads)
     assert trace.importance is not None
     return trace.importance | {"features": [int(features[f]) for f in trace.importance["features"]]}
@@ -63,9 +63,9 @@ def add_stand_ins(data: TableData, traces: Sequence[Trace]) -> None:
         if data.rows > MAX_ROWS:
             data = take_rows(data, np.sort(np.random.default_rng(0).permutation(data.rows)[:MAX_ROWS]))
         orders = [trace.importance["features"] for trace in measured if trace.importance is not None]
-        for trace, found in zip(measured, find_stand_ins(draw_sample(data), orders), strict=True):
+        for trace, stand_ins in zip(measured, find_stand_ins(draw_sample(data), orders), strict=True):
             assert trace.importance is not None
-            trace.importance["stand_ins"] = found
+            trace.importance["stand_ins"] = stand_ins
 
 
 def find_stand_ins(sample: RowSample, orders: Sequence[Sequence[int]]) -> list[list[list[tuple[int, float]]]]:
@@ -75,16 +75,18 @@ def find_stand_ins(sample: RowSample, orders: Sequence[Sequence[int]]) -> list[l
     """
     data, feature_of = sample.data, sample.data.feature_of
     floor = max(MIN_CORRELATION, CHANCE / np.sqrt(max(1.0, sample.effective_rows)))
-    own = np.flatnonzero(np.isin(feature_of, [feature for selected in orders for feature in selected]))
+    selected_columns = np.flatnonzero(
+        np.isin(feature_of, [feature for selected in orders for feature in selected])
+    )
     with single_thread():  # its many products are small
-        correlations = _correlations(sample, own)
+        correlations = _correlations(sample, selected_columns)
     starts = np.flatnonzero(np.diff(feature_of, prepend=-1))  # the columns of a feature are adjacent
     present = feature_of[starts]
     highest, lowest = (f.reduceat(correlations, starts, axis=0) for f in (np.maximum, np.minimum))
     largest = np.where(highest >= -lowest, highest, lowest)
 
     def stand_ins(feature: int, selected: Sequence[int]) -> list[tuple[int, float]]:
-        columns = largest[:, feature_of[own] == feature]
+        columns = largest[:, feature_of[selected_columns] == feature]
         if not columns.shape[1]:
             return []
         strongest = columns[np.arange(len(columns)), np.abs(columns).argmax(1)]
@@ -96,9 +98,9 @@ def find_stand_ins(sample: RowSample, orders: Sequence[Sequence[int]]) -> list[l
     return [[stand_ins(feature, selected) for feature in selected] for selected in orders]
 
 
-def _correlations(sample: RowSample, own: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Correlations (c, m) of all columns with those numbered ``own``."""
+def _correlations(sample: RowSample, columns: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Correlations (c, m) of all columns with those numbered ``columns``."""
     norms = np.sqrt(sample.moments[0])
-    products = sample.inner_products(sample.centred_columns(own))
-    scale = np.outer(norms, norms[own])
+    products = sample.inner_products(sample.centred_columns(columns))
+    scale = np.outer(norms, norms[columns])
     return np.asarray(np.divide(products, scale, out=np.zeros_like(products), where=scale > 0))

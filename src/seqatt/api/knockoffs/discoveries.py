@@ -169,7 +169,7 @@ def choose_threshold(w: Floats, fdr: float, copies: int, most: int | None = None
 
 
 def check_table(data: Any) -> TableData:
-    """Refuse data of which no knockoffs can be made."""
+    """Refuse data that no knockoffs can be made for."""
     if not isinstance(data, TableData):
         raise ValueError(
             "fdr: needs a table; raise memory so that the files are read into one, or use a number as k"

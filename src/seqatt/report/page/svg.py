@@ -30,7 +30,7 @@ class Axis:
 
 
 def nice_ticks(low: float, high: float, about: int = 5) -> list[float]:
-    """Round numbers between ``low`` and ``high``, about so many: steps of 1, 2 or 5 times a power of ten."""
+    """About ``about`` round numbers between ``low`` and ``high``, in steps of 1, 2 or 5 times a power of ten."""
     if not high > low:
         return [low]
     rough = (high - low) / about
@@ -129,7 +129,7 @@ def spread_out(positions: Sequence[float], distance: float) -> list[float]:
 def figure(
     identifier: str, title: str, description: str, draw: Callable[[int], tuple[int, str]], below: str = ""
 ) -> str:
-    """A chart in a wide form and a narrow one, for phones, of which the style sheet shows one.
+    """A chart in a wide form and a narrow one for phones; the style sheet shows one of them.
 
     ``draw`` gets a width and returns the height and the body. ``below`` is HTML: a legend, the table of the values.
     """

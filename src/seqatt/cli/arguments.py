@@ -38,10 +38,10 @@ def start_log() -> None:
 
 
 def make_console() -> Console:
-    """The console that tables are printed on; output to a file or a pipe has 100 columns."""
+    """The console that tables are printed on; to a file or a pipe it is 110 characters wide."""
     from rich.console import Console  # here: many commands print no table
 
-    return Console(width=None if sys.stdout.isatty() else 100, highlight=False)
+    return Console(width=None if sys.stdout.isatty() else 110, highlight=False)
 
 
 @contextlib.contextmanager

@@ -43,7 +43,7 @@ Chosen = list[list[int]]  # columns per rate
 
 def by_knockoffs(statistics: NDArray[np.float64], copies: int) -> Chosen:
     """The columns that the filter chooses at each rate."""
-    from seqatt.api.knockoffs.statistic import choose_threshold
+    from seqatt.api.knockoffs.discoveries import choose_threshold
 
     chosen = []
     for rate in RATES:
@@ -64,22 +64,21 @@ def run_select(method: str, X: Any, y: Any, draw: int, task: str, device: str) -
 def run_lasso(X: Any, y: Any, draw: int, task: str) -> Chosen:
     from sklearn.linear_model import lasso_path
 
-    from seqatt.api.knockoffs.discoveries import COPIES
-    from seqatt.api.knockoffs.race import make_race
-    from seqatt.api.knockoffs.statistic import rank_families
+    from seqatt.api.knockoffs.discoveries import COPIES, knockoff_statistics
+    from seqatt.api.knockoffs.knockoff_table import make_knockoff_table
     from seqatt.data.tables.table_data import read_table_data
 
     data = read_table_data(X, y, task=task)
-    race = make_race(data, COPIES, draw)
-    columns = np.asarray(race.table.columns, dtype=np.float64)
+    knockoffs = make_knockoff_table(data, COPIES, draw)
+    columns = np.asarray(knockoffs.table.columns, dtype=np.float64)
     _, coefficients, _ = lasso_path(columns, y - np.mean(y), eps=1e-2, n_alphas=100)
     enters = (coefficients != 0) * np.arange(100, 0, -1)
     size = np.abs(coefficients).max(1)
-    at = np.zeros((race.table.features, 2))
-    for feature, place, largest in zip(race.table.feature_of, enters.max(1), size, strict=True):
+    at = np.zeros((knockoffs.table.features, 2))
+    for feature, place, largest in zip(knockoffs.table.feature_of, enters.max(1), size, strict=True):
         at[feature] = max(tuple(at[feature]), (place, largest))
     order = np.lexsort((-at[:, 1], -at[:, 0])).tolist()
-    statistics = rank_families(race, [f for f in order if at[f, 0]])
+    statistics = knockoff_statistics(knockoffs, [f for f in order if at[f, 0]])
     by_user = np.empty(data.features)
     by_user[data.user_position] = statistics
     return by_knockoffs(by_user, COPIES)

@@ -2,7 +2,7 @@
 A bound on false discoveries
 ============================
 
-``fdr=0.1`` lets every feature race against knockoffs, copies that know nothing of the target, and chooses those that
+``fdr=0.1`` lets every feature compete with knockoffs, copies that know nothing of the target, and chooses those that
 win clearly.
 """
 

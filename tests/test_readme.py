@@ -18,13 +18,12 @@ from tests.support.budgets import short_or_full
 import seqatt.api.evaluate
 import seqatt.api.select
 import seqatt.callbacks.callback
-import seqatt.callbacks.early_stopping
+import seqatt.callbacks.ready
 import seqatt.comparison.compare
 import seqatt.datasets
 import seqatt.datasets.synthetic
 import seqatt.estimators
 import seqatt.feature_selector
-import seqatt.linear_selectors
 import seqatt.prediction.predictors
 import seqatt.report.selection_display
 
@@ -33,10 +32,9 @@ MODULES = [
     seqatt.api.select,
     seqatt.comparison.compare,
     seqatt.callbacks.callback,
-    seqatt.callbacks.early_stopping,
+    seqatt.callbacks.ready,
     seqatt.estimators,
     seqatt.feature_selector,
-    seqatt.linear_selectors,
     seqatt.prediction.predictors,
     seqatt.report.selection_display,
     seqatt.api.evaluate,

@@ -17,9 +17,13 @@ if TYPE_CHECKING:
     from seqatt.comparison.compare import compare
     from seqatt.comparison.comparison import Comparison
     from seqatt.estimators import SequentialAttentionSelector
-    from seqatt.feature_selector import FeatureSelector
+    from seqatt.feature_selector import (
+        FeatureSelector,
+        LinearAttentionSelector,
+        OMPSelector,
+        SequentialLassoSelector,
+    )
     from seqatt.layer import SequentialAttention
-    from seqatt.linear_selectors import LinearAttentionSelector, OMPSelector, SequentialLassoSelector
     from seqatt.prediction.predictors import SequentialAttentionClassifier, SequentialAttentionRegressor
     from seqatt.selection import Selection, SelectionInterrupted, TrainingDiverged
 
@@ -28,15 +32,15 @@ _MODULES = {
     "Comparison": "comparison.comparison",
     "Evaluation": "api.evaluate",
     "FeatureSelector": "feature_selector",
-    "LinearAttentionSelector": "linear_selectors",
-    "OMPSelector": "linear_selectors",
+    "LinearAttentionSelector": "feature_selector",
+    "OMPSelector": "feature_selector",
     "Selection": "selection",
     "SelectionInterrupted": "selection",
     "SequentialAttention": "layer",
     "SequentialAttentionClassifier": "prediction.predictors",
     "SequentialAttentionRegressor": "prediction.predictors",
     "SequentialAttentionSelector": "estimators",
-    "SequentialLassoSelector": "linear_selectors",
+    "SequentialLassoSelector": "feature_selector",
     "TrainingDiverged": "selection",
     "compare": "comparison.compare",
     "evaluate": "api.evaluate",

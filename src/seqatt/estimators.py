@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from seqatt.algorithms.answer_options import AnswerOptions
+from seqatt.algorithms.answer_options import AnswerOptions, needs_k
 from seqatt.algorithms.neural.attention_options import AttentionOptions
 from seqatt.api.select import select
 from seqatt.callbacks.callback import Callback
@@ -28,7 +28,6 @@ from seqatt.selection_file import why_empty
 from seqatt.validation import integer
 
 MAX_SEED = 2**31 - 1  # of those that a generator draws, as in scikit-learn
-FINDS_K = ("fdr", "budget", "cost_rate")  # options with which k need not be given
 
 
 class BaseSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
@@ -64,7 +63,7 @@ class BaseSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
             self.selection_: Selection = select(
                 table,
                 labels,
-                0.5 if k is None and all(options.get(name) is None for name in FINDS_K) else k,
+                0.5 if k is None and needs_k(options) else k,
                 method=self.method,
                 seed=_draw_seed(getattr(self, "random_state", None)),
                 sample_weight=sample_weight,

@@ -48,6 +48,15 @@ def same_option(options: type[Options], name: str, *, default: Any = dataclasses
 class Options:
     """Options of a method, each checked and brought to its canonical type when an instance is made."""
 
+    # What methods without these options do. Without annotations, because they are no fields.
+    scaling = "standard"
+    model = None  # type: Any
+
+    @property
+    def own_inputs(self) -> str | None:
+        """What a network that trains through autograd is called with, "columns" or "raw"; None for the built-in one."""
+        return None
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "_given", self._changed())
         self.fill_in()
@@ -90,10 +99,11 @@ def help_of(options: type[Options], name: str) -> str:
 
 def given_options(*options: Options) -> dict[str, Any]:
     """The options that were given and that decide the result, from which it can be repeated."""
-    of_result = [
-        own for own in options if any(f.metadata["group"] != RUNNING for f in dataclasses.fields(own))
-    ]
-    return {name: value for own in of_result for name, value in own._given.items()}  # type: ignore[attr-defined]
+    given: dict[str, Any] = {}
+    for instance in options:
+        if any(field.metadata["group"] != RUNNING for field in dataclasses.fields(instance)):
+            given |= instance._given  # type: ignore[attr-defined]
+    return given
 
 
 def describe(options: type[Options], *, skip: Collection[str] = ()) -> list[str]:

@@ -73,7 +73,8 @@ class Selection(SelectionDisplay):
         What it was selected with.
     seconds, timings : float, dict
         From the call of ``select`` to its answer, and what they were spent on: "import" (of PyTorch, by a first call),
-        "read" (files), "prepare" and "select". Trials of several seeds train together and have the same.
+        "read" (files), "prepare", "choose" (k="auto", costs), "select" and "examine" (importance, comparison with
+        random features). Trials of several seeds train together and have the same.
     curve : dict or None
         What k="auto" chose from: "sizes", their "means" and "standard_errors", the "metric", and the lines
         "no_features", "all_features" and "random_features" ("random_size" of them).
@@ -86,11 +87,12 @@ class Selection(SelectionDisplay):
     false_discoveries : dict or None
         With ``fdr``: statistics, threshold and estimated rate.
     chance : dict or None
-        Where no feature stands out: the "score" of as many features selected on other rows than those of the score, its
-        "standard_error", the scores of "random_features" and "no_features", and whether it is "better".
+        Where no feature stands out, a comparison with random features on rows that selected none: the "score" of as
+        many selected features, its "standard_error", that of "random_features" and "no_features", and whether it is
+        "better".
     frontier : dict or None
-        With ``costs``: rising "costs" and the "means" and "standard_errors" of the "metric" of what is found for each,
-        on rows that chose none of it; the "cost" of the answer; "no_features", "all_features", "all_cost".
+        With ``costs``: rising "costs"; for the best set at each cost, the "means" and "standard_errors" of the "metric"
+        on rows that selected none of it; the "cost" of the answer; "no_features", "all_features", "all_cost".
     """
 
     method: str
@@ -142,7 +144,7 @@ class Selection(SelectionDisplay):
         return [self.input_names[column] for column in self.columns]
 
     def rank_columns(self, columns: int) -> NDArray[np.int64]:
-        """The rank of each of so many input columns; the columns of a group share the rank of the group."""
+        """The rank of each of ``columns`` input columns; the columns of a group share the rank of the group."""
         ranking = np.zeros(columns, dtype=np.int64)
         for rank, input_columns in zip(self.ranking, self.input_columns, strict=True):
             ranking[input_columns] = rank
@@ -169,10 +171,7 @@ class Selection(SelectionDisplay):
 
     def to_dict(self) -> dict[str, Any]:
         """All fields as plain lists, numbers and strings."""
-        plain = {
-            name: value.tolist() if isinstance(value, np.ndarray) else value
-            for name, value in vars(self).items()
-        }
+        plain = {name: v.tolist() if isinstance(v, np.ndarray) else v for name, v in vars(self).items()}
         return {"format": FORMAT, **plain_names(plain)}
 
     @classmethod
@@ -207,8 +206,8 @@ class Selection(SelectionDisplay):
             notes += ["no feature stands out by itself"]
         notes += [reason] if (reason := why_empty(self)) else []
         if self.stability is not None and self.features:
-            own = np.array(self.stability["frequency"])[self.indices]
-            notes += [chosen_in(self.scores, own, self.stability["repeats"], "chosen")]
+            shares = np.array(self.stability["frequency"])[self.indices]
+            notes += [chosen_in(self.scores, shares, self.stability["repeats"], "chosen")]
         return notes
 
 
@@ -260,17 +259,18 @@ def make_selection(
     user_order = np.argsort(whole.user_position)
     names = [whole.given_names[f] for f in user_order]
     position_of = {str(name): position for position, name in enumerate(names)}
-    own = np.array([position_of[str(name)] for name in layout.given_names], dtype=np.int64)
-    excluded = np.setdiff1d(np.arange(whole.features), own)
+    positions = np.array([position_of[str(name)] for name in layout.given_names], dtype=np.int64)
+    excluded = np.setdiff1d(np.arange(whole.features), positions)
     ranking = np.empty(whole.features, dtype=np.int64)
-    ranking[np.concatenate([own[trace.order + trace.rest], excluded])] = np.arange(1, whole.features + 1)
+    order = np.concatenate([positions[trace.order + trace.rest], excluded])
+    ranking[order] = np.arange(1, whole.features + 1)
     support = np.zeros(whole.features, dtype=bool)
-    support[own[trace.order]] = True
-    stability, discoveries = trace.findings_among(np.sort(own), whole.features)
+    support[positions[trace.order]] = True
+    stability, discoveries = trace.findings_among(np.sort(positions), whole.features)
     return Selection(
         method=method,
         seed=seed,
-        indices=own[trace.order],
+        indices=positions[trace.order],
         features=[layout.given_names[f] for f in trace.order],
         scores=np.array([_score_when_taken(trace, f) for f in trace.order], dtype=np.float64),
         ranking=ranking,

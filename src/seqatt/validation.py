@@ -172,8 +172,12 @@ def suggest(name: Any, known: Iterable[str]) -> str:
 
 def list_names(names: Sequence[str], kind: str = "columns") -> str:
     """The names, all of them or the first 20 and how many more there are."""
-    more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
-    return f"the {kind} are {', '.join(names[:LISTED])}{more}"
+    return f"the {kind} are {name_some(names[:LISTED], len(names))}"
+
+
+def name_some(names: Sequence[str], total: int) -> str:
+    """The names, and how many of ``total`` are not among them: "a, b and 2 more"."""
+    return ", ".join(names) + (f" and {total - len(names):,} more" if total > len(names) else "")
 
 
 def check_page_name(name: str, path: Any) -> None:

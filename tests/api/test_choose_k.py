@@ -18,9 +18,8 @@ from sklearn.pipeline import make_pipeline
 from tests.support.problems import linear_problem
 
 import seqatt
-from seqatt.api.auto_k import choose_k
-from seqatt.api.auto_k.choose_k import first_sizes
-from seqatt.api.auto_k.curve import choose_size
+from seqatt.api import choose_k
+from seqatt.api.choose_k import choose_size, first_sizes
 from seqatt.losses.table import LOSSES
 
 FAST = {"epochs": 40}

@@ -264,6 +264,16 @@ def test_the_selector_needs_no_number_with_a_budget(problem):
     assert selector.selection_.cost <= 50
 
 
+def test_costs_without_a_budget_name_what_is_missing_and_not_k(problem, tmp_path):
+    X, y, costs = problem
+    with pytest.raises(ValueError, match="costs: need a budget"):
+        seqatt.SequentialAttentionSelector(costs=costs).fit(X, y)
+    X.assign(y=y).to_csv(tmp_path / "t.csv", index=False)
+    done = run("select", tmp_path / "t.csv", "-t", "y", "--cost", "c=100")
+    assert done.returncode == 1
+    assert "costs: need a budget" in done.stderr
+
+
 @pytest.mark.slow
 @pytest.mark.usefixtures("short_networks")
 def test_the_command_line_the_report_and_the_plot_show_the_frontier(problem, tmp_path):

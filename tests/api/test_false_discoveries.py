@@ -13,9 +13,9 @@ import torch
 from tests.support.problems import linear_problem
 
 import seqatt
+from seqatt.api.knockoffs.discoveries import choose_threshold, knockoff_statistics
 from seqatt.api.knockoffs.gaussian import choose_s, normal_scores, sample_knockoffs, shrunk_correlations
-from seqatt.api.knockoffs.race import make_race
-from seqatt.api.knockoffs.statistic import choose_threshold, rank_families
+from seqatt.api.knockoffs.knockoff_table import make_knockoff_table
 from seqatt.data.tables.table_data import read_table_data
 
 FAST = {"epochs": 20}
@@ -88,16 +88,16 @@ def mixed_table():
     return frame, x[:, 0] + x[:, 3]
 
 
-def make_mixed_race(seed=0):
+def make_mixed_table(seed=0):
     X, y = mixed_table()
     groups = {"pair": ["a", "b"]}
     data = read_table_data(X, y, groups=groups, categories="mixed", missing_indicator=True)
-    return data, make_race(data, 3, seed)
+    return data, make_knockoff_table(data, 3, seed)
 
 
 def test_a_knockoff_is_a_permutation_of_its_column_and_of_all_its_encoded_columns_together():
-    data, race = make_mixed_race()
-    width, columns, codes = data.columns.shape[1], race.table.columns, race.table.codes
+    data, knockoffs = make_mixed_table()
+    width, columns, codes = data.columns.shape[1], knockoffs.table.columns, knockoffs.table.codes
     for slot in range(4):
         part = columns[:, slot * width : (slot + 1) * width]
         np.testing.assert_array_equal(np.sort(part, 0), np.sort(data.columns, 0))
@@ -107,33 +107,34 @@ def test_a_knockoff_is_a_permutation_of_its_column_and_of_all_its_encoded_column
                 np.unique(part[:, own], axis=0), np.unique(data.columns[:, own], axis=0)
             )
         np.testing.assert_array_equal(np.sort(codes[:, slot]), np.sort(data.codes[:, 0]))
-    assert race.table.features == 4 * data.features
-    assert race.table.code_counts == data.code_counts * 4
+    assert knockoffs.table.features == 4 * data.features
+    assert knockoffs.table.code_counts == data.code_counts * 4
 
 
 def test_the_feature_itself_is_in_its_slot_and_nowhere_else():
-    data, race = make_mixed_race()
+    data, knockoffs = make_mixed_table()
     for feature in np.flatnonzero(~data.constant):
         of_feature = data.columns[:, data.feature_of == feature]
         if not of_feature.shape[1]:
             continue
         same = [
             np.array_equal(
-                race.table.columns[:, race.table.feature_of == slot * data.features + feature], of_feature
+                knockoffs.table.columns[:, knockoffs.table.feature_of == slot * data.features + feature],
+                of_feature,
             )
             for slot in range(4)
         ]
-        assert np.flatnonzero(same).tolist() == [race.original[feature]]
+        assert np.flatnonzero(same).tolist() == [knockoffs.original[feature]]
 
 
 def test_knockoffs_of_flags_are_as_correlated_with_the_others_as_the_flags():
     rng = np.random.default_rng(0)
     latent = rng.normal(size=(2000, 6)) + 1.5 * rng.normal(size=(2000, 1))
     data = read_table_data((latent > 0) * 1.0, rng.normal(size=2000))
-    race = make_race(data, 5, 0)
-    itself = race.original * 6 + np.arange(6)
-    knockoff = (race.original + 1) % 6 * 6 + np.arange(6)
-    correlations = np.corrcoef(race.table.columns.T)
+    knockoffs = make_knockoff_table(data, 5, 0)
+    itself = knockoffs.original * 6 + np.arange(6)
+    knockoff = (knockoffs.original + 1) % 6 * 6 + np.arange(6)
+    correlations = np.corrcoef(knockoffs.table.columns.T)
     others = ~np.eye(6, dtype=bool)
     of_flags = correlations[np.ix_(itself, itself)][others].mean()
     assert of_flags > 0.4
@@ -143,12 +144,14 @@ def test_knockoffs_of_flags_are_as_correlated_with_the_others_as_the_flags():
 
 
 def test_knockoffs_of_a_category_keep_its_relation_to_a_number():
-    data, race = make_mixed_race()
+    data, knockoffs = make_mixed_table()
     category = data.names.index("category")
     a = data.columns[:, data.feature_of == data.names.index("pair")][:, 0]
     relations = []
     for slot in range(4):
-        one_hot = race.table.columns[:, race.table.feature_of == slot * data.features + category] > 0
+        one_hot = (
+            knockoffs.table.columns[:, knockoffs.table.feature_of == slot * data.features + category] > 0
+        )
         means = [a[one_hot[:, j]].mean() for j in range(one_hot.shape[1])]
         relations.append(np.ptp(means))
     assert min(relations) > 0.5  # of shuffled rows about 0.1
@@ -156,21 +159,21 @@ def test_knockoffs_of_a_category_keep_its_relation_to_a_number():
 
 def test_swapping_a_feature_with_a_knockoff_flips_its_statistic_and_no_other():
     X, y = linear_problem("regression", features=6)
-    race = make_race(read_table_data(X, y), 1, 0)
+    knockoffs = make_knockoff_table(read_table_data(X, y), 1, 0)
     order = np.random.default_rng(0).permutation(12).tolist()
-    before = rank_families(race, order)
-    race.original[2] = 1 - race.original[2]
-    after = rank_families(race, order)
+    before = knockoff_statistics(knockoffs, order)
+    knockoffs.original[2] = 1 - knockoffs.original[2]
+    after = knockoff_statistics(knockoffs, order)
     assert after[2] == -before[2] != 0
     np.testing.assert_array_equal(np.delete(after, 2), np.delete(before, 2))
 
 
 def test_statistics_of_an_order_by_hand():
     X = np.random.default_rng(0).normal(size=(50, 3))
-    race = make_race(read_table_data(X, X[:, 0]), 1, 0)
-    race.original[:] = [0, 0, 1]
+    knockoffs = make_knockoff_table(read_table_data(X, X[:, 0]), 1, 0)
+    knockoffs.original[:] = [0, 0, 1]
     # Feature 1 itself, a knockoff of 2, feature 2, a knockoff of 1, feature 0, a knockoff of 0.
-    np.testing.assert_array_equal(rank_families(race, [1, 2, 5, 4, 0, 3]), [1.0, 3.0, -2.0])
+    np.testing.assert_array_equal(knockoff_statistics(knockoffs, [1, 2, 5, 4, 0, 3]), [1.0, 3.0, -2.0])
 
 
 @pytest.mark.parametrize(
@@ -254,9 +257,9 @@ def test_the_rate_is_kept_on_noise_and_on_planted_features(correlation):
     for seed in range(60):
         X, _ = correlated(300, 25, correlation, seed)
         y = X[:, :4].sum(1) * (seed % 2) + np.random.default_rng(seed).normal(size=300)
-        race = make_race(read_table_data(X, y), 5, seed)
-        order = np.argsort(-np.abs(race.table.columns.T @ (y - y.mean()))).tolist()
-        w = rank_families(race, order)
+        knockoffs = make_knockoff_table(read_table_data(X, y), 5, seed)
+        order = np.argsort(-np.abs(knockoffs.table.columns.T @ (y - y.mean()))).tolist()
+        w = knockoff_statistics(knockoffs, order)
         chosen = np.flatnonzero(w >= choose_threshold(w, 0.2, 5).threshold)
         false = int((chosen >= 4 * (seed % 2)).sum())
         shares.append(false / max(1, len(chosen)))
@@ -276,7 +279,7 @@ def test_categories_groups_and_missing_values_race_as_one_feature_each():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         selection = seqatt.select(X, y, fdr=0.2, groups={"pair": ["a", "b"]}, missing_indicator=True, **FAST)
-    assert selection.false_discoveries["raced"] == 5  # the constant column does not race
+    assert selection.false_discoveries["raced"] == 5  # the constant column takes no part
     assert {"pair", "d"} <= set(selection.features)
 
 

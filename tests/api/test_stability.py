@@ -17,9 +17,8 @@ import seqatt
 from seqatt.algorithms.registry import all_methods
 from seqatt.algorithms.request import SelectionRequest
 from seqatt.api.stability import repeats
-from seqatt.api.stability.bound import false_choices
 from seqatt.api.stability.clusters import correlations, find_clusters
-from seqatt.api.stability.pooling import pool_repeats
+from seqatt.api.stability.pooling import false_choices, pool_repeats
 from seqatt.api.stability.repeats import divide
 from seqatt.data.tables.encoding import SparseColumns
 from seqatt.data.tables.table_data import read_table_data, take_rows

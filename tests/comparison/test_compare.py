@@ -338,6 +338,19 @@ def test_test_rows_supplied_by_the_user(small):
     assert "on your 30 test rows" in comparison.to_markdown()
 
 
+@pytest.mark.parametrize("y_name", [None, "label"])
+@pytest.mark.usefixtures("quick_evaluation")
+def test_test_rows_may_have_columns_that_are_no_features(small, y_name):
+    X, y = small
+    X.columns = range(X.shape[1])  # numbered columns have no text as names
+    X = X if y_name is None else X.assign(label=y)
+    target = y[:50] if y_name is None else y_name
+    shared = {"methods": ["all"], "seeds": [0], "ignore": [5]}
+    with_ignored = seqatt.compare(X[:50], target, 1, X_test=X[50:], y_test=y[50:], **shared)
+    assert with_ignored.settings["features"] == 5
+    assert with_ignored.runs[0].error is None
+
+
 @pytest.mark.parametrize(
     ("train", "test", "message"),
     [

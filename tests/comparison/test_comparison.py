@@ -8,7 +8,6 @@ import math
 import pytest
 
 from seqatt import Comparison
-from seqatt.comparison.chart import _spread_out
 from seqatt.comparison.runs import ComparisonRun
 
 
@@ -339,10 +338,3 @@ def test_a_chart_can_be_drawn_on_given_axes():
 
     axes = Figure().subplots()
     assert make_comparison({"a": [0.5, 0.6]}).plot(axes) is axes
-
-
-def test_chart_labels_keep_their_order_and_spacing():
-    positions = _spread_out([0.1, 0.5, 0.51, 0.52, 0.9], 0.1)
-    assert positions[0] == pytest.approx(0.1)
-    assert positions[-1] == pytest.approx(0.9)
-    assert positions[1:4] == pytest.approx([0.41, 0.51, 0.61])

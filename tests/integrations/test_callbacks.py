@@ -12,7 +12,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 from torch.utils.data import DataLoader, TensorDataset
 
 from seqatt import SequentialAttention
-from seqatt.integrations.progress import find_attention, start
+from seqatt.integrations import find_attention, start
 
 ROWS, FEATURES, PLANTED = 512, 12, {2, 7}
 NAMES = [f"column {i}" for i in range(FEATURES)]

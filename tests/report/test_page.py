@@ -23,6 +23,7 @@ import seqatt
 from seqatt.report.facts.comparison_facts import comparison_facts
 from seqatt.report.facts.selection_facts import selection_facts
 from seqatt.report.page.html_page import make_page
+from seqatt.report.page.svg import spread_out
 
 VOID = {"meta", "br", "wbr", "input", "img", "link", "hr"}
 
@@ -213,3 +214,8 @@ def test_the_page_says_shares_of_classes_and_no_number_of_rows_of_a_sample(full_
     text = Reader(full_page).text
     assert "37.3% of the rows" in text
     assert "212 rows" not in text
+
+
+def test_chart_labels_keep_their_order_and_spacing():
+    positions = spread_out([0.9, 0.1, 0.5, 0.51, 0.52], 0.1)
+    assert positions == pytest.approx([0.9, 0.1, 0.41, 0.51, 0.61])

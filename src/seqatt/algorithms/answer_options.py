@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -102,6 +103,12 @@ class AnswerOptions(ConstraintOptions):
                         f"{name}: is for k='auto', got k={show(k)}; use k='auto' or leave {name} out"
                     )
         return isinstance(k, str)
+
+
+def needs_k(options: Mapping[str, Any]) -> bool:
+    """Whether ``k`` has to be given: none of these options of ``select`` decides how many features are selected."""
+    decided = any(options.get(name) is not None for name in ("fdr", "budget", "cost_rate"))
+    return not decided and not options.get("costs")
 
 
 def check_method(method: Method, argument: str = "k: 'auto'") -> None:

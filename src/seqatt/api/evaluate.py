@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Literal, Unpack
 
 import numpy as np
@@ -148,7 +149,7 @@ def evaluate(
     given, data_options = read_options({**options, "hidden": hidden}, about_data, files=are_files(X_train))
     torch_device = resolve_device(device)
     categories: Categories = "mixed"
-    if given.get("batch_norm") or any(given.get(own) is not None for own in ("model", "loss", "optimizer")):
+    if given.get("batch_norm") or any(given.get(code) is not None for code in ("model", "loss", "optimizer")):
         categories = "codes" if given.get("inputs") == "raw" else "one_hot"
     # The selected features predict all columns.
     reconstruct = task == "reconstruction"
@@ -171,7 +172,9 @@ def evaluate(
         features = np.array(find_columns(reading.table, indices))
     if trains_together(reading, checked, torch_device):
         with progress_bar("Evaluation", PERCENT, shown=progress) as advance:
-            results = evaluate_networks(reading, checked, [(features, seed) for seed in seeds], advance)
+            evaluated = [(features, seed) for seed in seeds]
+            measure = partial(compute_metrics, reading.data.target)
+            results = evaluate_networks(reading, checked, evaluated, advance, measure)
         return make_evaluation(results, seeds)
     return make_evaluation(_train_trial_groups(reading, checked, seeds, torch_device, progress), seeds)
 
@@ -200,7 +203,7 @@ def _train_trial_groups(
 
 
 def _keep(groups: Iterable[TrialGroup], kept: list[TrialGroup]) -> Iterator[TrialGroup]:
-    """The groups, each of which is also appended to ``kept``."""
+    """Yield the groups, and append each to ``kept``."""
     for group in groups:
         kept.append(group)
         yield group

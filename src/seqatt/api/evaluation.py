@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,8 @@ from seqatt.losses.loss import Metrics
 
 if TYPE_CHECKING:
     from seqatt.report.plots import EvaluationPlots
+
+Result = TypeVar("Result")
 
 
 class Evaluation(Mapping[str, NDArray[np.float64]]):
@@ -79,12 +81,18 @@ class Evaluation(Mapping[str, NDArray[np.float64]]):
 
 def make_evaluation(per_seed: Sequence[Metrics | Exception], seeds: Sequence[int]) -> Evaluation:
     """The metrics of the networks of several seeds; raises the error of the first one that has one."""
-    metrics = []
-    for result in per_seed:
+    metrics = raise_errors(per_seed)
+    return Evaluation({name: np.array([of_seed[name] for of_seed in metrics]) for name in metrics[0]}, seeds)
+
+
+def raise_errors(results: Sequence[Result | Exception]) -> list[Result]:
+    """The results; raises the first error among them."""
+    good = []
+    for result in results:
         if isinstance(result, Exception):
             raise result
-        metrics.append(result)
-    return Evaluation({name: np.array([each[name] for each in metrics]) for name in metrics[0]}, seeds)
+        good.append(result)
+    return good
 
 
 def compute_metrics(target: Target, outputs: NDArray[np.float64], targets: NDArray[Any]) -> Metrics:

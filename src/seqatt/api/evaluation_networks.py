@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from seqatt.api.evaluation import compute_metrics
 from seqatt.api.evaluation_data import EvaluationData
 from seqatt.api.evaluation_rows import NO_TEST_ROWS
 from seqatt.data.files.errors import UnreadableFile
 from seqatt.data.tables.table_data import SparseColumns, TableData
-from seqatt.losses.loss import Metrics
 from seqatt.training.backend.threads import training_threads
 from seqatt.training.defaults import evaluation_steps, resolve_batch_size
 from seqatt.training.evaluation.batches import Network
@@ -27,7 +24,8 @@ DIVERGED = (
     "the training loss is no longer a finite number; try a smaller learning_rate, or look for extreme values "
     "in X and y"
 )
-Measure = Callable[[NDArray[np.float64], NDArray[Any]], Metrics]
+AdvancePercent = Callable[[int], None]  # called with the percent done since its last call
+Measured = TypeVar("Measured")
 FeaturesAndSeed = tuple[NDArray[np.int64], int]
 
 
@@ -42,32 +40,32 @@ def evaluate_networks(
     reading: EvaluationData,
     options: TrainingOptions,
     evaluated: Sequence[FeaturesAndSeed],
-    advance: Callable[[int], None],
-    measure: Measure | None = None,
-) -> list[Metrics | Exception]:
-    """The metrics on the test rows of a network for each set of features and seed, or why there are none.
+    advance: AdvancePercent,
+    measure: Callable[[NDArray[np.float64], NDArray[Any]], Measured],
+    share: float = 1.0,
+) -> list[Measured | Exception]:
+    """Train a network for each set of features and seed, and measure it on the test rows; or the error it had.
 
-    ``measure`` makes them of the outputs and the targets; by default they are those of ``evaluate``.
-
-    A result depends on its own features and seed alone. ``advance`` gets the percent done since its last call.
+    ``measure`` gets the outputs and the targets of the test rows. ``share`` is that of the steps of a network of
+    ``evaluate``. A result depends on its own features and seed alone.
     """
     data = reading.data
     assert isinstance(data, TableData)
-    measure = measure or partial(compute_metrics, data.target)
-    results: list[Metrics | Exception] = [
+    results: list[Measured | Exception] = [
         ValueError("X_train: every feature is constant; there is nothing to choose from")
     ] * len(evaluated)
     varying = [i for i, (features, _) in enumerate(evaluated) if not data.constant[features].all()]
     networks = [make_network(data, *evaluated[i]) for i in varying]
     batch_size = resolve_batch_size(data.rows, options.batch_size)
-    training = NetworkTraining(options, batch_size, evaluation_steps(data.rows, batch_size, options.epochs))
+    steps = max(1, round(share * evaluation_steps(data.rows, batch_size, options.epochs)))
+    training = NetworkTraining(options, batch_size, steps)
     outputs: list[list[NDArray[np.float64]]] = [[] for _ in networks]
     targets = []
-    total, done = training.steps * len(networks), 0
+    total, done = steps * len(networks), 0
 
-    def count(steps: int) -> None:
+    def count(new: int) -> None:
         nonlocal done
-        before, done = done, done + steps
+        before, done = done, done + new
         advance(PERCENT * done // total - PERCENT * before // total)
 
     with training_threads(0, torch.device("cpu")) as threads:
@@ -75,16 +73,17 @@ def evaluate_networks(
         for block in reading.test():
             for group in trained:
                 predicted = group.predict(block.columns, block.codes)
-                for position, own in zip(group.positions, predicted, strict=True):
-                    outputs[position].append(own)
+                for position, block_outputs in zip(group.positions, predicted, strict=True):
+                    outputs[position].append(block_outputs)
             targets.append(block.targets)
     if not targets:
         raise UnreadableFile(NO_TEST_ROWS)
     all_targets = np.concatenate(targets)
     for group in trained:
         for position, finite in zip(group.positions, group.finite(), strict=True):
-            own = np.concatenate(outputs[position])
-            results[varying[position]] = measure(own, all_targets) if finite else RuntimeError(DIVERGED)
+            all_outputs = np.concatenate(outputs[position])
+            measured = measure(all_outputs, all_targets) if finite else RuntimeError(DIVERGED)
+            results[varying[position]] = measured
     return results
 
 

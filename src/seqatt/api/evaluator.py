@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from seqatt.api.evaluate import evaluate
-from seqatt.api.evaluation import Evaluation, make_evaluation
+from seqatt.api.evaluation import Evaluation, compute_metrics, make_evaluation
 from seqatt.api.evaluation_data import (
     EvaluationData,
     find_columns,
@@ -16,13 +17,17 @@ from seqatt.api.evaluation_data import (
     read_tables,
     resolve_options,
 )
-from seqatt.api.evaluation_networks import PERCENT, FeaturesAndSeed, evaluate_networks, trains_together
+from seqatt.api.evaluation_networks import (
+    PERCENT,
+    AdvancePercent,
+    FeaturesAndSeed,
+    evaluate_networks,
+    trains_together,
+)
 from seqatt.api.read_data import are_files
 from seqatt.losses.loss import Metrics
 from seqatt.training.backend.device import resolve_device
 from seqatt.training.options import TrainingOptions
-
-Advance = Callable[[int], None]  # called with the percent done since its last call
 
 
 class FeatureSet(NamedTuple):
@@ -46,7 +51,7 @@ class Evaluator:
         self._rows, self._device, self._options = (X_train, y_train, X_test, y_test), device, options
         self._read: tuple[EvaluationData, TrainingOptions] | None = None
 
-    def evaluate(self, sets: Sequence[FeatureSet], advance: Advance) -> list[Evaluation | Exception]:
+    def evaluate(self, sets: Sequence[FeatureSet], advance: AdvancePercent) -> list[Evaluation | Exception]:
         """The evaluation of each set, or the error it had."""
         torch_device = resolve_device(self._device)
         try:
@@ -65,14 +70,14 @@ class Evaluator:
         reading = read_tables(*self._rows, None, data_options, "mixed")
         return reading, resolve_options(reading.data, given)
 
-    def _one_by_one(self, sets: Sequence[FeatureSet], advance: Advance) -> list[Evaluation | Exception]:
+    def _one_by_one(
+        self, sets: Sequence[FeatureSet], advance: AdvancePercent
+    ) -> list[Evaluation | Exception]:
         results: list[Evaluation | Exception] = []
-        for number, each in enumerate(sets, 1):
+        for number, (indices, seeds) in enumerate(sets, 1):
             try:
                 results.append(
-                    evaluate(
-                        *self._rows, each.indices, seeds=each.seeds, device=self._device, **self._options
-                    )
+                    evaluate(*self._rows, indices, seeds=seeds, device=self._device, **self._options)
                 )
             except Exception as error:  # the other sets may still be evaluated
                 results.append(error)
@@ -81,15 +86,16 @@ class Evaluator:
 
 
 def _evaluate_together(
-    reading: EvaluationData, options: TrainingOptions, sets: Sequence[FeatureSet], advance: Advance
+    reading: EvaluationData, options: TrainingOptions, sets: Sequence[FeatureSet], advance: AdvancePercent
 ) -> list[Evaluation | Exception]:
     assert reading.table is not None
     evaluated: list[FeaturesAndSeed] = []
-    for each in sets:
-        features = np.array(find_columns(reading.table, each.indices))
-        evaluated += [(features, seed) for seed in each.seeds]
-    results = iter(evaluate_networks(reading, options, evaluated, advance))
-    return [_gather(results, each.seeds) for each in sets]
+    for indices, seeds in sets:
+        features = np.array(find_columns(reading.table, indices))
+        evaluated += [(features, seed) for seed in seeds]
+    measure = partial(compute_metrics, reading.data.target)
+    results = iter(evaluate_networks(reading, options, evaluated, advance, measure))
+    return [_gather(results, seeds) for _, seeds in sets]
 
 
 def _gather(results: Iterator[Metrics | Exception], seeds: Sequence[int]) -> Evaluation | Exception:

@@ -30,9 +30,8 @@ def find_positions(
     """
     if isinstance(requested, Selection):
         return _find_selected(requested, names, named, kind, argument, table)
-    items = (
-        requested.tolist() if hasattr(requested, "tolist") else requested
-    )  # a tensor's bools become Python's
+    # The bools of a tensor become Python's.
+    items = requested.tolist() if hasattr(requested, "tolist") else requested
     if isinstance(items, str | bytes) or not isinstance(items, Iterable):
         raise TypeError(
             f"{argument}: must be positions or names of {kind}s, a mask or a Selection, got {show(requested)}"
@@ -82,7 +81,7 @@ def find_features(data: FeatureLayout, requested: Any, argument: str, *, named: 
 
 
 def _refuse_columns_of_groups(data: FeatureLayout, requested: Any, argument: str) -> None:
-    """Name the group of a column that is no feature by itself."""
+    """Raise an error that names the group if a requested column is only a part of one."""
     if not isinstance(requested, list | tuple):
         return
     for feature, columns in zip(data.given_names, data.input_columns, strict=True):

@@ -43,7 +43,7 @@ if TYPE_CHECKING:  # files need pyarrow, tables do not
     from seqatt.data.files.file_data import FileData
 
 INTERRUPTED, STOPPED = "interrupted", "stopped"  # why a result is partial
-RACE = "features and knockoffs"
+WITH_KNOCKOFFS = "features and knockoffs"  # the selection itself, with ``fdr``
 
 
 class Run:
@@ -102,10 +102,10 @@ class Run:
         if constraints.excluded:
             self.monitor.names = tuple(data.given_names[f] for f in np.argsort(data.user_position))
         self._whole, data = data, self._scale(constraints.data)
-        repeats, fdr = self.options.answer.repeats, self.options.answer.fdr
+        repeats = self.options.answer.repeats
         if repeats:
             check_table(data)
-        race = None if fdr is None else self._start_race(data, fdr, k, advance)
+        discoveries = self._make_knockoffs(data, k, advance)
         checkpointer = Checkpointer(self.options.checkpoints, self.ranks.rank == 0, self.monitor)
         if not isinstance(data, TableData) and method.trains:
             from seqatt.api.read_files import make_source  # here, because only files need pyarrow
@@ -116,8 +116,8 @@ class Run:
         request = self._make_request(data, source=source, kept=kept)
         facts: dict[str, Any] = {"k": 0, "task": data.target.task, "rows": data.rows, **constraints.settings}
         self._settings = facts  # if it ends before k is chosen
-        if race is not None:
-            request, count = replace(request, data=race.table), race.size
+        if discoveries is not None:
+            request, count = replace(request, data=discoveries.table), discoveries.size
         elif self.options.answer.check_k(k):
             count = self._choose_k(request, constraints, advance)
         else:
@@ -126,14 +126,14 @@ class Run:
             raise ValueError(
                 f"keep: has {len(kept)} features, so that none is left to select for k={count}; use a larger k"
             )
-        request = replace(request, k=count, quotas=None if race else constraints.bound(count))
+        request = replace(request, k=count, quotas=None if discoveries else constraints.bound(count))
         plan = method.plan(request)
         warn_about_few_steps(method, request, plan)
         if self.options.answer.importance:
             check_importance(data, plan)
         facts |= {"k": count, **data.target.facts(uses_loss=method.uses_loss)}
         self._settings = facts | self.options.data.to_settings() | reading.settings | plan.settings
-        name, layout = (SELECTION, data) if race is None else (RACE, race)
+        name, layout = (SELECTION, data) if discoveries is None else (WITH_KNOCKOFFS, discoveries)
         steps = plan.steps if method.trains or isinstance(data, TableData) else data.rows  # sums count rows
         part = self.monitor.start_part(name, layout.user_position, layout.given_names, count, steps)
         self._hook = self._make_hook(checkpointer, request.data, count, part)
@@ -143,8 +143,8 @@ class Run:
         counted: Callable[..., None] = self._hook.advance
         if repeats and (self._curve is None or self._curve["chosen"]):
             select_features, counted = partial(select_repeatedly, method, repeats), advance
-        if race is not None:
-            select_features = partial(race.select, method)
+        if discoveries is not None:
+            select_features = partial(discoveries.select, method)
         elif kept or request.quotas is not None:
             select_features = partial(select_arranged, select_features)
         self.timings.end("prepare")
@@ -160,10 +160,10 @@ class Run:
             selections = self._make_partial(error.traces * (len(error.traces) <= len(self.seeds)), request)
             selected = min((len(selection.features) for selection in selections), default=0)
             message = f"interrupted after {selected} of {count} features were selected"
-            finished = [own.stability["repeats"] for own in selections if own.stability is not None]
+            finished = [s.stability["repeats"] for s in selections if s.stability is not None]
             if finished and finished[0] < repeats:
                 message = f"interrupted after {finished[0]} of {repeats} repeats"
-            if race is not None:
+            if discoveries is not None:
                 message = "interrupted before the features had competed with their knockoffs"
             raise SelectionInterrupted(message, selections) from None
         finally:
@@ -177,7 +177,7 @@ class Run:
         return SelectionRequest(data, 1, self.seeds, self.options.method, self.device, hook, **others)
 
     def _scale(self, data: TableData | FileData) -> TableData | FileData:
-        scaling = getattr(self.options.method, "scaling", "standard")
+        scaling = self.options.method.scaling
         return scale_table(data, scaling) if isinstance(data, TableData) else data.scaled(scaling)
 
     def _fit_budget(self, constraints: Constraints, k: Any, advance: Advance) -> Constraints:
@@ -187,14 +187,17 @@ class Run:
         self.timings.end("prepare")
         data = self._scale(constraints.data)
         request = self._make_request(data)
-        categories = categories_for(self.method, getattr(self.options.method, "own_inputs", None))
-        found = fit_budget(self.method, request, constraints, self.options.answer, k, categories, advance)
-        self._frontier = json.loads(self.ranks.broadcast_text(json.dumps(found)))
+        categories = categories_for(self.method, self.options.method.own_inputs)
+        frontier = fit_budget(self.method, request, constraints, self.options.answer, k, categories, advance)
+        self._frontier = json.loads(self.ranks.broadcast_text(json.dumps(frontier)))
         self.timings.end("choose")
         return constraints.only(self._frontier["chosen"] or np.flatnonzero(~data.constant)[:1].tolist())
 
-    def _start_race(self, data: TableData | FileData, fdr: float, k: Any, advance: Advance) -> Discoveries:
-        """The features and the knockoffs that they compete with."""
+    def _make_knockoffs(self, data: TableData | FileData, k: Any, advance: Advance) -> Discoveries | None:
+        """The features and the knockoffs that they compete with; None without ``fdr``."""
+        fdr = self.options.answer.fdr
+        if fdr is None:
+            return None
         from seqatt.api.knockoffs.discoveries import Discoveries  # here, because only it needs scipy.linalg
 
         advance(0, "Making knockoffs")
@@ -202,12 +205,11 @@ class Run:
 
     def _choose_k(self, request: SelectionRequest, constraints: Constraints, advance: Advance) -> int:
         """The number of features for k="auto"; 1 where there is nothing to find, for the ranking of the features."""
-        from seqatt.api.auto_k.choose_k import choose_k, resolve_max_k  # here, because it needs pyarrow
+        from seqatt.api.choose_k import choose_k, resolve_max_k  # here, because it needs pyarrow
         from seqatt.api.confidence.sample import sample_request
 
         self.timings.end("prepare")
-        own_inputs = getattr(self.options.method, "own_inputs", None)
-        request = sample_request(request, categories_for(self.method, own_inputs))
+        request = sample_request(request, categories_for(self.method, self.options.method.own_inputs))
         max_k = resolve_max_k(
             request.table, self.options.answer.max_k, constraints.sizes(), len(request.kept)
         )
@@ -219,7 +221,7 @@ class Run:
         return int(self._curve["chosen"]) or 1
 
     def examine(self, request: SelectionRequest, traces: list[Trace]) -> list[Trace]:
-        """The traces with how sure they are: what each feature adds, and whether they are better than random ones."""
+        """The traces with importance, stand-ins and, where no feature stands out, a comparison with random features."""
         answer = self.options.answer
         if answer.importance is False:
             traces = [replace(trace, importance=None) for trace in traces]
@@ -227,10 +229,12 @@ class Run:
             return traces
         nothing = self._frontier is not None and not self._frontier["chosen"]
         fixed = self._curve is None and not answer.repeats and answer.fdr is None and not nothing
-        own = replace(request, data=self._layout)  # without knockoffs
+        request = replace(request, data=self._layout)  # without knockoffs
         try:
-            sure = {"importance": bool(answer.importance), "chance": fixed}
-            return examine_traces(self.method, own, traces, self.monitor.advance, self.timings, **sure)
+            measures = {"importance": bool(answer.importance), "chance": fixed}
+            return examine_traces(
+                self.method, request, traces, self.monitor.advance, self.timings, **measures
+            )
         except KeyboardInterrupt:
             if self.monitor.stop_requested:  # when all features were selected: nothing is missing of them
                 return traces
@@ -254,12 +258,8 @@ class Run:
             )
         if not self.method.trains or not (checkpointer.active or self.ranks.size > 1):
             return TrainingHook(part)
-        hook = CheckpointHook(
-            checkpointer,
-            self.ranks,
-            describe_run(data, self.method.name, k, self.seeds, self._settings),
-            part,
-        )
+        description = describe_run(data, self.method.name, k, self.seeds, self._settings)
+        hook = CheckpointHook(checkpointer, self.ranks, description, part)
         hook.open()
         return hook
 

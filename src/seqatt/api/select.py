@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING, Any, Unpack
 
-from seqatt.algorithms.answer_options import check_method
+from seqatt.algorithms.answer_options import check_method, needs_k
 from seqatt.algorithms.registry import get_method
 from seqatt.api.select_options import SelectOptions, describe_options, make_options
 from seqatt.callbacks.callback import Callback, check_callbacks
@@ -136,7 +136,7 @@ def select_trials(
     if first:
         timings.end("import")
     watching = check_callbacks(callbacks)
-    if k is None and all(options.get(name) is None for name in ("fdr", "costs", "budget", "cost_rate")):
+    if k is None and needs_k(options):
         raise TypeError("k: the number of features to select is needed, such as k=10")
     seeds = check_seeds(seeds)
     registered = get_method(method)
@@ -150,11 +150,10 @@ def select_trials(
     checked = make_options(method, given, files=files)
     auto = checked.answer.check_k(k)
     if checked.answer.fdr is not None:
-        from seqatt.api.knockoffs.discoveries import (
-            check_arguments,  # here, because only it needs scipy.linalg
-        )
+        # Here, because only it needs scipy.linalg.
+        from seqatt.api.knockoffs.discoveries import check_arguments
 
-        check_arguments(checked.answer, k, getattr(checked.method, "model", None))
+        check_arguments(checked.answer, k, checked.method.model)
     if auto:
         check_method(registered)
     answer = checked.answer
@@ -182,8 +181,7 @@ def select_trials(
     if isinstance(checked.method, TrainingOptions):
         start_device(resolved_device)
     y = read_data.choose_target(y, target, files=files)
-    own_inputs = getattr(checked.method, "own_inputs", None)
-    by_name = getattr(checked.method, "model", None) is None
+    own_inputs, by_name = checked.method.own_inputs, checked.method.model is None
     categories = read_data.categories_for(registered, own_inputs)
     run = Run(
         registered, seeds, checked, device_of_rank(resolved_device) if files else resolved_device, timings
@@ -194,8 +192,8 @@ def select_trials(
                 closing(ProcessGroup(run.device, checked.checkpoints.rank_timeout))
             )
         shown = progress and run.ranks.rank == 0
-        own = watching if run.ranks.rank == 0 else ()
-        run.monitor = Monitor(own, method, seeds[0], alone=run.ranks.size == 1)
+        called = watching if run.ranks.rank == 0 else ()
+        run.monitor = Monitor(called, method, seeds[0], alone=run.ranks.size == 1)
         stack.enter_context(run.watched())
         advance = stack.enter_context(progress_bar("Reading" if files else "Preparing", None, shown=shown))
         if files:

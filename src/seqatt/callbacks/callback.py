@@ -105,8 +105,8 @@ def check_callbacks(callbacks: Any) -> tuple[Callback, ...]:
     """The callbacks as a tuple; refuses anything else than a list of instances of ``Callback``."""
     if not isinstance(callbacks, Sequence) or isinstance(callbacks, str):
         raise TypeError(f"callbacks: must be a list of seqatt.Callback, such as [{show(callbacks)}]")
-    for each in callbacks:
-        if not isinstance(each, Callback):
-            made = f"; call it: {each.__name__}()" if isinstance(each, type) else ""
-            raise TypeError(f"callbacks: must be instances of seqatt.Callback, got {show(each)}{made}")
+    for callback in callbacks:
+        if not isinstance(callback, Callback):
+            made = f"; call it: {callback.__name__}()" if isinstance(callback, type) else ""
+            raise TypeError(f"callbacks: must be instances of seqatt.Callback, got {show(callback)}{made}")
     return tuple(callbacks)

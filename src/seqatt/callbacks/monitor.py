@@ -35,7 +35,7 @@ class Monitor:
         bar: Advance = show_nothing,
         alone: bool = True,
     ) -> None:
-        """``alone``: not beside other ranks, which have to agree before one of them stops."""
+        """``alone``: there are no other ranks, which would have to agree before one of them stops."""
         self.bar, self.alone = bar, alone
         self.names: tuple[Any, ...] = ()  # of the user's features, where only some of them take part
         self.stop_requested = False
@@ -67,13 +67,16 @@ class Monitor:
         *,
         counts: int = 0,
     ) -> Part:
-        """Begin to select k features in so many steps, which may itself be ``counts`` steps of other work: a fold."""
+        """Start one selection of ``k`` features with ``steps`` steps.
+
+        ``counts`` is the number of steps of the enclosing progress bar that it accounts for, e.g. 1 for a fold.
+        """
         self._part = Part(self, name, positions, names, k, steps, counts=counts)
         self._shown = 0.0
         return self._part
 
     def show_share(self, share: float, counts: int) -> None:
-        """Show that such a share of the next ``counts`` steps of other work is done."""
+        """Advance the enclosing progress bar by ``share`` of ``counts`` steps."""
         steps = min(counts * share, counts - self._shown)
         self._shown += steps
         self.bar(steps)
@@ -132,9 +135,9 @@ class Part:
         self.monitor, self._name, self._k = monitor, name, k
         self._names: tuple[Any, ...] | None = monitor.names or None
         if self._names is not None and len(positions):
-            found = {str(own): position for position, own in enumerate(self._names)}
+            position_of = {str(name): position for position, name in enumerate(self._names)}
             positions = np.array(
-                [p if p < 0 else found[str(n)] for p, n in zip(positions, names, strict=True)]
+                [p if p < 0 else position_of[str(n)] for p, n in zip(positions, names, strict=True)]
             )
         self._positions, self._given_names = positions, names
         self._steps, self._done = max(steps, 1), 0
@@ -149,8 +152,8 @@ class Part:
     def names(self) -> tuple[Any, ...]:
         """The names in the user's order."""
         if self._names is None:
-            own = np.argsort(self._positions, kind="stable")[np.count_nonzero(self._positions < 0) :]
-            self._names = tuple(self._given_names[f] for f in own)
+            order = np.argsort(self._positions, kind="stable")[np.count_nonzero(self._positions < 0) :]
+            self._names = tuple(self._given_names[f] for f in order)
         return self._names
 
     def advance(self, steps: int) -> None:
@@ -175,17 +178,17 @@ class Part:
         record: PhaseRecord | None,
         held_out_loss: float | None = None,
     ) -> None:
-        """So many phases have ended, the last one with this record and these features selected."""
+        """Note that ``phase`` phases have ended, the last one with this record, and which features are selected."""
         self._phase, self._phases = phase, phases
         if len(self._positions):
-            found = self._positions[np.asarray(order, dtype=np.int64)]
-            self._indices = found[found >= 0].tolist()
+            positions = self._positions[np.asarray(order, dtype=np.int64)]
+            self._indices = positions[positions >= 0].tolist()
         if record is not None and record.steps:
             self._loss = record.loss
         if record is not None and record.scores is not None and self.monitor.callbacks:
-            own = self._positions >= 0
+            is_feature = self._positions >= 0  # not a knockoff
             self._scores = np.full(len(self.names), np.nan)
-            self._scores[self._positions[own]] = record.scores[own]
+            self._scores[self._positions[is_feature]] = record.scores[is_feature]
             # Read-only: shared by all callbacks until the next features are selected.
             self._scores.flags.writeable = False
         self._held_out_loss = held_out_loss

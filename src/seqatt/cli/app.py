@@ -7,9 +7,8 @@ from typing import Annotated
 import typer
 
 from seqatt.cli import compare, report, select
-from seqatt.cli.data import data_app
+from seqatt.cli.catalogues import data_app, list_methods
 from seqatt.cli.demo import demo
-from seqatt.cli.methods import list_methods
 from seqatt.version import __version__
 
 app = typer.Typer(

@@ -1,4 +1,4 @@
-"""Arguments shared by several commands: numbers of features, settings, names, folders."""
+"""What several commands share: how arguments are read, Ctrl-C while a command runs, the width of tables."""
 
 from __future__ import annotations
 
@@ -8,14 +8,19 @@ import csv
 import json
 import logging
 import os
-from collections.abc import Callable
+import signal
+import sys
+from collections.abc import Callable, Iterator
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from seqatt.data.tables.options import TASKS
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 FILES_HELP = (
     "CSV, TSV, Parquet or Arrow/Feather; text may be .gz, .bz2 or .zst. Also several files, a folder, a quoted pattern "
@@ -30,6 +35,23 @@ def start_log() -> None:
     """Show what the logger "seqatt" logs about progress on stderr."""
     logging.basicConfig(format="%(asctime)s %(message)s", datefmt="%Y-%m-%d %H:%M:%S")
     logging.getLogger("seqatt").setLevel(logging.INFO)
+
+
+def make_console() -> Console:
+    """The console that tables are printed on; to a file or a pipe it is 110 characters wide."""
+    from rich.console import Console  # here: many commands print no table
+
+    return Console(width=None if sys.stdout.isatty() else 110, highlight=False)
+
+
+@contextlib.contextmanager
+def interrupts_as_exceptions() -> Iterator[None]:
+    """Raise KeyboardInterrupt on Ctrl-C, on which ``select`` and ``compare`` return what is finished."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def read_amount(k: str, allowed: str = "a number such as 20 or 0.25") -> int | float:

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
-import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from seqatt.cli.arguments import FILES_HELP, TaskName, make_folder, read_amount, read_names, read_settings
+from seqatt.cli.arguments import (
+    FILES_HELP,
+    TaskName,
+    interrupts_as_exceptions,
+    make_folder,
+    read_amount,
+    read_names,
+    read_settings,
+)
 from seqatt.cli.report import REPORT_HELP, check_page, write_comparison_page
 from seqatt.data.files.options import FileOptions
 from seqatt.options import help_of
@@ -100,7 +105,7 @@ def compare(
         make_folder(out)
     if report is not None:
         check_page(report)
-    with _default_interrupt_handler():
+    with interrupts_as_exceptions():
         try:
             comparison = compare_methods(
                 files,
@@ -172,16 +177,6 @@ def _write_report(comparison: Any, out: Path, *, quiet: bool) -> None:
     write_atomically(out / "comparison.md", comparison.to_markdown() + image)
     if not quiet:
         print(f"Wrote {', '.join(str(out / name) for name in names)}")
-
-
-@contextmanager
-def _default_interrupt_handler() -> Iterator[None]:
-    """Raise KeyboardInterrupt on Ctrl-C, on which ``seqatt.compare`` returns the finished runs."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def _print_interrupted() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from seqatt.cli.arguments import make_console
 from seqatt.display_text import describe_task, escape_controls, metric_name
 from seqatt.report.facts.constraint_facts import (
     constraint_sentence,
@@ -40,7 +40,7 @@ def show(selection: Selection, target: str) -> None:
         table.add_column(heading, justify="left" if heading == OR else "right", overflow="fold")
     for rank, (name, *cells) in enumerate(zip(selection.features, *columns.values(), strict=True), 1):
         table.add_row(str(rank), *(escape(escape_controls(str(cell))) for cell in (name, *cells)))
-    console = _console()
+    console = make_console()
     console.print(f"[bold]{escape(title)}[/bold]")
     if selection.features:
         console.print(table)
@@ -128,7 +128,7 @@ def describe_stability(selection: Selection) -> list[str]:
 
 
 def _describe_discoveries(found: dict[str, Any]) -> str:
-    """What the race with knockoffs says, in a sentence."""
+    """How the features compared with their knockoffs, in a sentence."""
     rate = f"False discovery rate {found['rate']:g}"
     competed = f"{found['raced']} features competed with {found['knockoffs']} knockoffs each"
     estimate = found["estimated_rate"]
@@ -180,7 +180,6 @@ def _show_frontier(console: Console, selection: Selection) -> None:
 
 def _show_curve(console: Console, curve: dict[str, Any], features: int) -> None:
     """Print the score of every number of features as a bar, from that of no features on, and lines to compare with."""
-    metric = {"auc": "AUC", "r2": "R²"}.get(curve["metric"], curve["metric"])
     lowest, highest = curve["no_features"], max(*curve["means"], curve["all_features"])
     labels = [str(size) for size in curve["sizes"]] + [
         f"all {features}",
@@ -192,7 +191,9 @@ def _show_curve(console: Console, curve: dict[str, Any], features: int) -> None:
     width = max(map(len, labels))
     longest = max(1, min(BAR, console.width - width - BESIDE_BAR))
     unit = max(highest - lowest, 1e-12) / longest
-    console.print(f"\n[bold]How many features: {metric} on rows that selected none of them[/bold]")
+    console.print(
+        f"\n[bold]How many features: {metric_name(curve['metric'])} on rows that selected none of them[/bold]"
+    )
     for label, score, error in zip(labels, scores, errors, strict=True):
         bar = "█" * round(max(0.0, score - lowest) / unit)
         chosen = " ← chosen" if label == str(curve["chosen"]) else ""
@@ -231,12 +232,12 @@ def show_scores(scores: dict[str, dict[str, Any]], where: str) -> None:
     table.add_column("how many", justify="right")
     metrics = [name for name in scores["selected"] if name != "features"]
     for metric in metrics:
-        table.add_column({"auc": "AUC", "r2": "R²", "rmse": "RMSE"}.get(metric, metric.replace("_", " ")))
+        table.add_column(metric_name(metric))
     labels = {"selected": "selected by seqatt", "random": "random", "all": "all"}
     for name, row in scores.items():
         cells = [f"{np.mean(row[m]):.3f} ± {np.std(row[m]):.3f}" for m in metrics]
         table.add_row(labels[name], str(row["features"]), *cells, style="bold" if name == "selected" else "")
-    console = _console()
+    console = make_console()
     console.print(f"[bold]A network trained on these features, {where}[/bold]")
     console.print(table)
     console.print("mean ± standard deviation over 5 seeds\n")
@@ -265,7 +266,7 @@ def show_comparison(comparison: Comparison, target: str) -> None:
                 style="bold" if line.best else "",
                 end_section=line is section[-1],
             )
-    console = _console()
+    console = make_console()
     console.print(
         f"[bold]{escape(f'Selecting features for {target}: {formatting.title(comparison)}')}[/bold]"
     )
@@ -283,8 +284,3 @@ def show_pixels(selected: list[int]) -> None:
         pixels = range(8 * row, 8 * row + 8)
         print("  " + "".join(f"{rank_of[pixel]:>3}" if pixel in rank_of else "  ·" for pixel in pixels))
     print()
-
-
-def _console() -> Console:
-    width = None if sys.stdout.isatty() else 100
-    return Console(width=width, highlight=False)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from seqatt.algorithms.registry import get_method
-from seqatt.api.evaluation import Evaluation
+from seqatt.api.evaluation import raise_errors
 from seqatt.api.evaluation_networks import PERCENT
 from seqatt.api.evaluator import Evaluator, FeatureSet
 from seqatt.api.read_data import TABLE_OPTIONS, are_files, categories_for
@@ -74,7 +74,7 @@ def hold_out(opened: OpenedFiles, holdout: float, seed: int) -> HeldOut:
 
 
 def _hold_out_of_files(columns: FileColumns, holdout: float, seed: int) -> HeldOut:
-    """Hold out every row in so many: exactly one half, one third, one quarter, ... of the rows."""
+    """Hold out every n-th row, where n is the inverse of ``holdout``, rounded: one half, one third, ... of the rows."""
     remedy = "raise --memory to read them into memory"
     if len(columns.targets) != 1:
         raise ValueError(f"--holdout: files read batch by batch have one target; {remedy}")
@@ -138,11 +138,7 @@ def evaluate_holdout(
     sets += [FeatureSet(draw, [draw.seed]) for draw in random_selections]
     evaluator = Evaluator(X, y, X_test, y_test, device, shared)
     with progress_bar("Testing", PERCENT, shown=True) as advance:
-        results = evaluator.evaluate(sets, advance)
-    for result in results:
-        if isinstance(result, Exception):
-            raise result
-    selected, everything, *random_results = [result for result in results if isinstance(result, Evaluation)]
+        selected, everything, *random_results = raise_errors(evaluator.evaluate(sets, advance))
     scores = {
         name: {m: list(result[m]) for m in result}
         for name, result in (("selected", selected), ("all", everything))

@@ -6,15 +6,23 @@ Libraries are imported once signals are handled, so that one that arrives meanwh
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
 import warnings
 from contextlib import suppress
+from functools import partial
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 
-from seqatt.cli.flag_names import name_flags
 from seqatt.display_text import escape_controls
+
+# Options of the library, as messages name them, and the flags that stand for them.
+OPTIONS = (
+    (r"column_types=\{(?:'([^']+)'|name): 'categorical'\}", "--categorical"),
+    (r"\bdelimiter=('[^']+')", "--delimiter"),
+    (r"\bdecimal=('[^']+')", "--decimal"),
+)
 
 
 class _Stopped(BaseException):
@@ -67,7 +75,7 @@ def main() -> None:
 
         timings = Timings()
         warnings.showwarning = lambda message, *_: print(
-            f"note: {escape_controls(name_flags(str(message)))}", file=sys.stderr
+            f"note: {escape_controls(_name_flags(str(message)))}", file=sys.stderr
         )
         if "pandas" not in sys.modules:
             sys.meta_path.insert(0, _WithoutPandas())
@@ -84,7 +92,20 @@ def main() -> None:
     except BrokenPipeError:
         _end(1)
     except (ValueError, TypeError, OSError, RuntimeError, MemoryError, ImportError) as error:
-        _end(1, f"error: {escape_controls(name_flags(' '.join(str(error).split()))) or type(error).__name__}")
+        _end(
+            1, f"error: {escape_controls(_name_flags(' '.join(str(error).split()))) or type(error).__name__}"
+        )
+
+
+def _name_flags(message: str) -> str:
+    """A message with ``--delimiter ';'`` for ``delimiter=';'``, and so on."""
+    for pattern, flag in OPTIONS:
+        message = re.sub(pattern, partial(_as_flag, flag), message)
+    return re.sub(r"\bwith resume\b", "with --resume", message)
+
+
+def _as_flag(flag: str, found: re.Match[str]) -> str:
+    return f"{flag} {found.group(1) or 'NAME'}"
 
 
 def _end(code: int, message: str = "") -> None:

@@ -23,11 +23,8 @@ EXAMPLES = (
     "  seqatt report selection.json --image-shape 28,28 --out digits.html\n\n"
     "  seqatt report run/ --json | jq .summary"
 )
-NAMES = (
-    "selection.json",
-    "comparison.json",
-    "selection.partial.json",
-)  # looked for in a folder, in this order
+# Looked for in a folder, in this order.
+NAMES = ("selection.json", "comparison.json", "selection.partial.json")
 MAX_ROWS, MAX_CELLS = 50_000, 50_000_000  # of a table that is read for distributions and correlations
 REPORT_HELP = "Write a report to this file: one HTML page with charts, such as report.html."
 IMAGE_HELP = "Height and width of the images whose pixels are the features, such as 28,28; for the report."

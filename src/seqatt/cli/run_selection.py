@@ -18,7 +18,7 @@ from seqatt.api.select import select
 from seqatt.api.select_options import make_options
 from seqatt.checkpoints.checkpoint import list_checkpoints, read_checkpoint
 from seqatt.checkpoints.options import CheckpointOptions
-from seqatt.cli.arguments import make_folder
+from seqatt.cli.arguments import interrupts_as_exceptions, make_folder
 from seqatt.cli.display import show, show_scores, show_timings
 from seqatt.cli.report import identify, this_command, write_selection_page
 from seqatt.data.files.errors import SkippedData
@@ -166,7 +166,7 @@ def _select(request: Request, data: tuple[Any, Any], options: dict[str, Any], ra
     """The selection; if training diverges or is interrupted, the features selected so far are written."""
     progress = not request.as_json
     try:
-        with _interrupts_as_exceptions():
+        with interrupts_as_exceptions():
             return select(
                 *data,
                 request.k,
@@ -199,16 +199,6 @@ def _save_partial(selection: Selection, out: Path) -> str:
     failure = _save(selection, path)
     where = f"cannot be written to {path} ({failure})" if failure else f"are in {path}"
     return f"the features selected so far {where}"
-
-
-@contextmanager
-def _interrupts_as_exceptions() -> Iterator[None]:
-    """Raise KeyboardInterrupt on Ctrl-C, which ``select`` answers with what it has selected."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def _remove_earlier(out: Path) -> str | None:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from seqatt.algorithms.answer_options import AUTO, AnswerOptions
+from seqatt.algorithms.answer_options import AUTO, AnswerOptions, needs_k
 from seqatt.algorithms.neural.attention_options import AttentionOptions
 from seqatt.checkpoints.options import CheckpointOptions
 from seqatt.cli.arguments import (
@@ -220,7 +220,8 @@ def select(
     for name in own:
         if name in given:
             raise typer.BadParameter(f"{name!r} is also given by an option of its own", param_hint="--set")
-    if k is None and all((own | given).get(name) is None for name in ("fdr", "budget", "cost_rate")):
+    costs = read_costs(cost)
+    if k is None and needs_k({"costs": costs} | own | given):
         raise typer.BadParameter(
             "is missing: use a number such as 20, auto, --fdr 0.1 or --budget 100", param_hint="-k"
         )
@@ -250,7 +251,7 @@ def select(
         "forbid": read_features(forbid, "--forbid"),
         "candidates": read_features(candidates, "--candidates"),
         "quotas": read_quotas(quota),
-        "costs": read_costs(cost),
+        "costs": costs,
     }
     given |= {name: value for name, value in constraints.items() if value not in ((), {})}
     request = Request(

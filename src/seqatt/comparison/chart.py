@@ -10,6 +10,8 @@ import numpy as np
 from seqatt.comparison.results_table import ResultsTable
 from seqatt.comparison.runs import ALL
 from seqatt.display_text import LOWER_IS_BETTER, metric_name
+from seqatt.report.page.svg import spread_out
+from seqatt.report.plots import import_matplotlib, new_axes, tidy
 
 # The palette of Okabe and Ito, distinct for every kind of colour vision; references are grey.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -22,15 +24,12 @@ LineEnd = tuple[float, float, str, str]  # k, value, label, colour
 
 def draw(results: ResultsTable, ax: Any = None) -> Any:
     """Draw one line per method over k, or one row per method if there is only one k; return the axes."""
-    if ax is None:
-        ax = _new_axes(results)
+    ax = new_axes(_size(results)) if ax is None else ax
     if len(results.k) == 1:
         _draw_single_k(results, ax)
     else:
         _draw_lines(results, ax)
-    for side in ("top", "right"):
-        ax.spines[side].set_visible(False)
-    return ax
+    return tidy(ax)
 
 
 class ComparisonPlots:
@@ -54,17 +53,15 @@ class ComparisonPlots:
         if not rows:
             raise ValueError(f"plot.stability: no method has runs of several seeds at k = {k}")
         rows.sort(key=lambda row: float(row["stability"]))
-        ax = _new_axes(self._results) if ax is None else ax
+        ax = new_axes(_size(self._results)) if ax is None else ax
         ax.barh([row["method"] for row in rows], [row["stability"] for row in rows], color=COLOURS[0])
         ax.set_xlabel(f"mean Jaccard index of two seeds, k = {k}")
-        for side in ("top", "right"):
-            ax.spines[side].set_visible(False)
-        return ax
+        return tidy(ax)
 
 
 def to_svg(results: ResultsTable) -> str:
     """The chart as SVG text. It does not depend on the backend, and equal results give equal text."""
-    matplotlib = _matplotlib()
+    matplotlib = import_matplotlib()
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=_size(results), layout="constrained")
@@ -73,21 +70,6 @@ def to_svg(results: ResultsTable) -> str:
     with matplotlib.rc_context({"svg.hashsalt": "seqatt", "svg.fonttype": "none"}):
         figure.savefig(svg, format="svg", metadata={"Date": None}, facecolor="white")
     return svg.getvalue()
-
-
-def _matplotlib() -> Any:
-    try:
-        import matplotlib
-    except ImportError:
-        raise ImportError("a chart needs matplotlib: pip install 'seqatt[plot]'") from None
-    return matplotlib
-
-
-def _new_axes(results: ResultsTable) -> Any:
-    _matplotlib()
-    from matplotlib import pyplot as plt
-
-    return plt.subplots(figsize=_size(results), layout="constrained")[1]
 
 
 def _size(results: ResultsTable) -> tuple[float, float]:
@@ -148,9 +130,9 @@ def _label_ends(ax: Any, ends: list[LineEnd]) -> None:
     """Write the labels at the right edge, next to the ends of their lines, without overlap."""
     low, high = ax.get_ylim()
     ends = sorted(ends, key=lambda end: end[1])
-    wanted = np.array([(value - low) / (high - low) for _, value, _, _ in ends])
+    wanted = [(value - low) / (high - low) for _, value, _, _ in ends]
     spacing = 11 / (ax.get_window_extent().height * 72 / ax.figure.dpi)  # 11 points, in axes fractions
-    for (k, value, text, colour), height in zip(ends, _spread_out(wanted, spacing), strict=True):
+    for (k, value, text, colour), height in zip(ends, spread_out(wanted, spacing), strict=True):
         ax.annotate(
             text,
             xy=(k, value),
@@ -162,18 +144,6 @@ def _label_ends(ax: Any, ends: list[LineEnd]) -> None:
             annotation_clip=False,
             arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 0.5, "shrinkA": 1, "shrinkB": 4},
         )
-
-
-def _spread_out(wanted: np.ndarray[Any, Any], spacing: float) -> np.ndarray[Any, Any]:
-    """Positions at least ``spacing`` apart, closest to ``wanted`` (pool adjacent violators)."""
-    blocks: list[list[float]] = []  # sum of (wanted - offset), count
-    for i, value in enumerate(wanted):
-        blocks.append([value - i * spacing, 1.0])
-        while len(blocks) > 1 and blocks[-2][0] / blocks[-2][1] >= blocks[-1][0] / blocks[-1][1]:
-            total, count = blocks.pop()
-            blocks[-1] = [blocks[-1][0] + total, blocks[-1][1] + count]
-    levels = [total / count for total, count in blocks for _ in range(int(count))]
-    return np.asarray(np.array(levels) + spacing * np.arange(len(wanted)))
 
 
 def _draw_single_k(results: ResultsTable, ax: Any) -> None:

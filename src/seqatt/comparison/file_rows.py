@@ -7,9 +7,8 @@ from typing import Any
 
 from seqatt.api.read_data import MAX_COUNTED
 from seqatt.api.read_files import memory_budget, open_rows
-from seqatt.comparison.fingerprint import fingerprint
 from seqatt.comparison.splits import check_test_size
-from seqatt.comparison.table_rows import ComparedRows, RunRows, SplitRequest, read_table_rows
+from seqatt.comparison.table_rows import ComparedRows, RunRows, SplitRequest, fingerprint, read_table_rows
 from seqatt.data.files.file_columns import FileColumns, open_columns
 from seqatt.data.files.file_data import read_file_data
 from seqatt.data.files.file_set import FileSet, open_files

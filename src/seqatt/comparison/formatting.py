@@ -137,17 +137,15 @@ def to_markdown(results: ResultsTable) -> str:
 
 
 def to_html(results: ResultsTable) -> str:
-    head = "".join(f"<th>{escape(text)}</th>" for text in headings(results))
-    body = ""
-    for section in sections(results):
-        for row in section:
-            style = ' style="font-weight:bold"' if row.best else ""
-            body += f"<tr{style}>" + "".join(f"<td>{escape(text)}</td>" for text in row.texts) + "</tr>"
+    from seqatt.report.frames import plain_table  # here: the commands need none of it
+
+    rows = [row for section in sections(results) for row in section]
+    bold = [position for position, row in enumerate(rows) if row.best]
+    table = plain_table(headings(results), [row.texts for row in rows], bold)
     conclusion = "<br>".join(escape(line) for line in conclude(results).split("\n"))
     small = "<br>".join(escape(note) for note in notes(results))
     return (
-        f"<p>Comparison: {escape(title(results))}</p><p>{conclusion}</p>"
-        f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><p><small>{small}</small></p>"
+        f"<p>Comparison: {escape(title(results))}</p><p>{conclusion}</p>{table}<p><small>{small}</small></p>"
     )
 
 

@@ -6,12 +6,13 @@ A table is encoded once per split. A method whose selections are nested runs onc
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 from seqatt.algorithms.registry import get_method
 from seqatt.api.evaluation import Evaluation
+from seqatt.api.evaluation_networks import AdvancePercent
 from seqatt.api.evaluator import Evaluator, FeatureSet
 from seqatt.api.read_data import Reading, are_files, categories_for, read_table
 from seqatt.api.run import Run
@@ -63,7 +64,9 @@ class SplitRuns:
             except Exception:  # may be that of the largest k: each is tried by itself
                 pass
             else:
-                yield from (Selected(method, k, each) for k, each in zip(ks, selections, strict=True))
+                yield from (
+                    Selected(method, k, selection) for k, selection in zip(ks, selections, strict=True)
+                )
                 return
         yield from (self._select_one(method, k, advance) for k in ks)
 
@@ -90,25 +93,20 @@ class SplitRuns:
         device = resolve_device(self._device)
         if isinstance(checked.method, TrainingOptions):
             start_device(device)
-        own_inputs = getattr(checked.method, "own_inputs", None)
-        kind = categories_for(registered, own_inputs), getattr(checked.method, "model", None) is None
+        kind = categories_for(registered, checked.method.own_inputs), checked.method.model is None
         if kind not in self._tables:
             X, y = self._train[:2]
             self._tables[kind] = read_table(X, y, checked.data, kind[0], by_name=kind[1])
         run = Run(registered, [self._seed], checked, device, Timings())
         with run.open(Reading(self._tables[kind]), max(ks), advance) as (select_features, _):
             (trace,) = select_features()
-        first = [replace(trace, order=trace.order[:k], rest=trace.order[k:] + trace.rest) for k in ks]
-        return [run.finish([each])[0] for each in first]
+        return [run.finish([trace.first(k)])[0] for k in ks]
 
-    def evaluate(self, selected: Sequence[Selected], advance: Callable[[int], None]) -> list[ComparisonRun]:
-        """The finished runs; ``advance`` is called with the percent done since the last time."""
-        good = [each for each in selected if each.error is None]
-        sets = [FeatureSet(each.selection, [self._seed]) for each in good]
+    def evaluate(self, selected: Sequence[Selected], advance: AdvancePercent) -> list[ComparisonRun]:
+        """The finished runs."""
+        sets = [FeatureSet(run.selection, [self._seed]) for run in selected if run.error is None]
         results = iter(self._evaluator.evaluate(sets, advance) if sets else [])
-        return [
-            self._make_run(each, next(results) if each.error is None else each.error) for each in selected
-        ]
+        return [self._make_run(run, next(results) if run.error is None else run.error) for run in selected]
 
     def _make_run(self, selected: Selected, result: Evaluation | Exception) -> ComparisonRun:
         selection = selected.selection

@@ -63,10 +63,10 @@ def hold_out(
 def _stratified_split(classes: NDArray[np.int64], test_size: float | int, seed: int) -> tuple[Rows, Rows]:
     """A stratified split; classes of one row are in the training rows."""
     singleton = np.bincount(classes)[classes] == 1
-    others = np.flatnonzero(~singleton)
+    repeated = np.flatnonzero(~singleton)
     try:
         train, test = train_test_split(
-            others, test_size=test_size, random_state=seed, stratify=classes[others]
+            repeated, test_size=test_size, random_state=seed, stratify=classes[repeated]
         )
     except ValueError:  # fewer test rows than classes
         return tuple(train_test_split(np.arange(len(classes)), test_size=test_size, random_state=seed))

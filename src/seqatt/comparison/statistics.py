@@ -62,7 +62,8 @@ def comparable_seeds(runs: Iterable[ComparisonRun], methods: Sequence[str], k: i
         if run.k == k and run.method in methods:
             ran.setdefault(run.seed, set()).add(run.method)
     most = max(map(len, ran.values()), default=0)
-    shared = [[seed for seed in ran if ran[seed] == some] for some in ran.values() if len(some) == most]
+    largest = [names for names in ran.values() if len(names) == most]
+    shared = [[seed for seed in ran if ran[seed] == names] for names in largest]
     longest: list[int] = max(shared, key=len, default=[])
     return sorted(longest)
 

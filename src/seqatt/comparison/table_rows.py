@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -9,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from seqatt.comparison.fingerprint import fingerprint
+from seqatt.api.evaluation_rows import read_test_table
 from seqatt.comparison.splits import Rows, check_test_size, hold_out
 from seqatt.data.files.file_data import FileData
 from seqatt.data.tables.column_roles import read_columns
@@ -101,7 +102,7 @@ def read_table_rows(X: Any, y: Any, options: dict[str, Any], request: SplitReque
     settings = {
         "rows": rows.X.rows,
         "test": test_settings,
-        "split_rows": [[len(some) for some in both] for both in splits.values()],
+        "split_rows": [[len(train), len(tested)] for train, tested in splits.values()],
         "table": checked.to_settings(),
         "data": fingerprint(table, labels, weights, group_of, *(() if test is None else test[:2])),
     }
@@ -151,29 +152,12 @@ def _check_test(
         raise ValueError(
             "split_groups: not used with X_test and y_test, because no rows are split; leave it out"
         )
-    named = (options.sample_weight, options.groups_of_rows, options.time)
-    others = [*options.ignore, *(name for name in named if isinstance(name, str))]
-    present = [
-        name for name in others if name in getattr(X_test, "columns", getattr(X_test, "column_names", ()))
-    ]
-    roles = read_columns(
-        X_test,
-        y_test,
-        None,
-        present,
-        options.column_types,
-        ("X_test", "y_test"),
-        numbers=number_columns(table),
-    )
-    test_table, labels = roles.table, target_array(roles.y, "y_test")
-    check_same_columns(table, test_table, ("X", "X_test"))
-    if test_table.rows != len(labels):
-        raise ValueError(
-            f"X_test has {test_table.rows} rows and y_test has {len(labels)}: they must have the same length"
-        )
-    full_data.target.encode(labels, "y_test")
-    full_data.encode(test_table, "X_test")
-    return RunRows(test_table, labels)
+    target = y if isinstance(y, str) else None
+    tested = read_test_table(X_test, y_test, options, target, number_columns(table))
+    check_same_columns(table, tested.table, ("X", "X_test"))
+    blocks = tested.select(full_data.column_order, full_data)  # encodes the target
+    next(blocks(), None)  # encodes the table
+    return RunRows(tested.table, target_array(tested.y, "y_test"))
 
 
 def _draw_splits(
@@ -204,3 +188,36 @@ def _draw_splits(
         for seed in request.seeds
     }
     return splits, {"size": test_size, "stratified": stratified, "grouped": group_of is not None}
+
+
+def fingerprint(*items: Any) -> str:
+    """The BLAKE2b hash (128 bits, hexadecimal) of tables and arrays, in order; None is allowed."""
+    digest = hashlib.blake2b(digest_size=16)
+    for item in items:
+        if isinstance(item, InputTable):
+            _add_table(digest, item)
+        elif item is not None:
+            _add_array(digest, np.asarray(item))
+        digest.update(b"|")
+    return digest.hexdigest()
+
+
+def _add_table(digest: Any, table: InputTable) -> None:
+    digest.update(repr((table.names, table.kinds, table.rows)).encode())
+    if table.sparse:
+        for array in (table.data.data, table.data.indices, table.data.indptr):
+            _add_array(digest, array)
+    elif isinstance(table.data, np.ndarray):
+        _add_array(digest, table.data)
+    else:
+        for column, kind in enumerate(table.kinds):
+            numeric = kind != "categorical"
+            _add_array(digest, table.numbers([column]) if numeric else table.labels(column))
+
+
+def _add_array(digest: Any, array: np.ndarray[Any, Any]) -> None:
+    digest.update(f"{array.dtype.str}{array.shape}".encode())
+    if array.dtype.hasobject:
+        digest.update(repr(array.tolist()).encode())
+    else:
+        digest.update(np.ascontiguousarray(array).view(np.uint8))

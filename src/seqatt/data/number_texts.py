@@ -10,7 +10,7 @@ as a category they lose nothing. A placeholder beside them explains why they are
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -25,6 +25,7 @@ from seqatt.data.formatted_texts import (
     parse_dates,
     parse_dates_with_slashes,
 )
+from seqatt.validation import name_some
 
 MISSING: tuple[str, ...] = tuple(csv.ConvertOptions().null_values)  # missing in a text column too
 _WORDS = (
@@ -254,9 +255,8 @@ def _override(names: Iterable[str], framed: bool) -> str:
 
 
 def _some(names: Iterable[str]) -> str:
-    listed: Sequence[str] = list(names)
-    more = f" and {len(listed) - LISTED} more" if len(listed) > LISTED else ""
-    return ", ".join(listed[:LISTED]) + more
+    listed = list(names)
+    return name_some(listed[:LISTED], len(listed))
 
 
 def _is_number(trimmed: Any) -> Any:

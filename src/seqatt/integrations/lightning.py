@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from seqatt.integrations import progress
+from seqatt.integrations import advance, find_attention, start
 
 try:
     from lightning.pytorch import Callback
@@ -27,8 +27,8 @@ class LightningCallback(Callback):  # type: ignore[misc]
         self.feature_names = feature_names
 
     def on_fit_start(self, trainer: Any, pl_module: Any) -> None:
-        self._attention = progress.find_attention(pl_module)
-        progress.start(self._attention, trainer.estimated_stepping_batches)
+        self._attention = find_attention(pl_module)
+        start(self._attention, trainer.estimated_stepping_batches)
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
         self._step = trainer.global_step
@@ -37,5 +37,5 @@ class LightningCallback(Callback):  # type: ignore[misc]
         if trainer.global_step == self._step:  # gradients are accumulated
             return
         self._step = trainer.global_step
-        progress.advance(self._attention, self.feature_names)
+        advance(self._attention, self.feature_names)
         pl_module.log("selected_features", float(len(self._attention.selected)))

@@ -7,7 +7,7 @@ from typing import Any
 
 from skorch.callbacks import Callback
 
-from seqatt.integrations import progress
+from seqatt.integrations import advance, find_attention, start
 
 __all__ = ["SkorchCallback"]
 
@@ -23,13 +23,13 @@ class SkorchCallback(Callback):  # type: ignore[misc]
         self.feature_names = feature_names
 
     def on_train_begin(self, net: Any, X: Any = None, y: Any = None, **others: Any) -> None:
-        self.attention_ = progress.find_attention(net.module_)
+        self.attention_ = find_attention(net.module_)
         train, _ = net.get_split_datasets(X, y) if net.train_split else (net.get_dataset(X, y), None)
-        progress.start(self.attention_, net.max_epochs * len(net.get_iterator(train, training=True)))
+        start(self.attention_, net.max_epochs * len(net.get_iterator(train, training=True)))
 
     def on_batch_end(self, net: Any, training: bool = False, **others: Any) -> None:
         if training:
-            progress.advance(self.attention_, self.feature_names)
+            advance(self.attention_, self.feature_names)
 
     def on_epoch_end(self, net: Any, **others: Any) -> None:
         net.history.record("selected_features", len(self.attention_.selected))

@@ -7,7 +7,7 @@ from typing import Any
 
 from transformers import TrainerCallback
 
-from seqatt.integrations import progress
+from seqatt.integrations import advance, find_attention, start
 
 __all__ = ["TransformersCallback"]
 
@@ -24,11 +24,11 @@ class TransformersCallback(TrainerCallback):  # type: ignore[misc]
         self.feature_names = feature_names
 
     def on_train_begin(self, args: Any, state: Any, control: Any, model: Any = None, **others: Any) -> None:
-        self._attention = progress.find_attention(model)
-        progress.start(self._attention, state.max_steps)
+        self._attention = find_attention(model)
+        start(self._attention, state.max_steps)
 
     def on_step_end(self, args: Any, state: Any, control: Any, **others: Any) -> None:
-        progress.advance(self._attention, self.feature_names)
+        advance(self._attention, self.feature_names)
 
     def on_log(self, args: Any, state: Any, control: Any, **others: Any) -> None:
         state.log_history[-1]["selected_features"] = len(self._attention.selected)

@@ -12,8 +12,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from seqatt.api.evaluation_data import only_columns
 from seqatt.api.read_data import read_table
-from seqatt.api.selected_columns import only_columns
 from seqatt.data.tables.column_roles import read_columns
 from seqatt.data.tables.encoding import SparseColumns
 from seqatt.data.tables.options import TableOptions, Task
@@ -41,17 +41,20 @@ class FittedModel:
     classes: NDArray[Any] | None
     outputs: int
 
-    def predict(self, X: Any, *, alone: bool = False) -> NDArray[np.float64]:
-        """Probabilities (rows, classes), or predicted values (rows, outputs), of all columns or its own ``alone``."""
-        return self._apply(self.module, X, alone)
+    def predict(self, X: Any, *, selected_only: bool = False) -> NDArray[np.float64]:
+        """Probabilities (rows, classes), or predicted values (rows, outputs).
 
-    def predict_logits(self, X: Any, *, alone: bool = False) -> NDArray[np.float64]:
+        ``X`` has all columns of the training table or, with ``selected_only``, those of the model.
+        """
+        return self._apply(self.module, X, selected_only)
+
+    def predict_logits(self, X: Any, *, selected_only: bool = False) -> NDArray[np.float64]:
         """What probabilities are made from: (rows, classes), or (rows, 1) for two classes."""
-        return self._apply(self.module.outputs, X, alone)
+        return self._apply(self.module.outputs, X, selected_only)
 
     @torch.no_grad()
-    def _apply(self, function: Any, X: Any, alone: bool) -> NDArray[np.float64]:
-        numbers, codes = map(torch.from_numpy, self.inputs.read(X, alone=alone))
+    def _apply(self, function: Any, X: Any, selected_only: bool) -> NDArray[np.float64]:
+        numbers, codes = map(torch.from_numpy, self.inputs.read(X, selected_only=selected_only))
         blocks = zip(*(torch.split(part, PREDICTED_ROWS) for part in (numbers, codes)), strict=True)
         return np.concatenate([function(*block).numpy() for block in blocks])
 

@@ -33,18 +33,18 @@ class ModelInputs:
 
     @classmethod
     def of(cls, table: InputTable, columns: tuple[int, ...], encoder: Encoder) -> ModelInputs:
-        """Those of a training table, of which ``table`` has the selected ``columns`` alone."""
+        """The model inputs for ``table``, which holds only the selected columns."""
         schema = table.select_rows(np.zeros(table.rows, dtype=bool))
         categories = dict(sorted((encoder.levels | encoder.coded).items()))
         return cls(columns, schema, list(encoder.numeric), categories)
 
-    def read(self, X: Any, *, alone: bool = False) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    def read(self, X: Any, *, selected_only: bool = False) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """Numbers (rows, numeric), NaN where missing, and codes (rows, categories) of a table like that of fit.
 
-        With ``alone``, it has these columns alone, in this order.
+        With ``selected_only``, it holds only the selected columns, in this order.
         """
         table = read_input_table(X, "X")
-        table = table if alone else table.select(self.columns)
+        table = table if selected_only else table.select(self.columns)
         pairs = zip(table.names, self.schema.names, strict=True)
         texts = {name for given, name in pairs if given in table.texts}
         table = replace(table, names=self.schema.names)  # which were compared
@@ -72,8 +72,8 @@ class ModelInputs:
         """For each category the code of every listed value; missing is the empty text, unless that is a value."""
         codes = {}
         for position, category in self.categories.items():
-            own = {value: code for code, value in enumerate(category.values, 1) if value is not None}
+            code_of = {value: code for code, value in enumerate(category.values, 1) if value is not None}
             if None in category.values:
-                own.setdefault("", category.values.index(None) + 1)
-            codes[self.names[position]] = own
+                code_of.setdefault("", category.values.index(None) + 1)
+            codes[self.names[position]] = code_of
         return codes

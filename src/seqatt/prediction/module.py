@@ -53,12 +53,9 @@ class PredictionModule(nn.Module):
         self.one_hot_rows = nn.ParameterList(map(_constant, rows))
         self.embeddings = _stacked([network.embeddings for network in networks])  # (T, codes, width)
         # Inputs of the first layer: numbers, indicators, one-hot columns; embeddings have weights of their own.
-        self.weights = _stacked(
-            [[weight.T for weight in network.weights] for network in networks]
-        )  # (T, ins, outs)
-        self.biases = _stacked(
-            [[bias[None] for bias in network.biases] for network in networks]
-        )  # (T, 1, outs)
+        # Weights are (T, ins, outs) and biases (T, 1, outs).
+        self.weights = _stacked([[weight.T for weight in network.weights] for network in networks])
+        self.biases = _stacked([[bias[None] for bias in network.biases] for network in networks])
         first, order = self.weights[0], _column_order(encoder)
         widths = [table.shape[2] for table in self.embeddings]
         self.embedding_weights = nn.ParameterList(
@@ -110,7 +107,7 @@ def _constant(values: ArrayLike | Tensor) -> nn.Parameter:
 
 def _stacked(networks: Sequence[Sequence[Tensor]]) -> nn.ParameterList:
     """The tensors of several networks, each with those of all networks along its first dimension."""
-    return nn.ParameterList(_constant(torch.stack(own)) for own in zip(*networks, strict=True))
+    return nn.ParameterList(_constant(torch.stack(tensors)) for tensors in zip(*networks, strict=True))
 
 
 def _column_order(encoder: Encoder) -> list[int]:

@@ -91,7 +91,7 @@ class _Predictor(SequentialAttentionSelector):
         predict = self.model_.predict_logits if logits else self.model_.predict
         if self._has_selected_columns(X):
             return predict(
-                take_columns(X, self.model_.inputs.columns, self.selection_.input_names), alone=True
+                take_columns(X, self.model_.inputs.columns, self.selection_.input_names), selected_only=True
             )
         return predict(self._check(X, reset=False))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from seqatt.report.facts.selection_facts import NOT_SELECTED, feature_rows
@@ -67,8 +67,11 @@ def evaluation_html(values: Mapping[str, Any], mean: Mapping[str, float], std: M
     return plain_table(["metric", "mean", "sd", "seeds"], cells)
 
 
-def plain_table(headings: Sequence[str], cells: Sequence[Sequence[str]]) -> str:
-    """A table that takes its style from the notebook."""
+def plain_table(headings: Sequence[str], cells: Sequence[Sequence[str]], bold: Collection[int] = ()) -> str:
+    """A table that takes its style from the notebook; ``bold`` are positions of rows."""
     head = "".join(f'<th scope="col">{html(text)}</th>' for text in headings)
-    body = "".join("<tr>" + "".join(f"<td>{html(text)}</td>" for text in row) + "</tr>" for row in cells)
+    body = ""
+    for position, row in enumerate(cells):
+        style = ' style="font-weight:bold"' if position in bold else ""
+        body += f"<tr{style}>" + "".join(f"<td>{html(text)}</td>" for text in row) + "</tr>"
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>" if cells else ""

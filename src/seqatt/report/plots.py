@@ -17,12 +17,19 @@ ACCENT, GREY = "#0072B2", "#888888"
 MAX_BARS = 40
 
 
-def new_axes(size: tuple[float, float]) -> Any:
-    """New axes of a size in inches."""
+def import_matplotlib() -> Any:
     try:
-        from matplotlib import pyplot as plt
+        import matplotlib
     except ImportError:
         raise ImportError("a plot needs matplotlib: pip install 'seqatt[plot]'") from None
+    return matplotlib
+
+
+def new_axes(size: tuple[float, float]) -> Any:
+    """New axes of a size in inches."""
+    import_matplotlib()
+    from matplotlib import pyplot as plt
+
     return plt.subplots(figsize=size, layout="constrained")[1]
 
 

@@ -1,8 +1,8 @@
 """Whether selected features are better than random ones, on rows that selected none of them.
 
-The test is for tables of which no feature is related to the target by itself: a selection may then be noise, or of
-features that matter together. The rows are divided into folds. On the rows of the others the method selects as many
-features again, and networks train on these and on random features; they are scored on the fold.
+The test is for tables in which no feature is related to the target by itself: the selected features are then noise, or
+matter only together. The rows are divided into folds. For each fold, the method selects as many features on the other
+rows, networks train there on these and on random features, and the networks are scored on the fold.
 """
 
 from __future__ import annotations
@@ -32,8 +32,9 @@ from seqatt.trace import Trace
 
 BUDGET = 0.3  # steps of a fold's single model, as a share of its default
 RANDOM_SETS = 5
-CLEARLY = 2.0  # standard errors by which the mean over the folds is better,
-IN_ONE_FOLD = 3.5  # or the score on one of them
+# A selection is better if its score exceeds that of random features by so many standard errors:
+MIN_Z_MEAN = 2.0  # of the mean over the folds, or
+MIN_Z_FOLD = 3.5  # of the score on a single fold
 
 
 def is_testable(data: Any) -> bool:
@@ -60,8 +61,8 @@ def compare_with_random(method: Method, request: SelectionRequest, advance: Adva
     trials = [_TestedTrial(folds, random, nothing, seed) for seed in request.seeds]
     unclear = trials
     for number, fold in enumerate(folds, 1):
-        own = replace(request, seeds=[trial.seed for trial in unclear])
-        for trial, features in zip(unclear, _select(method, own, fold, number), strict=True):
+        remaining = replace(request, seeds=[trial.seed for trial in unclear])
+        for trial, features in zip(unclear, _select(method, remaining, fold, number), strict=True):
             trial.add(features)
         advance(1)
         unclear = [trial for trial in unclear if not trial.is_clear()]
@@ -99,9 +100,9 @@ class _TestedTrial:
     def is_clear(self) -> bool:
         """Whether the last fold is so much better than chance that the others cannot change the answer."""
         score = self.selected[-1]
-        if not _is_better(score, self._nothing, 0.0, IN_ONE_FOLD):
-            return False  # whatever random features of the other folds are worth
-        return _is_better(score, *_by_chance(self._nothing, self.random_scores()), IN_ONE_FOLD)
+        if not _is_better(score, self._nothing, 0.0, MIN_Z_FOLD):
+            return False  # the scores of random features need not be known
+        return _is_better(score, *_by_chance(self._nothing, self.random_scores()), MIN_Z_FOLD)
 
     def random_scores(self) -> list[list[Score]]:
         """For each random set its score on every fold."""
@@ -119,18 +120,18 @@ class _TestedTrial:
 
 def _select(method: Method, request: SelectionRequest, fold: Fold, number: int) -> list[list[int]]:
     """The features that the method selects on the rows of the other folds, per seed."""
-    own = _with_one_model(method, replace(request, data=fold.train))
-    plan = method.plan(own)
-    own = own.as_part(f"test fold {number} of {FOLDS}", plan.steps)
-    traces: list[Trace] = method.select(own, plan, own.hook.advance)
-    return [own.arrange(trace).order for trace in traces]
+    request = _with_one_model(method, replace(request, data=fold.train))
+    plan = method.plan(request)
+    request = request.as_part(f"test fold {number} of {FOLDS}", plan.steps)
+    traces: list[Trace] = method.select(request, plan, request.hook.advance)
+    return [request.arrange(trace).order for trace in traces]
 
 
 def _with_one_model(method: Method, request: SelectionRequest) -> SelectionRequest:
     """The request without an ensemble, unless one was asked for.
 
-    What an ensemble is for, that single features are right, matters little here. The models of an ensemble also share
-    its steps, so that one model finds features that matter together in fewer.
+    An ensemble makes single features more reliable, which matters little here. Its models also share its steps, so
+    that a single model needs fewer of them to find features that matter together.
     """
     options = request.options
     if getattr(options, "ensemble", 1) is not None:
@@ -143,38 +144,41 @@ def _with_one_model(method: Method, request: SelectionRequest) -> SelectionReque
 def _random_sets(request: SelectionRequest, fold: Fold) -> list[list[int]]:
     """Random features, as many as are selected, beside those that are kept; none if all are selected."""
     rng = np.random.default_rng(int(fold.rows[0]))
-    others = np.setdiff1d(np.flatnonzero(~fold.train.constant), request.kept)
+    candidates = np.setdiff1d(np.flatnonzero(~fold.train.constant), request.kept)
     count = request.k - len(request.kept)
-    if count >= len(others):
+    if count >= len(candidates):
         return []
-    rankings = [rng.permutation(others).tolist() for _ in range(RANDOM_SETS)]
+    rankings = [rng.permutation(candidates).tolist() for _ in range(RANDOM_SETS)]
     if request.quotas is None:
         return [[*request.kept, *ranking[:count]] for ranking in rankings]
     return [request.quotas.first(ranking, request.kept) for ranking in rankings]
 
 
 def _by_chance(nothing: float, random: list[list[Score]]) -> tuple[float, float]:
-    """The score by chance and its standard error; without random sets, as all features are selected, that of none."""
+    """The score by chance and its standard error: that of random sets or, if these are worse, of no features.
+
+    Where all features are selected, there are no random sets.
+    """
     if not random:
         return nothing, 0.0
-    means = np.array([pool_folds(each).mean for each in random])
+    means = np.array([pool_folds(scores).mean for scores in random])
     return max(nothing, float(means.mean())), float(means.std(ddof=1) / np.sqrt(len(means)))
 
 
-def _is_better(score: Score, others: float, spread: float, errors: float) -> bool:
-    """Whether a score is better than that of others by this many standard errors."""
-    return bool(score.mean - others > errors * np.hypot(score.standard_error, spread))
+def _is_better(score: Score, by_chance: float, chance_error: float, min_z: float) -> bool:
+    """Whether a score exceeds that by chance by ``min_z`` standard errors of their difference."""
+    return bool(score.mean - by_chance > min_z * np.hypot(score.standard_error, chance_error))
 
 
 def _compare(nothing: float, selected: list[Score], *random: list[Score]) -> dict[str, Any]:
     """The scores of the folds that selected, beside those by chance."""
-    score, (others, spread) = pool_folds(selected), _by_chance(nothing, list(random))
+    score, by_chance = pool_folds(selected), _by_chance(nothing, list(random))
     # The features of a fold may matter though those of the others do not, as where one fold finds a pair.
-    in_one_fold = any(_is_better(each, others, spread, IN_ONE_FOLD) for each in selected)
+    in_one_fold = any(_is_better(of_fold, *by_chance, MIN_Z_FOLD) for of_fold in selected)
     return {
         "score": score.mean,
         "standard_error": score.standard_error,
-        "random_features": float(np.mean([pool_folds(each).mean for each in random])) if random else None,
+        "random_features": float(np.mean([pool_folds(scores).mean for scores in random])) if random else None,
         "no_features": nothing,
-        "better": in_one_fold or _is_better(score, others, spread, CLEARLY),
+        "better": in_one_fold or _is_better(score, *by_chance, MIN_Z_MEAN),
     }

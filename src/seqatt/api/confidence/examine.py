@@ -1,4 +1,7 @@
-"""How sure an answer is, on a table: after the method has selected, before the selections are made of its traces."""
+"""Post-selection measures on a table.
+
+Feature importance on held-out rows, stand-ins, and a comparison with random features.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from typing import Any
 
 from seqatt.algorithms.registry import Method
 from seqatt.algorithms.request import SelectionRequest
-from seqatt.api.confidence.stand_ins import add_stand_ins
+from seqatt.api.confidence.importance import add_stand_ins, measure_importance
 from seqatt.data.tables.table_data import SparseColumns, TableData
 from seqatt.progress import Advance, Timings
 from seqatt.trace import Trace
@@ -18,9 +21,8 @@ from seqatt.training.screening.row_sample import draw_sample
 from seqatt.training.screening.univariate_test import univariate_test
 
 CERTAIN = 1e-3  # q-value of a feature that is not noise
-TESTED_CELLS = (
-    1 << 20
-)  # of a table that is tested where the method does not; in larger ones, some feature stands out
+# Cells of a table, at most, that is tested where the method does not; in larger ones, some feature stands out.
+TESTED_CELLS = 1 << 20
 
 
 def check_importance(data: Any, plan: Any) -> None:
@@ -46,52 +48,37 @@ def examine_traces(
     importance: bool,
     chance: bool,
 ) -> list[Trace]:
-    """The traces, with what each feature adds and, where no feature stands out, how they compare with random ones."""
+    """The traces with importance and stand-ins and, where no feature stands out, a comparison with random features."""
+    data, examined = request.table, traces
     try:
-        return _examine(method, request, traces, advance, timings, importance=importance, chance=chance)
+        if importance:
+            timings.end("select")
+            examined = [
+                trace
+                if trace.importance or not trace.order
+                else replace(trace, importance=measure_importance(data, trace.order, seed))
+                for seed, trace in zip(request.seeds, traces, strict=True)
+            ]
+            timings.end("examine")
+        add_stand_ins(data, examined)
+        if not (chance and _may_be_noise(method, data, examined)):
+            return examined
+        from seqatt.api.confidence.chance import (  # here, because it needs pyarrow
+            compare_with_random,
+            is_testable,
+        )
+
+        if not is_testable(data):
+            return examined
+        timings.end("select")
+        results = compare_with_random(method, request, advance)
+        timings.end("examine")
+        return [replace(trace, chance=result) for trace, result in zip(examined, results, strict=True)]
     except Diverged as error:
         warnings.warn(
             f"the features are selected, but how sure that is could not be measured: {error}", stacklevel=2
         )
         return traces
-
-
-def _examine(
-    method: Method,
-    request: SelectionRequest,
-    traces: list[Trace],
-    advance: Advance,
-    timings: Timings,
-    *,
-    importance: bool,
-    chance: bool,
-) -> list[Trace]:
-    data = request.table
-    if importance:
-        timings.end("select")
-        from seqatt.api.confidence.importance import measure_importance  # here, because it needs pyarrow
-
-        traces = [
-            trace
-            if trace.importance or not trace.order
-            else replace(trace, importance=measure_importance(data, trace.order, seed))
-            for seed, trace in zip(request.seeds, traces, strict=True)
-        ]
-        timings.end("examine")
-    add_stand_ins(data, traces)
-    if not (chance and _may_be_noise(method, data, traces)):
-        return traces
-    from seqatt.api.confidence.chance import (  # here, because it needs pyarrow
-        compare_with_random,
-        is_testable,
-    )
-
-    if not is_testable(data):
-        return traces
-    timings.end("select")
-    results = compare_with_random(method, request, advance)
-    timings.end("examine")
-    return [replace(trace, chance=result) for trace, result in zip(traces, results, strict=True)]
 
 
 def _may_be_noise(method: Method, data: TableData, traces: list[Trace]) -> bool:

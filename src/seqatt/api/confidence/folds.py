@@ -1,25 +1,23 @@
-"""Rows divided into folds: features are selected on the rows of the others, and networks on them scored on the fold.
+"""Cross-validation: features are selected and networks trained on the rows outside of a fold, and scored on the fold.
 
-So the rows of a score chose neither the features nor the weights.
+So the rows of a score decided about neither the features nor the weights.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from seqatt.api.evaluation import raise_errors
 from seqatt.api.evaluation_data import EvaluationData, resolve_options
 from seqatt.api.evaluation_networks import evaluate_networks
 from seqatt.api.evaluation_rows import RowBlock
 from seqatt.data.tables.row_units import keep_neighbours_together
 from seqatt.data.tables.table_data import TableData, take_rows
-from seqatt.losses.loss import Loss, Metrics, Score
-from seqatt.training.defaults import evaluation_steps, resolve_batch_size
+from seqatt.losses.loss import Score
 
 FOLDS = 3
 MIN_ROWS = 30  # in a fold; fewer would say nothing
@@ -52,14 +50,8 @@ def make_fold(data: TableData, rows: NDArray[np.int64]) -> Fold:
     """The fold of these rows."""
     assert isinstance(data.columns, np.ndarray)
     block = RowBlock(data.columns[rows], data.codes[rows], data.target.values[rows])
-    others = np.setdiff1d(np.arange(data.rows), rows) if data.units is None else data.units.outside(rows)
-    return Fold(EvaluationData(take_rows(data, others), lambda: iter([block])), rows)
-
-
-def network_epochs(rows: int, share: float) -> float:
-    """The passes over the rows that take this share of the steps of a network of ``evaluate``."""
-    batch_size = resolve_batch_size(rows, None)
-    return share * evaluation_steps(rows, batch_size, None) * batch_size / rows
+    train = np.setdiff1d(np.arange(data.rows), rows) if data.units is None else data.units.outside(rows)
+    return Fold(EvaluationData(take_rows(data, train), lambda: iter([block])), rows)
 
 
 def score_sets(
@@ -77,22 +69,13 @@ def score_per_fold(
     ``share`` is that of the steps of a network of ``evaluate``.
     """
     scores = []
-    for fold, own in zip(folds, sets, strict=True):
+    for fold, sets_of_fold in zip(folds, sets, strict=True):
         data = fold.train
-        options = replace(resolve_options(data, {}), epochs=network_epochs(data.rows, share))
-        networks = [(np.array(features), seed) for features in own]
-        measure = partial(_score, data.target.loss)
-        of_fold = []
-        for result in evaluate_networks(fold.reading, options, networks, lambda percent: None, measure):
-            if isinstance(result, Exception):
-                raise result
-            of_fold.append(Score(result["mean"], result["standard_error"]))
-        scores.append(of_fold)
+        networks = [(np.array(features), seed) for features in sets_of_fold]
+        options, measure = resolve_options(data, {}), data.target.loss.score
+        results = evaluate_networks(fold.reading, options, networks, lambda percent: None, measure, share)
+        scores.append(raise_errors(results))
     return [list(of_set) for of_set in zip(*scores, strict=True)]
-
-
-def _score(loss: Loss, outputs: NDArray[np.float64], targets: NDArray[Any]) -> Metrics:
-    return loss.score(outputs, targets)._asdict()
 
 
 def pool_folds(scores: Sequence[Score]) -> Score:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -44,5 +44,5 @@ def sample_request(request: SelectionRequest, categories: Categories) -> Selecti
 def _read_sample(data: FileData, request: SelectionRequest, categories: Categories) -> TableData:
     from seqatt.data.files.validation_rows import sample_table  # here, because only files need pyarrow
 
-    scaling: Any = getattr(request.options, "scaling", "standard")
-    return scale_table(sample_table(data, request.running.file_options, categories), scaling)
+    table = sample_table(data, request.running.file_options, categories)
+    return scale_table(table, request.options.scaling)

@@ -20,16 +20,16 @@ if TYPE_CHECKING:  # files need pyarrow, tables do not
 
 @dataclass(frozen=True)
 class Costs:
-    """``members[i, f]`` says whether feature f needs the thing i, which has the name ``names[i]`` and ``prices[i]``."""
+    """Prices with their names; ``required[i, f]`` is True if price i must be paid for feature f."""
 
     names: tuple[str, ...]
     prices: NDArray[np.float64]
-    members: NDArray[np.bool_]
+    required: NDArray[np.bool_]
 
     @cached_property
     def _needs(self) -> list[frozenset[int]]:
-        """The things that each feature needs."""
-        return [frozenset(np.flatnonzero(needs).tolist()) for needs in self.members.T]
+        """The prices that each feature requires."""
+        return [frozenset(np.flatnonzero(needs).tolist()) for needs in self.required.T]
 
     def total(self, features: Iterable[int]) -> float:
         """What these features cost together."""
@@ -37,27 +37,27 @@ class Costs:
         return float(sum(self.prices[i] for i in sorted(paid)))
 
     def bundles(self) -> list[list[int]]:
-        """The features of everything that several of them share."""
-        return [np.flatnonzero(own).tolist() for own in self.members if own.sum() > 1]
+        """The features of each price that several features share."""
+        return [np.flatnonzero(shared).tolist() for shared in self.required if shared.sum() > 1]
 
     def explain(self, features: Iterable[int]) -> str:
         """The prices that make up a total, in words."""
-        paid = np.flatnonzero(self.members[:, list(features)].any(1))
+        paid = np.flatnonzero(self.required[:, list(features)].any(1))
         return " and ".join(f"{self.names[i]} {self.prices[i]:g}" for i in paid)
 
     def take(self, features: NDArray[np.int64]) -> Costs:
         """The costs of some features."""
-        return replace(self, members=self.members[:, features])
+        return replace(self, required=self.required[:, features])
 
 
 def find_costs(data: TableData | FileData, given: Mapping[Any, Any]) -> tuple[Costs, dict[str, Any]]:
     """The costs of features that a user names, checked by ``ConstraintOptions``; and the same for settings."""
-    members, settings = np.zeros((len(given), data.features), dtype=bool), {}
+    required, settings = np.zeros((len(given), data.features), dtype=bool), {}
     for i, (name, cost) in enumerate(given.items()):
         shared = cost["features"]
         features = find_features(data, [name] if shared is None else shared, "costs", named=True)
-        members[i, features] = True
+        required[i, features] = True
         named = to_json([data.given_names[f] for f in features])
         settings[str(name)] = {"cost": cost["cost"], "features": named}
     prices = np.array([cost["cost"] for cost in given.values()], dtype=np.float64)
-    return Costs(tuple(map(str, given)), prices, members), settings
+    return Costs(tuple(map(str, given)), prices, required), settings

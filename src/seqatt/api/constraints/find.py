@@ -123,7 +123,7 @@ def find_constraints(
         check_method(method, "keep:")
     constraints = _find(data, answer)
     constraints.check_budget(answer.budget)
-    if isinstance(getattr(options, "model", None), nn.Module) and (constraints.excluded or constraints.costs):
+    if isinstance(options.model, nn.Module) and (constraints.excluded or constraints.costs):
         fewer = (
             f"{constraints.excluded} features may not be selected"
             if constraints.excluded
@@ -145,8 +145,8 @@ def _find(data: TableData | FileData, answer: AnswerOptions) -> Constraints:
             find_features(data, features, name, named=True)
             for name, features in (("candidates", answer.candidates), ("forbid", answer.forbid))
         )
-        given = answer.candidates
-        if not candidates and (not isinstance(given, tuple) or given):  # a mask, or an empty selection
+        # A mask without True, or an empty Selection.
+        if not candidates and (not isinstance(answer.candidates, tuple) or answer.candidates):
             raise ValueError("candidates: has no feature; leave it out if all may be selected")
         both = [feature for feature in forbidden if feature in kept]
         if both:
@@ -161,12 +161,12 @@ def _find(data: TableData | FileData, answer: AnswerOptions) -> Constraints:
             listed = " and ".join(n for n in ("candidates", "forbid") if n in settings)
             what = "no feature" if not allowed.any() else "only constant features"
             raise ValueError(f"{listed}: leave {what} of {data.features} to select; exclude fewer")
-    found = _find_quotas(data, answer.quotas or {}, kept, allowed)
+    all_quotas = _find_quotas(data, answer.quotas or {}, kept, allowed)
     named: dict[str, Any] = {name: _names(data, features) for name, features in settings.items()}
     if answer.quotas:
         named["quotas"] = {
             str(name): {"features": _names(data, features), "least": least, "most": most}
-            for name, (features, least, most) in found.items()
+            for name, (features, least, most) in all_quotas.items()
         }
     costs = None
     if answer.costs:
@@ -174,17 +174,16 @@ def _find(data: TableData | FileData, answer: AnswerOptions) -> Constraints:
         limits = {"budget": answer.budget, "cost_rate": answer.cost_rate}
         named |= {name: value for name, value in limits.items() if value is not None}
     if allowed.all():
-        return Constraints(data, tuple(kept), found, 0, named, costs)
+        return Constraints(data, tuple(kept), all_quotas, 0, named, costs)
     numbers = np.flatnonzero(allowed)
     costs = None if costs is None else costs.take(numbers)
-    own = _take(data, numbers)
     number_of = np.cumsum(allowed) - 1
     quotas = {
         name: ([int(number_of[f]) for f in features if allowed[f]], least, most)
-        for name, (features, least, most) in found.items()
+        for name, (features, least, most) in all_quotas.items()
     }
     kept = [int(number_of[f]) for f in kept]
-    return Constraints(own, tuple(kept), quotas, int((~allowed).sum()), named, costs)
+    return Constraints(_take(data, numbers), tuple(kept), quotas, int((~allowed).sum()), named, costs)
 
 
 def _find_quotas(
@@ -193,7 +192,7 @@ def _find_quotas(
     kept: Sequence[int],
     allowed: NDArray[np.bool_],
 ) -> dict[Any, tuple[list[int], int, int | None]]:
-    """The features and the bounds of each quota, each checked by itself."""
+    """The features and the bounds of each quota; each quota is checked."""
     quota_of: dict[int, Any] = {}
     quotas = {}
     for name, quota in given.items():
@@ -217,10 +216,10 @@ def _find_quotas(
             raise ValueError(
                 f"quotas: {show(name)} needs at least {least} of {len(features)} features{excluded}; lower 'least'"
             )
-        own = sum(f in kept for f in features)
-        if most is not None and own > most:
+        kept_here = sum(f in kept for f in features)
+        if most is not None and kept_here > most:
             raise ValueError(
-                f"keep: has {own} features of the quota {show(name)}, which allows at most {most}"
+                f"keep: has {kept_here} features of the quota {show(name)}, which allows at most {most}"
             )
         quotas[name] = (features, least, most)
     return quotas

@@ -1,4 +1,4 @@
-"""``costs``: the set of features that a budget pays for, and how good sets of lower cost are.
+"""``costs``: the best set of features within a budget, and the scores of sets of lower cost.
 
 The search needs the scores of many sets, each from a network that trains on some rows and is scored on others. For the
 answer it runs on all rows, divided into folds. For the frontier it runs once per fold on the rows of the others, and
@@ -39,7 +39,7 @@ from seqatt.training.loop import TrainingHook
 
 NETWORK_SHARE = 0.25  # steps of a network, as a share of those in ``evaluate``: sets are only compared
 ORDER_BUDGET = 0.2  # steps of a selection of candidates, as a share of the default
-MAX_CANDIDATES = 30  # features among which the search looks: of more, the method selects so many
+MAX_CANDIDATES = 30  # features that the search looks at; from more, the method selects this many first
 MAX_LEVELS = 12  # costs in the frontier
 
 
@@ -70,14 +70,14 @@ class AffordableFeatures:
                 "quotas: no set of features was found that meets them within the budget; raise the budget"
             )
         levels = self._levels(search, self.costs.total(chosen))
-        found = []
+        sets_of_folds = []
         for fold in folds:
-            own = [make_fold(fold.train, rows) for rows in divide_rows(fold.train, seed)[:1]]
-            inner = self._search(fold.train, own)
-            found.append([inner.best(level) or frozenset() for level in levels])
+            inner_folds = [make_fold(fold.train, rows) for rows in divide_rows(fold.train, seed)[:1]]
+            inner = self._search(fold.train, inner_folds)
+            sets_of_folds.append([inner.best(level) or frozenset() for level in levels])
             advance(1)
         everything = np.flatnonzero(~data.constant).tolist()
-        *scores, of_all = _score_found(folds, found, everything, seed)
+        *scores, of_all = _score_found(folds, sets_of_folds, everything, seed)
         advance(1)
         return {
             "metric": data.target.loss.score_name,
@@ -103,8 +103,8 @@ class AffordableFeatures:
         reached = sorted({self.costs.total(search.best(t) or ()) for t in changes} | {cost})
         if len(reached) <= MAX_LEVELS:
             return reached
-        some = {reached[round(i)] for i in np.linspace(0, len(reached) - 1, MAX_LEVELS)}
-        return sorted(some | {cost})
+        spaced = {reached[round(i)] for i in np.linspace(0, len(reached) - 1, MAX_LEVELS)}
+        return sorted(spaced | {cost})
 
     def _search(self, data: TableData, folds: Sequence[Fold]) -> BudgetSearch:
         """The search on some rows, with networks that train on those outside of a fold and are scored on it."""
@@ -132,11 +132,11 @@ class AffordableFeatures:
         affordable = [
             int(f) for f in np.flatnonzero(~data.constant) if self.costs.total([*kept, int(f)]) <= self.budget
         ]
-        others = [f for f in affordable if f not in kept]
-        if len(others) <= MAX_CANDIDATES and self.method.name != "random":
-            return others
-        features = np.array(sorted({*others, *kept}))
-        own = replace(
+        optional = [f for f in affordable if f not in kept]
+        if len(optional) <= MAX_CANDIDATES and self.method.name != "random":
+            return optional
+        features = np.array(sorted({*optional, *kept}))
+        narrowed = replace(
             request,
             data=take_features(data, features),
             k=min(len(features), len(kept) + MAX_CANDIDATES),
@@ -144,31 +144,32 @@ class AffordableFeatures:
             kept=tuple(int(np.searchsorted(features, f)) for f in kept) if self.method.nested else (),
             quotas=None,
         )
-        epochs = self.method.plan(own).settings.get("epochs")
+        epochs = self.method.plan(narrowed).settings.get("epochs")
         if epochs:
-            own = replace(own, options=replace(own.options, epochs=ORDER_BUDGET * epochs))
-        (trace,) = self.method.select(own, self.method.plan(own), own.hook.advance)
-        order = [int(features[f]) for f in own.arrange(trace).order]
+            narrowed = replace(narrowed, options=replace(narrowed.options, epochs=ORDER_BUDGET * epochs))
+        (trace,) = self.method.select(narrowed, self.method.plan(narrowed), narrowed.hook.advance)
+        order = [int(features[f]) for f in narrowed.arrange(trace).order]
         return [f for f in order if f not in kept]
 
 
 def _score_found(
-    folds: Sequence[Fold], found: Sequence[Sequence[Features]], everything: list[int], seed: int
+    folds: Sequence[Fold], sets_of_folds: Sequence[Sequence[Features]], everything: list[int], seed: int
 ) -> list[Score]:
-    """The mean scores over the folds of sets that were found for each, and last of all features."""
+    """The mean score over the folds of the set that each fold has at each cost; the last one is of all features."""
     rows = []
-    for fold, sets in zip(folds, found, strict=True):
-        distinct = [each for each in dict.fromkeys(sets) if each]
-        listed = [sorted(each) for each in distinct] + [everything]
+    for fold, sets in zip(folds, sets_of_folds, strict=True):
+        distinct = [features for features in dict.fromkeys(sets) if features]
+        listed = [sorted(features) for features in distinct] + [everything]
         scored = [score for (score,) in score_per_fold([fold], [listed], seed, NETWORK_SHARE)]
         score_of = dict(zip(distinct, scored, strict=False))
-        rows.append([score_of.get(each, Score(score_nothing([fold]), 0.0)) for each in sets] + scored[-1:])
+        nothing = Score(score_nothing([fold]), 0.0)
+        rows.append([score_of.get(features, nothing) for features in sets] + scored[-1:])
     return [pool_folds(of_set) for of_set in zip(*rows, strict=True)]
 
 
 def _scorer(folds: Sequence[Fold], seed: int) -> Callable[[Sequence[Features]], list[float]]:
     def score(sets: Sequence[Features]) -> list[float]:
-        listed = [sorted(each) for each in sets]
+        listed = [sorted(features) for features in sets]
         return [s.mean for s in score_sets(folds, [listed] * len(folds), seed, NETWORK_SHARE)]
 
     return score

@@ -21,15 +21,16 @@ Features = frozenset[int]
 MARGIN = 0.01  # share of what the best set gains over none that counts as nothing: the cheaper set is chosen
 PATIENCE = 3  # steps of a path without a better set after which it ends: one of a pair may be useless alone
 ROUNDS = 4  # of exchanges, at most
-PAIRED = 6  # features of which two are exchanged at a time: the most promising
+PAIRED = 6  # most promising features, from which pairs are exchanged
 EXCHANGES = 60  # that are tried in a round
 
 
 @dataclass
 class BudgetSearch:
-    """Sets of at most ``k`` features, of which ``score`` says how good they are on held-out rows; ``nothing`` is none.
+    """A search among sets of at most ``k`` features.
 
-    ``rate`` is what a unit of cost must gain, and the worth of a set its score minus that.
+    ``score`` gives the scores of sets on held-out rows, and ``nothing`` is the score without features. A unit of cost
+    must gain ``rate``: the worth of a set is its score minus ``rate`` times its cost.
     """
 
     score: Callable[[Sequence[Features]], Sequence[float]]
@@ -43,7 +44,7 @@ class BudgetSearch:
     scores: dict[Features, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._bundles = [set(own) for own in self.costs.bundles()]
+        self._bundles = [set(bundle) for bundle in self.costs.bundles()]
 
     def run(self, candidates: Sequence[int]) -> None:
         """Look for the best sets; ``candidates`` are in the order in which features of a bundle are added."""
@@ -63,27 +64,26 @@ class BudgetSearch:
     def _exchanges(self, best: Features, candidates: Sequence[int]) -> list[Features]:
         """The most promising sets that differ from the best in a few features; what is left is spent, too."""
         exchanged = [*sorted(best - set(self.kept)), *(f for f in candidates if f not in best)]
-        self._evaluate(
-            [best ^ {f} for f in exchanged]
-        )  # some cannot be paid for, and only tell what they gain
+        # Some of these cannot be paid for, and only tell what they gain.
+        self._evaluate([best ^ {f} for f in exchanged])
         change = {f: self.scores[best ^ {f}] - self.scores[best] for f in exchanged}
         exchanged.sort(key=lambda f: (-change[f], f))
-        own, others = ([f for f in exchanged if (f in best) == inside] for inside in (True, False))
-        per_cost = sorted(others, key=lambda f: -change[f] / (1e-9 + self.costs.total([f])))
-        into = {*self._some(others), *self._some(per_cost)}
+        inside, outside = ([f for f in exchanged if (f in best) == is_in] for is_in in (True, False))
+        per_cost = sorted(outside, key=lambda f: -change[f] / (1e-9 + self.costs.total([f])))
+        into = {*self._subsets(outside), *self._subsets(per_cost)}
         estimates: dict[Features, float] = {}
-        for out, added, rest in product([(), *combinations(own, 1)], into, (others, per_cost)):
+        for out, added, rest in product([(), *combinations(inside, 1)], into, (outside, per_cost)):
             roomy = self._make_room(best - set(out), frozenset(added), change)
             reached = self._extend(self._extend(roomy, added), rest)
             estimate = self.scores[best] + sum(change[f] for f in reached ^ best)
             estimates[reached] = estimate - self.rate * self.costs.total(reached)
         return sorted(estimates, key=lambda s: (-estimates[s], sorted(s)))[:EXCHANGES]
 
-    def _some(self, features: Sequence[int]) -> list[tuple[int, ...]]:
-        """None, one or two of the features, of which the first are the most promising, and all that share something."""
-        shared = [tuple(f for f in features if f in own) for own in self._bundles]
+    def _subsets(self, features: Sequence[int]) -> list[tuple[int, ...]]:
+        """Candidate subsets to add: empty, single features, pairs of the ``PAIRED`` best, and whole bundles."""
+        bundles = [tuple(f for f in features if f in bundle) for bundle in self._bundles]
         few = [(), *combinations(features, 1), *combinations(features[:PAIRED], 2)]
-        return few + [each for each in shared if len(each) > 2]
+        return few + [bundle for bundle in bundles if len(bundle) > 2]
 
     def _make_room(self, selected: Features, added: Features, change: dict[int, float]) -> Features:
         """The set without what it loses least per cost, until the others can be added; ``change`` is without each."""
@@ -91,7 +91,7 @@ class BudgetSearch:
             loose = selected.difference(self.kept)
             total = self.costs.total(selected | added)
             values: dict[Features, float] = {}
-            for unit in [frozenset([f]) for f in loose] + [loose.intersection(own) for own in self._bundles]:
+            for unit in [frozenset([f]) for f in loose] + [loose.intersection(b) for b in self._bundles]:
                 saved = total - self.costs.total((selected - unit) | added)
                 if unit and (saved > 0 or total <= self.budget):
                     values[unit] = -sum(change[f] for f in unit) / max(saved, 1e-9)
@@ -119,8 +119,8 @@ class BudgetSearch:
         """Add what gains most per cost to this power, until nothing can be paid or nothing was gained for a while."""
         highest, waited = self._worth(selected), 0
         while waited < PATIENCE:
-            moves = [[f] for f in candidates] + [[f for f in candidates if f in own] for own in self._bundles]
-            reached = list(dict.fromkeys(self._extend(selected, each) for each in moves))
+            moves = [[f] for f in candidates] + [[f for f in candidates if f in b] for b in self._bundles]
+            reached = list(dict.fromkeys(self._extend(selected, added) for added in moves))
             reached = [s for s in reached if s != selected]
             if not reached:
                 return
@@ -150,16 +150,14 @@ class BudgetSearch:
         """Whether quotas allow a feature next: what they lack comes first."""
         if self.quotas is None:
             return True
-        own = sorted(selected)
-        return bool(replace(self.quotas, k=len(own) + max(1, self._lacking(selected))).takeable(own)[feature])
+        taken = sorted(selected)
+        k = len(taken) + max(1, self.quotas.lacking(taken))
+        return bool(replace(self.quotas, k=k).takeable(taken)[feature])
 
     def _paid(self, budget: float) -> list[Features]:
         """The sets that were tried and are an answer for this budget."""
         small = [s for s in self.scores if len(s) <= self.k and self.costs.total(s) <= budget]
         return [s for s in small if self.quotas is None or self.quotas.are_met(sorted(s))]
-
-    def _lacking(self, selected: Features) -> int:
-        return 0 if self.quotas is None else self.quotas.lacking(sorted(selected))
 
     def _worth(self, features: Features) -> float:
         return self.scores[features] - self.rate * self.costs.total(features)

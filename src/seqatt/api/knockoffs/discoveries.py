@@ -1,8 +1,8 @@
 """``fdr``: choose as many features as can be chosen with that false discovery rate.
 
-Every feature races with knockoffs of itself in one training. A feature that does not matter given the others is as
-likely to come first of its family as any of its m knockoffs, so the families that a knockoff wins say how many of those
-that a feature wins are won by chance: one m-th as many.
+The method ranks every feature beside m knockoffs of it. A feature that does not matter given the others is as likely to
+rank first among these m + 1 as any of its knockoffs. So features that rank before all of their knockoffs by chance are
+one m-th as many as those that rank behind one of theirs.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from math import ceil
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,13 +20,13 @@ from seqatt.algorithms.answer_options import AUTO, AnswerOptions
 from seqatt.algorithms.registry import Method
 from seqatt.algorithms.request import SelectionRequest
 from seqatt.api.knockoffs.gaussian import Floats
-from seqatt.api.knockoffs.race import Race, make_race
-from seqatt.api.knockoffs.statistic import choose_threshold, rank_families
+from seqatt.api.knockoffs.knockoff_table import KnockoffTable, make_knockoff_table
 from seqatt.data.tables.table_data import SparseColumns, TableData, resolve_k
 from seqatt.linear.threads import single_blas_thread
 from seqatt.progress import Advance
 from seqatt.trace import PhaseRecord, Trace
 from seqatt.training.loop import Diverged, TrainingInterrupted
+from seqatt.validation import name_some
 
 COPIES = 5  # knockoffs per feature; at a rate q at least 1 / (5 q) features can be chosen, or none
 MAX_SIZE = 50  # features and knockoffs that the method selects; the others are ranked by their last scores
@@ -70,15 +70,15 @@ class Discoveries:
         self._data, self._fdr = check_table(data), fdr
         self._most = None if k is None else resolve_k(k, self._data.features)
         with single_blas_thread():  # so that the number of threads changes no digit
-            self._race = make_race(self._data, COPIES, seed)
-        self.table = self._race.table
+            self._knockoffs = make_knockoff_table(self._data, COPIES, seed)
+        self.table = self._knockoffs.table
         self.size = min(MAX_SIZE, int((~self.table.constant).sum()))
 
     @property
     def user_position(self) -> NDArray[np.int64]:
         """The position that each feature of ``table`` has among those of the user; -1 for a knockoff."""
         slot, feature = np.divmod(np.arange(self.table.features), self._data.features)
-        is_original = slot == self._race.original[feature]
+        is_original = slot == self._knockoffs.original[feature]
         return np.where(is_original, self._data.user_position[feature], -1)
 
     @property
@@ -90,26 +90,28 @@ class Discoveries:
         """The features that are chosen; ``request`` and ``plan`` are about ``table``."""
         try:
             traces = method.select(request, plan, advance)
-        except (Diverged, TrainingInterrupted) as error:  # a part of a race says nothing
+        except (Diverged, TrainingInterrupted) as error:  # a part of the ranking says nothing
             raise type(error)([Trace([], list(range(self._data.features)))]) from None
         return [self._choose(trace) for trace in traces]
 
     def _choose(self, trace: Trace) -> Trace:
-        data, race, fdr, most = self._data, self._race, self._fdr, self._most
-        finish = trace.order + trace.rest
-        w = rank_families(race, finish)
-        choice = choose_threshold(w, fdr, race.copies, most)
+        data, knockoffs, fdr, most = self._data, self._knockoffs, self._fdr, self._most
+        ranking = trace.order + trace.rest
+        w = knockoff_statistics(knockoffs, ranking)
+        choice = choose_threshold(w, fdr, knockoffs.copies, most)
         order = np.argsort(-w, kind="stable")[: choice.chosen].tolist()
         statistics = np.zeros(data.features)
         statistics[data.user_position] = w
-        fewest = ceil(round(1 / (fdr * race.copies), 9))
-        notes = _doubts(data, race) + ([] if choice.chosen else _too_few(w, fdr, fewest, most))
+        fewest = ceil(round(1 / (fdr * knockoffs.copies), 9))
+        notes = _assumption_warnings(data, knockoffs) + (
+            [] if choice.chosen else _too_few(w, fdr, fewest, most)
+        )
         for note in notes:
             warnings.warn(f"fdr: {note}", stacklevel=2)
         return Trace(
             order,
-            [feature for feature in _originals(race, finish) if feature not in order],
-            [_without_knockoffs(race, phase) for phase in trace.phases],
+            [feature for feature in _originals(knockoffs, ranking) if feature not in order],
+            [_without_knockoffs(knockoffs, phase) for phase in trace.phases],
             trace.settings | {"k": choice.chosen, "fdr": fdr, "max_k": most},
             false_discoveries={
                 "rate": fdr,
@@ -117,15 +119,57 @@ class Discoveries:
                 "threshold": choice.threshold if choice.chosen else None,
                 "statistics": statistics.tolist(),
                 "raced": int((w != 0).sum()),
-                "knockoffs": race.copies,
+                "knockoffs": knockoffs.copies,
                 "fewest": fewest,
                 "warnings": notes,
             },
         )
 
 
+class Choice(NamedTuple):
+    """The features with a statistic of at least ``threshold``, an infinite one if there are none."""
+
+    threshold: float
+    estimated_rate: float
+    chosen: int
+
+
+def knockoff_statistics(knockoffs: KnockoffTable, ranking: list[int]) -> Floats:
+    """The statistic W (d,) of each feature, from a ranking of all features and knockoffs.
+
+    The v features that vary are ordered by the best rank among a feature and its knockoffs: the first has the absolute
+    value v, the next v - 1, down to 1. W is positive if the feature itself has the best rank, and negative if one of
+    its knockoffs has. It is 0 for constant features.
+    """
+    features = knockoffs.features
+    varying = ~knockoffs.table.constant[:features]
+    w = np.zeros(features)
+    value = float(varying.sum())
+    for number in ranking:
+        slot, feature = divmod(number, features)
+        if w[feature] == 0 and varying[feature]:
+            w[feature] = value if slot == knockoffs.original[feature] else -value
+            value -= 1
+    return w
+
+
+def choose_threshold(w: Floats, fdr: float, copies: int, most: int | None = None) -> Choice:
+    """The smallest threshold at which the estimated rate is at most ``fdr`` (knockoff+), and at most ``most`` remain.
+
+    The rate at t is (1 + #{W <= -t}) / (m #{W >= t}): a feature without effect comes before all of its m knockoffs
+    with probability 1 / (m + 1), so there are m times as many negative as positive values among such features.
+    """
+    limit = len(w) if most is None else most
+    for t in np.unique(np.abs(w[w != 0])):
+        chosen = int((w >= t).sum())
+        rate = (1 + int((w <= -t).sum())) / (copies * max(1, chosen))
+        if rate <= fdr and 0 < chosen <= limit:
+            return Choice(float(t), rate, chosen)
+    return Choice(np.inf, 0.0, 0)
+
+
 def check_table(data: Any) -> TableData:
-    """Refuse data of which no knockoffs can be made."""
+    """Refuse data that no knockoffs can be made for."""
     if not isinstance(data, TableData):
         raise ValueError(
             "fdr: needs a table; raise memory so that the files are read into one, or use a number as k"
@@ -149,20 +193,19 @@ def check_table(data: Any) -> TableData:
     return data
 
 
-def _originals(race: Race, members: Sequence[int]) -> list[int]:
-    """The features among members of the race, in the same order, without knockoffs."""
-    pairs = (divmod(member, race.features) for member in members)
-    return [feature for slot, feature in pairs if slot == race.original[feature]]
+def _originals(knockoffs: KnockoffTable, ranking: Sequence[int]) -> list[int]:
+    """The features of a ranking of features and knockoffs, in the same order."""
+    pairs = (divmod(number, knockoffs.features) for number in ranking)
+    return [feature for slot, feature in pairs if slot == knockoffs.original[feature]]
 
 
-def _without_knockoffs(race: Race, phase: PhaseRecord) -> PhaseRecord:
-    """What a phase says about the features."""
+def _without_knockoffs(knockoffs: KnockoffTable, phase: PhaseRecord) -> PhaseRecord:
+    """The record of a phase with the features alone."""
     scores = phase.scores
     if scores is not None:
-        scores = scores[race.original * race.features + np.arange(race.features)]
-    return replace(
-        phase, taken=_originals(race, phase.taken), dropped=_originals(race, phase.dropped), scores=scores
-    )
+        scores = scores[knockoffs.original * knockoffs.features + np.arange(knockoffs.features)]
+    taken, dropped = (_originals(knockoffs, features) for features in (phase.taken, phase.dropped))
+    return replace(phase, taken=taken, dropped=dropped, scores=scores)
 
 
 def _too_few(w: Floats, fdr: float, fewest: int, most: int | None) -> list[str]:
@@ -178,29 +221,28 @@ def _too_few(w: Floats, fdr: float, fewest: int, most: int | None) -> list[str]:
     return [f"{leading} {verb} before all knockoffs, and {needs}; a larger rate may find them"]
 
 
-def _doubts(data: TableData, race: Race) -> list[str]:
-    """What speaks against the rate being kept on this table, or against finding much."""
-    doubts, columns = [], len(race.feature_of)
+def _assumption_warnings(data: TableData, knockoffs: KnockoffTable) -> list[str]:
+    """Warnings where the table violates the assumptions of the knockoff filter or leaves it little power."""
+    texts, columns = [], len(knockoffs.feature_of)
     if data.rows < ROWS_PER_COLUMN * columns:
-        doubts.append(
+        texts.append(
             f"{data.rows:,} rows are few for {columns:,} columns, whose correlations knockoffs have to repeat; the "
             "rate may be exceeded"
         )
-    if race.entangled:
-        doubts.append(
-            f"the categories of {_list(data, race.entangled)} depend on other features in more ways than knockoffs "
-            "repeat; the rate may be exceeded"
+    if knockoffs.entangled:
+        texts.append(
+            f"the categories of {_list(data, knockoffs.entangled)} depend on other features in more ways than "
+            "knockoffs repeat; the rate may be exceeded"
         )
-    near_copies = np.unique(race.feature_of[race.largest > NEAR_COPY]).tolist()
-    if len(near_copies):
-        doubts.append(
+    near_copies = np.unique(knockoffs.feature_of[knockoffs.largest > NEAR_COPY]).tolist()
+    if near_copies:
+        texts.append(
             f"{_list(data, near_copies)} can hardly be told from other features (correlation above {NEAR_COPY}), nor "
             "from knockoffs; few of them can be found, leave out near copies or declare groups"
         )
-    return doubts
+    return texts
 
 
 def _list(data: TableData, features: Sequence[int]) -> str:
     """The names of some features, and how many more there are."""
-    names = ", ".join(repr(data.given_names[f]) for f in features[:SHOWN])
-    return names + (f" and {len(features) - SHOWN} more" if len(features) > SHOWN else "")
+    return name_some([repr(data.given_names[f]) for f in features[:SHOWN]], len(features))

@@ -56,7 +56,7 @@ def draw_ties(keys: Floats, scores: Floats, rng: np.random.Generator) -> Floats:
         for column, (cuts, group) in bounds.items():
             spread = 1 / np.sqrt(inverse[column, column])
             mean = scores[:, column] - scores @ inverse[:, column] * spread**2
-            low, high = (ndtr((each - mean) / spread) for each in (cuts[group], cuts[group + 1]))
+            low, high = (ndtr((cut - mean) / spread) for cut in (cuts[group], cuts[group + 1]))
             drawn = mean + spread * ndtri(low + (high - low) * rng.uniform(1e-9, 1 - 1e-9, rows))
             scores[:, column] = np.clip(drawn, cuts[group].clip(-9), cuts[group + 1].clip(max=9))
         scores = (scores - scores.mean(0)) / scores.std(0)
@@ -130,8 +130,8 @@ def sample_knockoffs(
     """
     rows, count = scores.shape
     weights = cho_solve(cho_factor(matrix, lower=True), np.diag(s))  # C^-1 S
-    own = rng.standard_normal((copies, rows, count)) * np.sqrt(s)
+    noise = rng.standard_normal((copies, rows, count)) * np.sqrt(s)
     mean_covariance = (np.diag(s) * (copies + 1) - copies * s[:, None] * weights) / copies
     mean_covariance[np.diag_indices(count)] += 1e-9
     shared = rng.standard_normal((rows, count)) @ cholesky(mean_covariance, lower=False)
-    return np.asarray(scores - scores @ weights + shared + (own - own.mean(0)))
+    return np.asarray(scores - scores @ weights + shared + (noise - noise.mean(0)))

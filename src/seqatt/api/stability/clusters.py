@@ -44,7 +44,7 @@ def find_clusters(data: TableData, chosen: Chosen) -> list[list[int]]:
 
 
 def _replace_each_other(one: list[int], other: list[int], related: Floats, chosen: Chosen) -> bool:
-    """Whether two clusters may be one: all of it related, and rarely several of it chosen in one repeat."""
+    """Whether two clusters may be merged: all features are related, and a repeat rarely chooses several of them."""
     if related[np.ix_(one, other)].min() < MIN_CORRELATION:
         return False
     has_one, has_other = chosen[:, one].any(1), chosen[:, other].any(1)

@@ -60,19 +60,19 @@ def select_repeatedly(
     options = request.options
     halves, together = _halves(data, seed, repeats), _count_together(method, request, plan)
     try:
-        while some := tuple(islice(halves, together)):
-            first, last = len(traces) + 1, len(traces) + len(some)
-            own = _on_halves(replace(request, seeds=seeds[first - 1 : last]), some)
+        while next_halves := tuple(islice(halves, together)):
+            first, last = len(traces) + 1, len(traces) + len(next_halves)
+            repeat = _on_halves(replace(request, seeds=seeds[first - 1 : last]), next_halves)
             if not traces:
-                options = _options_of_repeat(method, own, plan.settings, data.rows)
-            own = replace(own, options=options)
-            own_plan = method.plan(own)
-            settings = own_plan.settings
+                options = _options_of_repeat(method, repeat, plan.settings, data.rows)
+            repeat = replace(repeat, options=options)
+            repeat_plan = method.plan(repeat)
+            settings = repeat_plan.settings
             name = f"repeat {first}" if first == last else f"repeats {first} to {last}"
-            own = own.as_part(f"{name} of {repeats}", own_plan.steps, len(some))
-            found = method.select(own, own_plan, own.hook.advance)
-            traces += [_share_seconds(own.arrange(trace), len(some)) for trace in found]
-            advance(len(some))
+            repeat = repeat.as_part(f"{name} of {repeats}", repeat_plan.steps, len(next_halves))
+            selected = method.select(repeat, repeat_plan, repeat.hook.advance)
+            traces += [_share_seconds(repeat.arrange(trace), len(next_halves)) for trace in selected]
+            advance(len(next_halves))
     except KeyboardInterrupt as error:
         running = error.traces if isinstance(error, TrainingInterrupted) else []
         if len(running) != min(together, repeats):  # strengths of a penalty, none of which is chosen yet
@@ -98,14 +98,14 @@ def _count_together(method: Method, request: SelectionRequest, plan: Any) -> int
 
 
 def _on_halves(request: SelectionRequest, halves: tuple[NDArray[np.int64], ...]) -> SelectionRequest:
-    """The request for one selection per half: a table of it or, of several, trials that see rows of their own."""
+    """The request for one selection per half: on a table of that half or, for several, with one trial per half."""
     if len(halves) == 1:
         return replace(request, data=take_rows(request.table, halves[0]))
     return replace(request, subsets=halves)
 
 
 def _share_seconds(trace: Trace, trials: int) -> Trace:
-    """The trace with the seconds of each phase, which were those of several trials, divided among them."""
+    """The trace with the seconds of each phase divided by the number of trials that shared them."""
     if trials == 1:
         return trace
     phases = [replace(phase, seconds=phase.seconds / trials) for phase in trace.phases]
@@ -135,10 +135,10 @@ def _options_of_repeat(
     if request.k > MANY and settings.get("surplus", 0) > SURPLUS:
         options = replace(options, surplus=SURPLUS)
     if epochs:
-        own = method.plan(replace(request, options=options)).settings
+        half = method.plan(replace(request, options=options)).settings
         batches = all_rows / settings.get("batch_size", 1)
-        own_batches = request.rows / own.get("batch_size", 1)
-        options = replace(options, epochs=BUDGET * epochs * batches / own_batches)
+        half_batches = request.rows / half.get("batch_size", 1)
+        options = replace(options, epochs=BUDGET * epochs * batches / half_batches)
     return options
 
 
@@ -156,5 +156,5 @@ def divide(data: TableData, seed: int, pair: int) -> list[NDArray[np.int64]]:
 
 def _test_results(traces: list[Trace]) -> dict[str, float]:
     """The median over the repeats of the smallest q-value of the univariate test, where the method has one."""
-    found = [trace.settings["min_q_value"] for trace in traces if "min_q_value" in trace.settings]
-    return {"min_q_value": float(np.median(found))} if found else {}
+    q_values = [trace.settings["min_q_value"] for trace in traces if "min_q_value" in trace.settings]
+    return {"min_q_value": float(np.median(q_values))} if q_values else {}

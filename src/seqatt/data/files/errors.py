@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from seqatt.validation import name_some
+
 if TYPE_CHECKING:
     from seqatt.data.files.remote import FilePath
 
@@ -106,5 +108,4 @@ def report_ignored(
 
 
 def _some(names: list[str]) -> str:
-    more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
-    return ", ".join(names[:LISTED]) + more
+    return name_some(names[:LISTED], len(names))

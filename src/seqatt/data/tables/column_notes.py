@@ -11,6 +11,7 @@ from seqatt.data.tables.containers import InputTable
 from seqatt.data.tables.encoding import Encoder
 from seqatt.data.tables.numbers.extremes import Extremes
 from seqatt.data.tables.target import Target
+from seqatt.validation import name_some
 
 MAX_NAMED = 3  # columns that a sentence names; the rest are counted
 ID_SHARE, MIN_ROWS = (
@@ -129,5 +130,5 @@ def listed(names: Sequence[str]) -> str:
     """Some names, and how many more there are: "a, b, c and 2 more"."""
     shown = list(names[:MAX_NAMED])
     if len(names) > MAX_NAMED:
-        return f"{', '.join(shown)} and {len(names) - MAX_NAMED:,} more"
+        return name_some(shown, len(names))
     return " and ".join([", ".join(shown[:-1]), shown[-1]]) if len(shown) > 1 else shown[0]

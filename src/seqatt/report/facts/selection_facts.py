@@ -29,22 +29,9 @@ if TYPE_CHECKING:
 FACTS_FORMAT = 1
 NOT_SELECTED = "no feature was selected"  # in a run that was stopped
 MAX_FEATURES = 500  # rows of the table of features; the others are in selection.json
-SETS = {
-    "selected": "selected",
-    "random": "random",
-    "all": "all",
-}  # of features that are evaluated, in this order
-OWN_SECTIONS = (
-    "command",
-    "options",
-    "rows",
-    "classes",
-    "task",
-    "k",
-    "columns",
-    "skipped",
-    "notes",
-)  # not among settings
+SETS = ("selected", "random", "all")  # of features that are evaluated, in this order
+# Settings that a report shows elsewhere than among settings.
+OWN_SECTIONS = ("command", "options", "rows", "classes", "task", "k", "columns", "skipped", "notes")
 
 
 def selection_facts(

@@ -23,6 +23,7 @@ from seqatt.report.page.svg import (
 from seqatt.report.values import html, metric_name, score
 
 LOG_FROM = 8  # ratio of the largest to the smallest number of features from which their axis is logarithmic
+LABEL_DISTANCE = 15  # pixels between two labels at the right edge, at least
 COLOURS = 7  # of series, in the style sheet
 
 
@@ -48,7 +49,7 @@ def curve_body(curve: dict[str, Any], available: int, width: int) -> tuple[int, 
     left = axis_left(nice_ticks(low, high))
     x = _size_axis(sizes, left, right)
     parts = [left_axis(y, right, metric), _bottom(x, sizes, height, "number of features")]
-    heights = spread_out([y(value) for _, value in references], 15)
+    heights = spread_out([y(value) for _, value in references], LABEL_DISTANCE)
     for (label, value), at in zip(references, heights, strict=True):
         body = line(left, y(value), right, y(value), "reference") + text(right + 6, at + 4, label, "tick")
         parts.append(mark(f"{label} features: {metric} {score(value)}", body))
@@ -172,7 +173,9 @@ def methods_body(
             parts.append(mark(f"{each['method']}, k = {p['k']}: {name} {score(p['mean'])}{spread}", body))
         ends.append((y(each["points"][-1]["mean"]), each["method"], kind))
     if wide:
-        for (_, label, kind), at in zip(ends, spread_out([end[0] for end in ends], 15), strict=True):
+        for (_, label, kind), at in zip(
+            ends, spread_out([end[0] for end in ends], LABEL_DISTANCE), strict=True
+        ):
             parts.append(text(right + 8, at + 4, label, f"tick end {kind}"))
     return height, "".join(parts)
 

@@ -68,7 +68,6 @@ def _chart_section(facts: dict[str, Any]) -> str:
     if not lines:
         return ""
     values = values_table(
-        "Values",
         f"{metric} by method and k",
         [Column("method", False), Column("k"), Column(metric), Column("standard deviation")],
         [

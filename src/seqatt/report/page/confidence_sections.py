@@ -6,6 +6,7 @@ from typing import Any
 
 from seqatt.report.page.tables import Cell, Column, HeatCell, heat_table, meter, pairs, section, table
 from seqatt.report.values import count, html, metric_name, number, score
+from seqatt.validation import name_some
 
 
 def confidence_section(facts: dict[str, Any]) -> str:
@@ -87,25 +88,7 @@ def correlation_section(facts: dict[str, Any]) -> str:
         body = heat_table("Correlations", names, [str(i + 1) for i in range(len(names))], rows)
     listed = (correlation or {}).get("stand_ins") or []
     if listed:
-        listed_cells = [
-            [
-                Cell(each["feature"], numeric=False),
-                Cell(
-                    ", ".join(f"{o['feature']} ({number(o['correlation'], 2)})" for o in each["of"])
-                    + (
-                        f" and {each['count'] - len(each['of'])} more"
-                        if each["count"] > len(each["of"])
-                        else ""
-                    ),
-                    numeric=False,
-                ),
-            ]
-            for each in listed
-        ]
-        columns = [Column("selected", False), Column("stands in for (correlation)", False)]
-        body += "<h3>What they stand in for</h3>" + table(
-            "Rejected features that resemble a selected one", columns, listed_cells
-        )
+        body += f"<h3>What they stand in for</h3>{_stand_in_table(listed, 'correlation')}"
     note = (
         "Pearson correlation; blue: they rise together, orange: one falls as the other rises." if body else ""
     )
@@ -117,13 +100,15 @@ def stand_in_section(facts: dict[str, Any]) -> str:
     listed = (facts["importance"] or {}).get("stand_ins")
     if not listed or facts["correlation"]:  # which says it of all features
         return ""
-    cells = [
-        [
-            Cell(each["feature"], numeric=False),
-            Cell(", ".join(f"{o['feature']} ({number(o['value'], 2)})" for o in each["of"]), numeric=False),
-        ]
-        for each in listed
-    ]
+    return section("stand-ins", "What they stand in for", _stand_in_table(listed, "value"))
+
+
+def _stand_in_table(listed: list[dict[str, Any]], key: str) -> str:
+    """Selected features beside the rejected ones that they resemble; ``key`` is that of the correlations."""
+    cells = []
+    for row in listed:
+        names = [f"{rejected['feature']} ({number(rejected[key], 2)})" for rejected in row["of"]]
+        shown = name_some(names, row.get("count", len(names)))
+        cells.append([Cell(row["feature"], numeric=False), Cell(shown, numeric=False)])
     columns = [Column("selected", False), Column("stands in for (correlation)", False)]
-    made = table("Rejected features that resemble a selected one", columns, cells)
-    return section("stand-ins", "What they stand in for", made)
+    return table("Rejected features that resemble a selected one", columns, cells)

@@ -82,7 +82,6 @@ def curve_section(facts: dict[str, Any]) -> str:
         for size, mean, error in zip(curve["sizes"], curve["means"], curve["standard_errors"], strict=True)
     ]
     values = values_table(
-        "Values",
         f"{metric} by number of features",
         [Column("features"), Column(metric), Column("standard error")],
         rows,
@@ -122,7 +121,7 @@ def frontier_section(facts: dict[str, Any]) -> str:
         f"{metric} by cost",
         f"{metric} for so much: {described}. All features: {score(frontier['all_features'])}.",
         lambda width: frontier_body(frontier, width),
-        values_table("Values", f"{metric} by cost", columns, rows),
+        values_table(f"{metric} by cost", columns, rows),
     )
     paid = [
         [
@@ -172,7 +171,7 @@ def evaluation_section(facts: dict[str, Any]) -> str:
     note = (
         f"Networks trained on each set of features and tested on {where}: a dot per seed, a bar for the mean."
     )
-    values = values_table("Values", "Means on test rows", columns, rows)
+    values = values_table("Means on test rows", columns, rows)
     return section("evaluation", "Against all and random features", figures + values, note)
 
 

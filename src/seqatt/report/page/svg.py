@@ -30,7 +30,7 @@ class Axis:
 
 
 def nice_ticks(low: float, high: float, about: int = 5) -> list[float]:
-    """Round numbers between ``low`` and ``high``, about so many: steps of 1, 2 or 5 times a power of ten."""
+    """About ``about`` round numbers between ``low`` and ``high``, in steps of 1, 2 or 5 times a power of ten."""
     if not high > low:
         return [low]
     rough = (high - low) / about
@@ -92,9 +92,9 @@ def marker(x: float, y: float, shape: int, kind: str, size: float = 4) -> str:
     return f'<polygon points="{corners}" class="{kind}"/>'
 
 
-def left_axis(axis: Axis, right: float, label: str, about: int = 5) -> str:
+def left_axis(axis: Axis, right: float, label: str) -> str:
     """Horizontal grid lines with their values, and the label above them."""
-    ticks = nice_ticks(axis.low, axis.high, about)
+    ticks = nice_ticks(axis.low, axis.high)
     parts = [text(0, axis.stop - 14, label, "label")]
     for tick in ticks:
         y = axis(tick)
@@ -109,25 +109,27 @@ def axis_left(ticks: Sequence[float]) -> float:
 
 
 def spread_out(positions: Sequence[float], distance: float) -> list[float]:
-    """The same positions moved apart, so that labels do not overlap; their order stays."""
+    """The positions moved apart as little as possible, so that labels do not overlap; their order stays.
+
+    Neighbours that are too close move as one block, around their mean (pool adjacent violators).
+    """
     order = sorted(range(len(positions)), key=lambda i: positions[i])
-    moved = [positions[i] for i in order]
-    for _ in range(60):
-        for i in range(len(moved) - 1):
-            gap = distance - (moved[i + 1] - moved[i])
-            if gap > 0:
-                moved[i] -= gap / 2
-                moved[i + 1] += gap / 2
-    result = [0.0] * len(positions)
-    for position, i in zip(moved, order, strict=True):
-        result[i] = round(position, 1)
-    return result
+    blocks: list[tuple[float, int]] = []  # sum and number of positions, less their offsets
+    for rank, i in enumerate(order):
+        total, count = positions[i] - rank * distance, 1
+        while blocks and blocks[-1][0] / blocks[-1][1] >= total / count:
+            before, number_before = blocks.pop()
+            total, count = before + total, number_before + count
+        blocks.append((total, count))
+    levels = [total / count for total, count in blocks for _ in range(count)]
+    moved = {i: level + rank * distance for rank, (i, level) in enumerate(zip(order, levels, strict=True))}
+    return [moved[i] for i in range(len(positions))]
 
 
 def figure(
     identifier: str, title: str, description: str, draw: Callable[[int], tuple[int, str]], below: str = ""
 ) -> str:
-    """A chart in a wide form and a narrow one, for phones, of which the style sheet shows one.
+    """A chart in a wide form and a narrow one for phones; the style sheet shows one of them.
 
     ``draw`` gets a width and returns the height and the body. ``below`` is HTML: a legend, the table of the values.
     """

@@ -74,13 +74,9 @@ def meter(share: float | None, kind: str = "") -> str:
     return f'<span class="meter {kind}" aria-hidden="true"><i style="width:{width:.0%}"></i></span>'
 
 
-def values_table(
-    summary: str, caption: str, columns: Sequence[Column], rows: Sequence[Sequence[Cell]]
-) -> str:
+def values_table(caption: str, columns: Sequence[Column], rows: Sequence[Sequence[Cell]]) -> str:
     """The values of a chart as a table, folded away."""
-    return (
-        f'<details class="data"><summary>{html(summary)}</summary>{table(caption, columns, rows)}</details>'
-    )
+    return f'<details class="data"><summary>Values</summary>{table(caption, columns, rows)}</details>'
 
 
 def pairs(values: dict[str, Any]) -> str:

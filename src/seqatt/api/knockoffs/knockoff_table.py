@@ -1,4 +1,4 @@
-"""The race of features with their knockoffs: a table of both, in which no method can tell which is which.
+"""A table of features and their knockoffs, in which no method can tell which is which.
 
 Every input column becomes one column of normal scores, whatever its distribution: a number by its ranks, a category by
 an order of its values (a Gaussian copula). A knockoff of the scores is turned back into values by its ranks, so a
@@ -25,15 +25,11 @@ from seqatt.data.tables.table_data import TableData
 
 Integers = NDArray[np.int64]
 
-CLEARLY = 1.5  # ratio to a strength by chance from which a dependence is no chance
-MIN_DETERMINED = (
-    0.98  # share of the variance of a column's scores that its values determine; less with few values
-)
-MIN_TIED_CORRELATION = 0.2  # of a column of few values with another, from which on the rate may be exceeded
+MIN_RATIO = 1.5  # of the strength of a dependence to that of shuffled rows, from which it is no chance
 
 
 @dataclass(frozen=True)
-class Race:
+class KnockoffTable:
     """A table of ``copies + 1`` columns for each of the original ones; which of them is the original is random.
 
     Feature f of slot i is feature ``i * d + f`` of ``table``; the original is in slot ``original[f]``. ``largest`` (p,)
@@ -61,11 +57,11 @@ class _Input(NamedTuple):
     feature: int
 
 
-def make_race(data: TableData, copies: int, seed: int) -> Race:
+def make_knockoff_table(data: TableData, copies: int, seed: int) -> KnockoffTable:
     """The table of the features and ``copies`` knockoffs of each."""
     rng = np.random.default_rng([seed, copies])
-    inputs = [each for each in _inputs(data) if not data.constant[each.feature]]
-    feature_of = np.array([each.feature for each in inputs])
+    inputs = [column for column in _inputs(data) if not data.constant[column.feature]]
+    feature_of = np.array([column.feature for column in inputs])
     keys, entangled = _keys(data, inputs, rng)
     scores = draw_ties(keys, normal_scores(keys, rng), rng)
     correlations = shrunk_correlations(scores)
@@ -78,26 +74,26 @@ def make_race(data: TableData, copies: int, seed: int) -> Race:
     slots = np.array([np.r_[slot, np.delete(np.arange(copies + 1), slot)] for slot in original])
     assert isinstance(data.columns, np.ndarray)
     columns, codes = np.tile(data.columns, copies + 1), np.tile(data.codes, copies + 1)
-    for number, (own, code, feature) in enumerate(inputs):
+    for number, (encoded, code, feature) in enumerate(inputs):
         donors = np.argsort(scores[:, number])  # rows in the order of their values
         for copy in range(copies):
             rows = np.empty(data.rows, dtype=np.int64)
             rows[np.argsort(knockoffs[copy, :, number])] = donors
             slot = slots[feature, copy + 1]
-            columns[:, slot * data.columns.shape[1] + own] = data.columns[np.ix_(rows, own)]
+            columns[:, slot * data.columns.shape[1] + encoded] = data.columns[np.ix_(rows, encoded)]
             if code is not None:
                 codes[:, slot * data.codes.shape[1] + code] = data.codes[rows, code]
     correlations[feature_of[:, None] == feature_of] = 0.0
     table = _repeat(data, columns, codes, copies + 1)
-    return Race(table, copies, original, np.abs(correlations).max(0), feature_of, entangled)
+    return KnockoffTable(table, copies, original, np.abs(correlations).max(0), feature_of, entangled)
 
 
 def _inputs(data: TableData) -> list[_Input]:
     encoded, coded = data.encoder.input_of, list(data.encoder.coded)
     inputs = []
     for number in np.unique(encoded):
-        own = np.flatnonzero(encoded == number)
-        inputs.append(_Input(own, None, int(data.feature_of[own[0]])))
+        columns = np.flatnonzero(encoded == number)
+        inputs.append(_Input(columns, None, int(data.feature_of[columns[0]])))
     for position in range(len(coded)):
         inputs.append(_Input(np.zeros(0, dtype=np.int64), position, int(data.coded_features[position])))
     return inputs
@@ -113,14 +109,14 @@ def _keys(data: TableData, inputs: list[_Input], rng: np.random.Generator) -> tu
     assert isinstance(data.columns, np.ndarray)
     columns = data.columns
     keys, entangled = np.empty((data.rows, len(inputs))), []
-    for number, (own, code, feature) in enumerate(inputs):
-        if code is None and len(own) <= 2 and data.encoder.is_number[own[0]]:
-            keys[:, number] = columns[:, own[0]]
+    for number, (encoded, code, feature) in enumerate(inputs):
+        if code is None and len(encoded) <= 2 and data.encoder.is_number[encoded[0]]:
+            keys[:, number] = columns[:, encoded[0]]
             continue
-        values = columns[:, own] if code is None else data.codes[:, [code]]
+        values = columns[:, encoded] if code is None else data.codes[:, [code]]
         place, counts = np.unique(values, axis=0, return_inverse=True, return_counts=True)[1:]
         place = place.reshape(-1)
-        others = np.delete(columns, own, axis=1)
+        others = np.delete(columns, encoded, axis=1)
         if not others.shape[1]:  # nothing to depend on: any order will do
             keys[:, number] = place
             continue
@@ -128,7 +124,7 @@ def _keys(data: TableData, inputs: list[_Input], rng: np.random.Generator) -> tu
         weights = np.sqrt(counts)[:, None]  # chance differences of means have equal size then
         strengths, directions = np.linalg.svd(weights * means, full_matrices=False)[1:]
         chance = np.linalg.svd(weights * _means(others, rng.permutation(place), counts), compute_uv=False)
-        if len(strengths) > 1 and strengths[1] > CLEARLY * chance[0]:
+        if len(strengths) > 1 and strengths[1] > MIN_RATIO * chance[0]:
             entangled.append(feature)
         keys[:, number] = (means @ directions[0])[place]
     return keys, entangled
@@ -147,11 +143,11 @@ def _within_groups(matrix: Floats, group: Integers) -> tuple[Floats, Floats]:
     Knockoffs of uncorrelated columns with a diagonal S are group knockoffs of the columns (Dai and Barber, 2016).
     """
     whiten, restore = np.eye(len(matrix)), np.eye(len(matrix))
-    for each in np.flatnonzero(np.bincount(group) > 1):
-        own = np.ix_(group == each, group == each)
-        values, vectors = np.linalg.eigh(matrix[own])
-        whiten[own] = vectors / np.sqrt(values) @ vectors.T
-        restore[own] = vectors * np.sqrt(values) @ vectors.T
+    for number in np.flatnonzero(np.bincount(group) > 1):
+        block = np.ix_(group == number, group == number)
+        values, vectors = np.linalg.eigh(matrix[block])
+        whiten[block] = vectors / np.sqrt(values) @ vectors.T
+        restore[block] = vectors * np.sqrt(values) @ vectors.T
     return whiten, restore
 
 
@@ -189,7 +185,7 @@ def _repeat(data: TableData, columns: NDArray[np.float32], codes: NDArray[np.int
         coded_features=numbered(data.coded_features, data.features),
         names=data.names * times,
         input_columns=tuple(
-            tuple(column + shift for column in each) for shift in shifts for each in data.input_columns
+            tuple(column + shift for column in group) for shift in shifts for group in data.input_columns
         ),
         user_position=numbered(data.user_position, data.features),
         constant=np.tile(data.constant, times),

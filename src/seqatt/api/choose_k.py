@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from seqatt.algorithms.answer_options import BEST, ONE_STANDARD_ERROR
 from seqatt.algorithms.registry import DEFAULT, Method
 from seqatt.algorithms.request import SelectionRequest
-from seqatt.api.auto_k.curve import choose_size
 from seqatt.api.confidence.folds import (
     FOLDS,
     MIN_ROWS,
@@ -35,9 +35,12 @@ FOLD_BUDGET = 0.2  # steps of a fold's selection, as a share of the default
 NETWORK_SHARE = 0.25  # steps of a network, as a share of those in ``evaluate``: sizes are only compared
 TAKE_PHASES = 10  # phases, at most, in which a fold's selection takes max_k features
 MAX_SIZE = 50  # default of max_k: more are no short list, and a training has about 50 phases
-ROWS_PER_FEATURE = 5  # default of max_k: at most one feature per so many rows
+ROWS_PER_FEATURE = 5  # default of max_k: at most one feature per this many rows
 SIZE_RATIO = 1.5  # of one size that is tried first to the next
 MAX_BETWEEN = 6  # sizes tried between the chosen one and the next smaller
+# Share of the gain of the best size that counts as nothing, where one standard error is even less.
+MARGIN = 0.01
+MIN_Z = 2.0  # corrected standard errors by which the best size must beat no features; else none is chosen
 
 
 def resolve_max_k(data: TableData, requested: int | None, sizes: tuple[int, int], kept: int) -> int:
@@ -98,13 +101,13 @@ def choose_k(
         "all_features": of_all.mean,
     } | _points(sizes, means)
     chosen = choose_size(curve, rule)
-    between, some = _between(sizes, chosen), chosen or max_k
+    between, random_size = _between(sizes, chosen), chosen or max_k
     sets = [
-        [request.first(order, size) for size in between] + [own[:some]]
-        for order, own in zip(orders, random, strict=True)
+        [request.first(order, size) for size in between] + [shuffled[:random_size]]
+        for order, shuffled in zip(orders, random, strict=True)
     ]
     *more, of_random = score_sets(folds, sets, seed, NETWORK_SHARE)
-    curve |= {"random_features": of_random.mean, "random_size": min(some, len(everything))}
+    curve |= {"random_features": of_random.mean, "random_size": min(random_size, len(everything))}
     curve |= _points(sizes + between, means + more)
     advance(1)
     constrained = bool(request.kept) or request.quotas is not None
@@ -141,16 +144,42 @@ def _between(sizes: list[int], chosen: int) -> list[int]:
     )
 
 
+def choose_size(curve: dict[str, Any], rule: str | float) -> int:
+    """The number of features that the rule chooses; 0 if no size is clearly better than no features."""
+    sizes, means, errors = curve["sizes"], np.array(curve["means"]), np.array(curve["standard_errors"])
+    best = int(means.argmax())
+    if means[best] - curve["no_features"] <= MIN_Z * _fold_correction(curve["folds"]) * errors[best]:
+        return 0
+    if rule == BEST:
+        return int(sizes[best])
+    if rule == ONE_STANDARD_ERROR:
+        enough = means[best] - max(errors[best], MARGIN * (means[best] - curve["no_features"]))
+    else:
+        share = float(rule)
+        enough = curve["no_features"] + share * (curve["all_features"] - curve["no_features"])
+    reaches = np.flatnonzero(means >= min(enough, means[best]))
+    return int(sizes[reaches[0]])
+
+
+def _fold_correction(folds: int) -> float:
+    """How much larger the standard error of a mean over folds is, because they share most of their training rows.
+
+    Nadeau and Bengio, "Inference for the Generalization Error", Machine Learning 52, 2003: the variance of a mean over
+    J folds is multiplied by 1 + J n_test / n_train.
+    """
+    return float(np.sqrt(1 + folds / (folds - 1)))
+
+
 def _order_features(method: Method, request: SelectionRequest, fold: Fold, number: int) -> list[int]:
     """All features, ordered on all rows but those of the fold; copies are the last of the first max_k.
 
-    Quotas are not looked at: they are met by taking the first features of the order that they allow.
+    Quotas are not used here: a prefix takes the first features of the order that they allow.
     """
     options, kept = request.options, len(request.kept)
-    own = replace(request, data=fold.train, quotas=None)
-    epochs = method.plan(own).settings.get("epochs")
+    of_fold = replace(request, data=fold.train, quotas=None)
+    epochs = method.plan(of_fold).settings.get("epochs")
     if epochs:
-        own = replace(own, options=replace(options, epochs=FOLD_BUDGET * epochs))
+        of_fold = replace(of_fold, options=replace(options, epochs=FOLD_BUDGET * epochs))
     if method.name == DEFAULT and options.recipe == "default" and options.one_pass:
         # Select max_k features, then drop all but one: the networks train on those that are left between two drops.
         most = request.k - kept
@@ -159,9 +188,9 @@ def _order_features(method: Method, request: SelectionRequest, fold: Fold, numbe
             "replacement": 0,
             "features_per_phase": -(-most // TAKE_PHASES),
         }
-        own = replace(own, k=kept + 1, options=replace(own.options, **down_to_one))
-    plan = method.plan(own)
-    own = own.as_part(f"fold {number} of {FOLDS}", plan.steps)
-    trace = own.arrange(method.select(own, plan, own.hook.advance)[0])
+        of_fold = replace(of_fold, k=kept + 1, options=replace(of_fold.options, **down_to_one))
+    plan = method.plan(of_fold)
+    of_fold = of_fold.as_part(f"fold {number} of {FOLDS}", plan.steps)
+    trace = of_fold.arrange(method.select(of_fold, plan, of_fold.hook.advance)[0])
     ranking = trace.order + trace.rest
     return copies_last(ranking[: request.k], draw_sample(fold.train), kept) + ranking[request.k :]

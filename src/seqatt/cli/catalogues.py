@@ -1,12 +1,15 @@
-"""``seqatt data``: list the named data sets, download them, and print where their files are."""
+"""``seqatt methods`` and ``seqatt data``: what there is to choose from, and where the files of data sets are."""
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import sys
 from typing import Annotated, Any
 
 import typer
+
+from seqatt.cli.arguments import make_console
 
 data_app = typer.Typer(
     help="Named data sets: list them, download them, find their files.", no_args_is_help=True
@@ -20,6 +23,36 @@ LOCATIONS = {  # how the list shows where a data set is
 }
 
 
+def list_methods(
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the methods and their options as JSON.")
+    ] = False,
+) -> None:
+    """List every selection method with one line about it."""
+    from seqatt.algorithms.registry import all_methods
+
+    if as_json:
+        rows = [
+            {
+                "name": name,
+                "summary": method.summary,
+                "options": [field.name for field in dataclasses.fields(method.options)],
+            }
+            for name, method in all_methods().items()
+        ]
+        print(json.dumps(rows))
+        return
+    from rich.table import Table
+
+    table = Table()
+    table.add_column("method", no_wrap=True)
+    table.add_column("how it selects")
+    for name, method in all_methods().items():
+        table.add_row(name, method.summary)
+    make_console().print(table)
+    print("seqatt select data.csv --target label -k 20 --method NAME")
+
+
 @data_app.command("list")
 def list_datasets(
     as_json: Annotated[bool, typer.Option("--json", help="Print the catalogue as JSON.")] = False,
@@ -29,7 +62,6 @@ def list_datasets(
     if as_json:
         print(json.dumps(rows))
         return
-    from rich.console import Console
     from rich.table import Table
 
     table = Table()
@@ -39,7 +71,7 @@ def list_datasets(
         count = " + ".join(f"{n:,}" for n in row["rows"])
         classes = str(row["classes"] or "numeric")
         table.add_row(row["name"], count, f"{row['features']:,}", classes, LOCATIONS[row["where"]])
-    Console(width=None if sys.stdout.isatty() else 100, highlight=False).print(table)
+    make_console().print(table)
     print("rows: all, or training + test if the source fixes a split")
 
 

@@ -1,1 +1,0 @@
-"""The number of features that k="auto" selects."""

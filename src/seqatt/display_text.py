@@ -17,6 +17,7 @@ METRIC_NAMES = {
     "pair_accuracy": "pairs in the right order",
     "concordance": "concordance index",
 }
+NO_NAME = "(no name)"  # of a column whose name is empty, as in files with the index of a data frame
 LOWER_IS_BETTER = ("log_loss", "rmse", "mae", "deviance", "pinball")  # metrics
 
 

@@ -114,7 +114,8 @@ def describe(options: type[Options], *, skip: Collection[str] = ()) -> list[str]
 
 def describe_field(field: dataclasses.Field[Any], methods: str = "") -> list[str]:
     """Lines for a docstring: one option with its default, its help text and, where given, the ``methods`` it is for."""
-    default = "" if field.default is None else f"default {field.default!r}"
+    made = field.default_factory() if callable(field.default_factory) else field.default
+    default = f"default {made!r}" if made or made in (0, False) else ""
     notes = ", ".join(note for note in (methods, default) if note)
     text = f"{field.name}{f' ({notes})' if notes else ''} : {field.metadata['help']}"
     return textwrap.wrap(text, 112, initial_indent="- ", subsequent_indent="  ")

@@ -348,3 +348,26 @@ def test_an_unknown_feature_is_answered_with_a_near_name_or_with_those_that_ther
         ValueError, match="indices: 'zz' is not a column of X_train.*" + listed.format("column")
     ):
         seqatt.evaluate(*rows, ["zz"])
+
+
+def test_a_single_name_needs_no_list():
+    X, y = linear_problem("binary")
+    table = pd.DataFrame(X, columns=list("abcdefgh"))
+    assert "a" in seqatt.select(table, y, 2, keep="a", method="f_test").features
+    assert "b" not in seqatt.select(table, y, 2, forbid="b", method="f_test").features
+    with pytest.raises(ValueError, match="keep: 'ab' is not a feature of X"):
+        seqatt.select(table, y, 2, keep="ab", method="f_test")
+
+
+def test_the_help_shows_the_defaults_of_options():
+    text = seqatt.select.__doc__ or ""
+    assert "MISSING" not in text
+    assert "- column_types : " in text
+    assert "- missing_indicator (default False) : " in text
+
+
+def test_the_frame_of_an_empty_selection_has_columns():
+    rng = np.random.default_rng(0)
+    selection = seqatt.select(rng.normal(size=(100, 4)), rng.integers(0, 2, 100), k="auto", method="f_test")
+    assert selection.features == []
+    assert list(selection.to_frame()["feature"]) == []

@@ -28,6 +28,23 @@ def test_select_takes_the_named_target_out_of_the_features():
         assert "y" not in selection.names
 
 
+@pytest.mark.parametrize("target", [["y", "z"], "y,z", "y, z"])
+@pytest.mark.parametrize("files", [False, True])
+def test_several_columns_are_named_by_a_list_or_with_commas(target, files, tmp_path):
+    table = frame().assign(z=lambda table: table["a"] > 0)
+    if files:
+        table.to_parquet(tmp_path / "data.parquet")
+    selection = seqatt.select(
+        tmp_path / "data.parquet" if files else table, target=target, k=3, method="f_test"
+    )
+    assert selection.settings["task"] == "multilabel"
+    assert len(selection.names) == 8
+    with pytest.raises(ValueError, match="target: no column 'w'"):
+        seqatt.select(table, target=["y", "w"], k=2, **OPTIONS)
+    with pytest.raises(ValueError, match="target: must name columns without commas"):
+        seqatt.select(table, target=[], k=2, **OPTIONS)
+
+
 def test_a_numbered_column_can_be_the_target():
     table = frame()
     table.columns = range(9)

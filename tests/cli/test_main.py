@@ -18,7 +18,10 @@ class Slow:
     def find_spec(self, name, *_):
         if name == "seqatt.cli.app":
             print("importing", flush=True)
-            time.sleep(60)
+            try:
+                time.sleep(60)
+            except BaseException:  # as compiled libraries make of any exception
+                raise ImportError("failed to import") from None
 sys.meta_path.insert(0, Slow())
 main.main()
 """
@@ -51,6 +54,17 @@ def test_sigterm_during_start_up_ends_with_exit_code_143(seconds):
     process.send_signal(signal.SIGTERM)
     _, err = process.communicate(timeout=60)
     assert (process.returncode, err) == (143, "stopped by SIGTERM\n")
+
+
+def test_messages_name_the_flags_of_options(tmp_path):
+    rows = [f"{i % 7},{i % 5},{min(i % 9, i // 9 % 9)}" for i in range(200)]
+    (tmp_path / "data.csv").write_text("\n".join(["a,b,y", *rows]))
+    arguments = [str(tmp_path / "data.csv"), "--target", "y", "-k", "1", "--method", "f_test"]
+    done = command.run("select", *arguments)
+    assert "--task 'regression'" in done.stderr
+    assert "task=" not in done.stderr
+    done = command.run("select", *arguments, "--cost", "a=3")
+    assert "--budget 100" in done.stderr
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals")

@@ -32,7 +32,8 @@ def find_positions(
         return _find_selected(requested, names, named, kind, argument, table)
     # The bools of a tensor become Python's.
     items = requested.tolist() if hasattr(requested, "tolist") else requested
-    if isinstance(items, str | bytes) or not isinstance(items, Iterable):
+    items = [items] if isinstance(items, str) else items
+    if isinstance(items, bytes) or not isinstance(items, Iterable):
         raise TypeError(
             f"{argument}: must be positions or names of {kind}s, a mask or a Selection, got {show(requested)}"
         )

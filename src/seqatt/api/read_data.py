@@ -11,6 +11,7 @@ from seqatt.column_names import plain_name
 from seqatt.data.tables.options import Categories, TableOptions
 from seqatt.data.tables.table_data import TableData, read_table_data
 from seqatt.options import names_of
+from seqatt.validation import show
 
 if TYPE_CHECKING:  # files need pyarrow, tables do not
     from seqatt.data.files.file_data import FileData
@@ -92,11 +93,16 @@ def are_streams(X: Any) -> bool:
 
 
 def choose_target(y: Any, target: Any, *, files: bool = False) -> Any:
-    """The target: ``y``, or the name of a column of X that is given as ``target``, as text for a table."""
+    """The target: ``y``, or the name of a column of X that is given as ``target``, as text; several have commas."""
     if target is None:
         return y
     if y is not None:
         raise TypeError("target: names a column of X to predict; pass either target or y")
+    if isinstance(target, list):
+        names = [str(plain_name(name)) for name in target]
+        if not names or (len(names) > 1 and any("," in name for name in names)):
+            raise ValueError(f"target: must name columns without commas, got {show(target)}; pass y instead")
+        return ",".join(names)
     return target if files or isinstance(target, str) else str(plain_name(target))
 
 

@@ -11,7 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from seqatt.cli.arguments import make_console
-from seqatt.display_text import describe_task, escape_controls, metric_name
+from seqatt.display_text import NO_NAME, describe_task, escape_controls, metric_name
 from seqatt.report.facts.constraint_facts import (
     constraint_sentence,
     frontier_facts,
@@ -39,7 +39,8 @@ def show(selection: Selection, target: str) -> None:
     for heading in columns:
         table.add_column(heading, justify="left" if heading == OR else "right", overflow="fold")
     for rank, (name, *cells) in enumerate(zip(selection.features, *columns.values(), strict=True), 1):
-        table.add_row(str(rank), *(escape(escape_controls(str(cell))) for cell in (name, *cells)))
+        shown = NO_NAME if name == "" else name
+        table.add_row(str(rank), *(escape(escape_controls(str(cell))) for cell in (shown, *cells)))
     console = make_console()
     console.print(f"[bold]{escape(title)}[/bold]")
     if selection.features:

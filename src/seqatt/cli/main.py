@@ -14,14 +14,15 @@ from contextlib import suppress
 from functools import partial
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
+from types import FrameType
 
 from seqatt.display_text import escape_controls
 
 # Options of the library, as messages name them, and the flags that stand for them.
+FLAGS = ("batch_size", "budget", "cost_rate", "decimal", "delimiter", "epochs", "memory", "quantile", "task")
 OPTIONS = (
     (r"column_types=\{(?:'([^']+)'|name): 'categorical'\}", "--categorical"),
-    (r"\bdelimiter=('[^']+')", "--delimiter"),
-    (r"\bdecimal=('[^']+')", "--decimal"),
+    *((rf"\b{name}=('[^']+'|[0-9][0-9.]*)", f"--{name.replace('_', '-')}") for name in FLAGS),
 )
 
 
@@ -33,8 +34,14 @@ class _Stopped(BaseException):
         self.signal_number = signal_number
 
 
-def _stop(signal_number: int, _: object) -> None:
-    raise _Stopped(signal_number)
+def _stop(signal_number: int, frame: FrameType | None) -> None:
+    """End the command; at once during an import, because compiled libraries do not survive an exception there."""
+    stopped = _Stopped(signal_number)
+    while frame is not None:
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            _end_stopped(stopped)
+        frame = frame.f_back
+    raise stopped
 
 
 class _WithoutPandas(MetaPathFinder, Loader):

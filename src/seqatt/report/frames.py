@@ -28,7 +28,7 @@ def selection_frame(selection: Selection) -> Any:
     """One row per selected feature, with its name as the user gave it."""
     rows = feature_rows(selection, limit=None)
     named = [row | {"feature": name} for row, name in zip(rows, selection.features, strict=True)]
-    return make_frame(named)
+    return make_frame(named or {"rank": [], "feature": [], "score": []})
 
 
 def selection_html(selection: Selection) -> str:

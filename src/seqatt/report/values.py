@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from seqatt.display_text import LOWER_IS_BETTER, escape_controls, metric_name
+from seqatt.display_text import LOWER_IS_BETTER, NO_NAME, escape_controls, metric_name
 
 NO_VALUE = "–"
 
 
 def show_name(name: Any) -> str:
     """The name of a column as text that is safe to show."""
-    return escape_controls(str(name))
+    return escape_controls(str(name)) or NO_NAME
 
 
 def finite(value: Any) -> float | None:

@@ -12,6 +12,7 @@ from seqatt.data.files.formats.parquet import is_pandas_index
 from seqatt.data.files.options import FileOptions
 from seqatt.data.files.whole_files import Skips, estimate_table_bytes, read_whole_table
 from seqatt.data.number_texts import distinct_texts, examine_texts, report_columns, rows_per_value, to_numbers
+from seqatt.data.tables.column_roles import split_targets
 from seqatt.data.tables.containers import Kind, feature_names
 from seqatt.data.tables.options import Categories, TableOptions
 from seqatt.options import names_of
@@ -132,9 +133,8 @@ def split_target(files: FileSet, target: Any) -> list[str]:
         raise TypeError(
             f"target: must name the column of the files to predict, got {given}; add it as a column"
         )
-    if target in files.types or "," not in target:
-        return [target]
-    targets = target.split(",")
-    for name in targets:
-        feature_names(list(files.types), (), name, None, "target")  # an unknown one is an error
+    targets = split_targets(target, files.types)
+    if len(targets) > 1:
+        for name in targets:
+            feature_names(list(files.types), (), name, None, "target")  # an unknown one is an error
     return targets

@@ -10,7 +10,13 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from seqatt.data.tables.consistency import check_same_order
-from seqatt.data.tables.containers import KINDS, InputTable, Kind, feature_names, read_input_table
+from seqatt.data.tables.containers import (
+    KINDS,
+    InputTable,
+    Kind,
+    feature_names,
+    read_input_table,
+)
 from seqatt.data.tables.target import target_array
 from seqatt.validation import column_names, list_names, show, suggest
 
@@ -57,7 +63,7 @@ def read_columns(
     kept = {weight, *named.values()}
     table = read_input_table(X, arguments[0], [name for name in ignored if name not in kept])
     if target is not None or weight is not None or named:
-        targets = [] if target is None else [target] if target in table.names else target.split(",")
+        targets = [] if target is None else split_targets(target, table.names)
         for option, column in [*((arguments[1], name) for name in targets[1:]), *named.items()]:
             feature_names(table.names, (), column, None, option)  # an unknown one is an error
         others = [*targets[1:], *named.values()]
@@ -72,6 +78,13 @@ def read_columns(
     return ColumnRoles(
         _with_kinds(table, column_types, ignored, numbers, report), y, sample_weight, dict(of_rows)
     )
+
+
+def split_targets(target: str, names: Collection[str]) -> list[str]:
+    """The columns that a text names: one, or several with commas, after which there may be spaces."""
+    if target in names or "," not in target:
+        return [target]
+    return [name if name in names else name.strip() for name in target.split(",")]
 
 
 def check_column_types(names: Sequence[str], requested: Any) -> None:

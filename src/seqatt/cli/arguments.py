@@ -116,11 +116,11 @@ def _read_each(
     """What each use of a flag gives by name, as text or as a file of JSON; no name may be given twice."""
     everything: dict[str, Any] = {}
     for text in given or []:
-        found = _read_objects(text, flag) if text.endswith(".json") else read_text(text)
-        for name in found:
+        objects = _read_objects(text, flag) if text.endswith(".json") else read_text(text)
+        for name in objects:
             if name in everything:
                 raise typer.BadParameter(f"{name!r} is given twice", param_hint=flag)
-        everything |= found
+        everything |= objects
     return everything
 
 
@@ -162,12 +162,12 @@ def _read_cost(text: str) -> dict[str, Any]:
 def _read_objects(path: str, flag: str) -> dict[str, Any]:
     """A JSON object."""
     try:
-        found = json.loads(Path(path).read_text(encoding="utf-8"))
+        objects = json.loads(Path(path).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise typer.BadParameter(f"cannot read {path} ({error})", param_hint=flag) from None
-    if not isinstance(found, dict):
+    if not isinstance(objects, dict):
         raise typer.BadParameter(f"{path} must hold a JSON object", param_hint=flag)
-    return found
+    return objects
 
 
 def make_folder(out: Path) -> None:

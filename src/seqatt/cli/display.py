@@ -89,7 +89,8 @@ def _feature_columns(selection: Selection) -> dict[str, list[str]]:
     pairs = zip(importance["increases"], importance["standard_errors"], strict=True)
     columns |= {ADDS: [f"{increase:+.3f} ± {error:.3f}" for increase, error in pairs]}
     stand_ins = [
-        ", ".join(f"{name} ({value:.2f})" for name, value in some) for some in importance.get("stand_ins", [])
+        ", ".join(f"{name} ({value:.2f})" for name, value in pairs)
+        for pairs in importance.get("stand_ins", [])
     ]
     return columns | ({OR: stand_ins} if any(stand_ins) else {})
 

@@ -55,22 +55,29 @@ def export_selected(
     file_options = FileOptions(**of_files | {"groups": None})
     everything = open_columns(paths, target, file_options)
     names = [selection.input_names[column] for column in selection.columns]
-    own = ignore_unselected(everything.files, everything.targets, names, file_options)
-    opened = open_for(DEFAULT, paths, target, own)
+    restricted = ignore_unselected(everything.files, everything.targets, names, file_options)
+    opened = open_for(DEFAULT, paths, target, restricted)
     if not opened.fit:
         raise ValueError(
             f"--export: the selected columns make a table of {opened.table_bytes / 1e9:.1f} GB, which does not fit "
             "in memory; raise --memory, or select fewer features"
         )
-    X, y = opened.columns.read_table([] if own.on_bad_file == "skip" else None)
-    of_table = {name: getattr(own, name) for name in names_of(TableOptions)} | {"ignore": ()}
+    X, y = opened.columns.read_table([] if restricted.on_bad_file == "skip" else None)
+    of_table = {name: getattr(restricted, name) for name in names_of(TableOptions)} | {"ignore": ()}
     # Groups and times divide rows; they are no inputs of the model.
-    groups = None if own.groups_of_rows is None else X.column(own.groups_of_rows)
-    X = X.drop_columns(list({own.groups_of_rows, own.time} - {None}))
+    groups = None if restricted.groups_of_rows is None else X.column(restricted.groups_of_rows)
+    X = X.drop_columns(list({restricted.groups_of_rows, restricted.time} - {None}))
     of_table |= {"task": selection.settings["task"], "groups_of_rows": groups, "time": None}
     network = {name: options.get(name) for name in OF_NETWORKS}
     model = fit_model(
-        X, y, own.sample_weight, None, TableOptions(**of_table), network, selection.seed, progress=not quiet
+        X,
+        y,
+        restricted.sample_weight,
+        None,
+        TableOptions(**of_table),
+        network,
+        selection.seed,
+        progress=not quiet,
     )
     model.export(path)
     if not quiet:

@@ -28,10 +28,10 @@ def add_option_flags(
     The command takes them as ``**kwargs``. A flag that is not given is None.
     """
     signature = inspect.signature(command, eval_str=True)
-    own = [p for p in signature.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
-    position = len(own) if before is None else [p.name for p in own].index(before)
+    declared = [p for p in signature.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
+    position = len(declared) if before is None else [p.name for p in declared].index(before)
     flags = [flag for flag in _flags(options) if names is None or flag.name in names]
-    parameters = [*own[:position], *flags, *own[position:]]
+    parameters = [*declared[:position], *flags, *declared[position:]]
     command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
 
 

@@ -62,14 +62,14 @@ def report(
         )
     if out is not None:
         check_page_name("--out", out)
-    found = _find_run(path)
-    facts = _read_facts(found, data or [], target, shape)
+    run_file = _find_run(path)
+    facts = _read_facts(run_file, data or [], target, shape)
     if as_json:
         print(json.dumps(facts))
         return
     from seqatt.report.page.html_page import make_page
 
-    _write(found.parent / "report.html" if out is None else out, make_page(facts))
+    _write(run_file.parent / "report.html" if out is None else out, make_page(facts))
 
 
 def _find_run(path: Path) -> Path:
@@ -87,18 +87,18 @@ def _find_run(path: Path) -> Path:
 
 
 def _read_facts(
-    found: Path, data: list[str], target: str | None, shape: tuple[int, int] | None
+    run_file: Path, data: list[str], target: str | None, shape: tuple[int, int] | None
 ) -> dict[str, Any]:
     from seqatt.json_files import read_json
     from seqatt.selection import Selection
 
-    if "runs" in read_json(found, "a saved selection or comparison"):
+    if "runs" in read_json(run_file, "a saved selection or comparison"):
         from seqatt.comparison.comparison import Comparison
         from seqatt.report.facts.comparison_facts import comparison_facts
 
-        return comparison_facts(Comparison.load(found), target=target)
-    selection = Selection.load(found)
-    evaluation = _read_evaluation(found.parent / "evaluation.json", selection)
+        return comparison_facts(Comparison.load(run_file), target=target)
+    selection = Selection.load(run_file)
+    evaluation = _read_evaluation(run_file.parent / "evaluation.json", selection)
     return make_facts(selection, evaluation, data, target, {}, shape)
 
 
@@ -134,11 +134,11 @@ def _check_evaluation(evaluation: dict[str, Any]) -> str | None:
     if not isinstance(rows, str | None):
         return "'rows' must be a text"
     metrics = _metric_names(sets["selected"])
-    for name, own in sets.items():
-        if not metrics or _metric_names(own) != metrics or not isinstance(own.get("features"), int):
+    for name, scores in sets.items():
+        if not metrics or _metric_names(scores) != metrics or not isinstance(scores.get("features"), int):
             return f"{name!r} must have a number of features, and the same metrics as 'selected'"
         for metric in metrics:
-            values = own[metric]
+            values = scores[metric]
             if not (isinstance(values, list) and all(isinstance(v, int | float | None) for v in values)):
                 return f"{metric!r} of {name!r} must be a list of numbers"
     return None
@@ -175,10 +175,10 @@ def _read_rows(paths: list[str], target: str | None, options: dict[str, Any]) ->
     from seqatt.data.files.whole_files import count_rows, sample_rows
     from seqatt.options import names_of
 
-    own = {name: value for name, value in options.items() if name in names_of(FileOptions)}
-    columns = open_columns(paths, target, FileOptions(**own))
+    of_files = {name: value for name, value in options.items() if name in names_of(FileOptions)}
+    columns = open_columns(paths, target, FileOptions(**of_files))
     count = min(MAX_ROWS, max(1000, MAX_CELLS // max(1, len(columns.types))))
-    skips: list[dict[str, Any]] | None = [] if own.get("on_bad_file") == "skip" else None
+    skips: list[dict[str, Any]] | None = [] if of_files.get("on_bad_file") == "skip" else None
     table = sample_rows(columns.files, columns.kinds, columns.types, count, 0, skips)
     table = columns.decide(table, count_rows(columns.files, columns.types, columns.kinds))[1]
     return table, columns.targets[0] if len(columns.targets) == 1 else None

@@ -216,12 +216,12 @@ def select(
     checkpoints = {"checkpoint": checkpoint, "resume": resume}
     given = read_flags(flags, AttentionOptions, FileOptions, CheckpointOptions, AnswerOptions)
     given |= {name: value for name, value in (columns | checkpoints).items() if value}
-    own = read_settings(settings or [], "OPTION=VALUE, such as n_estimators=200")
-    for name in own:
+    method_settings = read_settings(settings or [], "OPTION=VALUE, such as n_estimators=200")
+    for name in method_settings:
         if name in given:
             raise typer.BadParameter(f"{name!r} is also given by an option of its own", param_hint="--set")
     costs = read_costs(cost)
-    if k is None and needs_k({"costs": costs} | own | given):
+    if k is None and needs_k({"costs": costs} | method_settings | given):
         raise typer.BadParameter(
             "is missing: use a number such as 20, auto, --fdr 0.1 or --budget 100", param_hint="-k"
         )
@@ -245,7 +245,7 @@ def select(
     with progress_bar("Loading PyTorch", None, shown=not as_json):
         from seqatt.cli.run_selection import Request, check_settings, run_selection
     timings.end("import")
-    check_settings(method, own)
+    check_settings(method, method_settings)
     constraints = {
         "keep": read_features(keep, "--keep"),
         "forbid": read_features(forbid, "--forbid"),
@@ -259,7 +259,7 @@ def select(
         target,
         features,
         method,
-        own | given,
+        method_settings | given,
         out,
         holdout,
         as_json,

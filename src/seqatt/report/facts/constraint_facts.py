@@ -24,10 +24,10 @@ def constraint_sentence(settings: dict[str, Any], features: Sequence[Any]) -> st
             parts.append(f"{title}: {shown}.")
     selected = {str(name) for name in features}
     for name, quota in (settings.get("quotas") or {}).items():
-        own = [str(feature) for feature in quota["features"]]
+        members = [str(feature) for feature in quota["features"]]
         bounds = [f"at least {quota['least']}"] if quota["least"] else []
         bounds += [f"at most {quota['most']}"] if quota["most"] is not None else []
-        chosen = f"{len(selected.intersection(own))} of {count(len(own), 'feature')}"
+        chosen = f"{len(selected.intersection(members))} of {count(len(members), 'feature')}"
         parts.append(f"Quota {show_name(name)}: {', '.join([chosen, *bounds])}.")
     return " ".join(parts)
 

@@ -94,7 +94,7 @@ def test_numbers_of_a_csv_file_may_have_placeholders_and_categories_keep_them(tm
             seqatt.select(tmp_path / "data.csv", column_types={"f0": "categorical"}, **options)  # no warning
         assert sorted(selection.features) == ["f0", "f1"]
     columns = open_columns(open_files(tmp_path / "data.csv"), "y", FileOptions())
-    X, _ = columns.read_table()
+    X, _ = columns.read_table(FileOptions())
     assert X["f0"].null_count == ROWS // 50
     expected = [None if plain and each == text else each for each in frame["kind"]]
     assert X["kind"].to_pylist() == expected
@@ -105,7 +105,7 @@ def test_a_placeholder_after_the_first_block_is_missing_too(tmp_path, monkeypatc
     frame = with_placeholder("?")
     frame.loc[: ROWS // 2, ["f0", "kind"]] = [0.5, "plain"]
     frame.to_csv(tmp_path / "data.csv", index=False)
-    X, _ = open_columns(tmp_path / "data.csv", "y", FileOptions()).read_table()
+    X, _ = open_columns(tmp_path / "data.csv", "y", FileOptions()).read_table(FileOptions())
     assert X["f0"].null_count == sum(frame["f0"] == "?") > 0
     assert X["kind"].to_pylist() == frame["kind"].tolist()
 
@@ -114,7 +114,7 @@ def test_dates_of_a_csv_file_may_have_placeholders(tmp_path):
     days = pd.date_range("2020-01-01", periods=ROWS).strftime("%Y-%m-%d").to_series().reset_index(drop=True)
     numbers_frame().assign(day=days.where(days.index % 9 > 0, "-")).to_csv(tmp_path / "data.csv", index=False)
     with pytest.warns(UserWarning, match=f"day: {AS_NUMBERS}"):
-        X, _ = open_columns(tmp_path / "data.csv", "y", FileOptions()).read_table()
+        X, _ = open_columns(tmp_path / "data.csv", "y", FileOptions()).read_table(FileOptions())
     assert X["day"].null_count == -(-ROWS // 9)
 
 
@@ -165,9 +165,9 @@ def test_codes_of_a_csv_file_are_text_with_a_warning(tmp_path):
     with pytest.warns(UserWarning, match=r"zip: read as text, because '00000' .*={'zip': 'numeric'}"):
         columns = open_columns(tmp_path / "data.csv", "y", FileOptions())
     assert columns.kinds["zip"] == "categorical"
-    assert columns.read_table()[0]["zip"].to_pylist()[:2] == ["00000", "00001"]
+    assert columns.read_table(FileOptions())[0]["zip"].to_pylist()[:2] == ["00000", "00001"]
     options = FileOptions(column_types={"zip": "numeric"})
-    X, _ = open_columns(tmp_path / "data.csv", "y", options).read_table()  # no warning
+    X, _ = open_columns(tmp_path / "data.csv", "y", options).read_table(FileOptions())  # no warning
     assert X["zip"].to_pylist()[:2] == [0, 1]
 
 
@@ -198,7 +198,9 @@ def test_column_types_decide_about_text(tmp_path):
         read_table_data(frame, "y", column_types={"f0": "numeric"})
     pq.write_table(pa.Table.from_pandas(frame), tmp_path / "data.parquet")
     with pytest.raises(ValueError, match=r"data\.parquet: column 'f0' holds 'many'"):
-        open_columns(tmp_path / "data.parquet", "y", FileOptions(column_types={"f0": "numeric"})).read_table()
+        open_columns(tmp_path / "data.parquet", "y", FileOptions(column_types={"f0": "numeric"})).read_table(
+            FileOptions()
+        )
 
 
 def test_text_of_parquet_files_is_read_alike_in_memory_and_in_batches(tmp_path):

@@ -296,11 +296,14 @@ def test_another_delimiter_is_found_with_a_warning_or_stated(table, tmp_path):
     assert len(caught) == 1
     rows = [batch for group in files.row_groups for batch, _ in read_row_group(group, files.types, {})]
     assert pa.Table.from_batches(rows)["x"].to_pylist() == small["x"].to_pylist() * 2
-    assert open_files(tmp_path / "a.csv", delimiter=";").types.keys() == {"id", "x"}  # no warning
+    assert open_files(tmp_path / "a.csv", options=FileOptions(delimiter=";")).types.keys() == {
+        "id",
+        "x",
+    }  # no warning
     with pytest.raises(
         UnreadableFile, match=r"a\.csv: only one column .* delimiter '\|'; pass delimiter=';'"
     ):
-        open_files(tmp_path / "a.csv", delimiter="|")
+        open_files(tmp_path / "a.csv", options=FileOptions(delimiter="|"))
     data = read_file_data(tmp_path / "c.tsv", "id", FileOptions(delimiter="|", task="regression"), 64)
     assert data.names == ("x",)
     (tmp_path / "d.csv").write_text("id\n1\n2\n")
@@ -453,9 +456,9 @@ def test_the_delimiter_follows_from_the_first_lines_not_from_the_header_alone(tm
     path.write_text("a;b,c;y\n1;2;0\n3;4;1\n")
     with pytest.warns(UserWarning, match=r"separated by ';'.* pass delimiter=';'"):
         assert list(open_files(path).types) == ["a", "b,c", "y"]
-    assert list(open_files(path, delimiter=";").types) == ["a", "b,c", "y"]
+    assert list(open_files(path, options=FileOptions(delimiter=";")).types) == ["a", "b,c", "y"]
     with pytest.raises(UnreadableFile, match=r"data\.csv: the lines differ .* ','; pass delimiter=';'"):
-        open_files(path, delimiter=",")
+        open_files(path, options=FileOptions(delimiter=","))
     path.write_text('a,b\n1,x;y;z\n2,"v, w"\n')  # no warning
     assert list(open_files(path).types) == ["a", "b"]
     path.write_text("a,b\n1," + "x" * 200_000 + "\n2,y\n")
@@ -486,15 +489,17 @@ def test_a_decimal_comma_is_found_with_a_warning_or_stated(tmp_path, monkeypatch
     (tmp_path / "a.csv").write_text(frame.assign(x=1, y=2).to_csv(index=False, sep=";"))  # decides nothing
     (tmp_path / "b.csv").write_text(text)
     with pytest.warns(UserWarning, match="decimal comma; pass decimal=','"):
-        files = open_files(tmp_path, delimiter=";")
+        files = open_files(tmp_path, options=FileOptions(delimiter=";"))
     assert [group.decimal for group in files.row_groups] == [",", ","]
     monkeypatch.setattr(delimited, "BLOCK_BYTES", 500)
-    stated = open_files(tmp_path / "b.csv", delimiter=";", decimal=",")  # no warning
+    stated = open_files(tmp_path / "b.csv", options=FileOptions(delimiter=";", decimal=","))  # no warning
     assert [str(stated.types[name]) for name in "xny"] == ["double", "int64", "double"]
     read = read_whole_table(stated, ["x", "n", "y"], {"x": "numeric", "n": "numeric"})
     np.testing.assert_array_equal(read["x"], table["x"])
     assert read["n"].null_count == 1
-    assert of.is_string(open_files(tmp_path / "b.csv", delimiter=";", decimal=".").types["x"])
+    assert of.is_string(
+        open_files(tmp_path / "b.csv", options=FileOptions(delimiter=";", decimal=".")).types["x"]
+    )
     with pytest.raises(ValueError, match="decimal: must be"):
         FileOptions(decimal="comma")
 

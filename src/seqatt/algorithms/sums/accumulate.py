@@ -107,9 +107,8 @@ def accumulate(
             save(True, wait=True)
     sums.allreduce(group)
     settings: dict[str, Any] = {"rows": total}
-    if options.on_bad_file == "skip":
-        unopened = [{"file": path, "reason": reason, "rows": None} for path, reason in data.files.skipped]
-        settings["skipped"] = unopened + [skip for _, skips in reports for skip in skips]
+    if options.skips_bad_files:
+        settings["skipped"] = data.files.unopened + [skip for _, skips in reports for skip in skips]
     return settings
 
 

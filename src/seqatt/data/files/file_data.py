@@ -223,10 +223,8 @@ def read_file_data(
     for name in ("groups_of_rows", "time"):
         if getattr(options, name) is not None:
             raise ValueError(f"{name}: needs a table; raise memory so that the files are read into one")
-    skip = options.on_bad_file == "skip"
     files, inputs, [target], kinds, types, texts = open_columns(where, target, options)
-    others = [name for name in types if name not in kinds]
-    sample, expected_rows = read_sample(files, types, kinds, others, options.schema_rows, skip)
+    sample, expected_rows = read_sample(files, types, kinds, options)
     numbers_of_text = find_numbers({name: sample[name] for name in texts}, files, expected_rows)
     kinds |= numbers_of_text
     sample |= {name: to_numbers(sample[name])[0] for name in numbers_of_text}
@@ -287,9 +285,7 @@ def read_file_data(
 
 def read_sample_columns(data: FileData, options: FileOptions) -> dict[str, Any]:
     """The columns of the schema sample, read again."""
-    others = [name for name in data.types if name not in data.kinds]
-    skip = options.on_bad_file == "skip"
-    return read_sample(data.files, data.types, data.kinds, others, options.schema_rows, skip)[0]
+    return read_sample(data.files, data.types, data.kinds, options)[0]
 
 
 def read_schema_sample(data: FileData, options: FileOptions) -> EncodedRows:

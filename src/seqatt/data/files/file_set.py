@@ -20,6 +20,7 @@ from seqatt.data.files.formats.fragment import FragmentFile, FragmentFormat
 from seqatt.data.files.formats.hive import Partition, add_partition, parse_partition, partition_type
 from seqatt.data.files.formats.iterable import BatchSource, IterableFormat
 from seqatt.data.files.formats.registry import FORMATS
+from seqatt.data.files.options import FileOptions
 from seqatt.data.files.remote import FilePath, RemoteFile, find_urls, is_url, local_path
 from seqatt.data.tables.containers import Kind
 
@@ -41,6 +42,11 @@ class FileSet:
         """Rows of all files; None if some file does not store its number of rows."""
         counts = [group.rows for group in self.row_groups]
         return None if None in counts else sum(count for count in counts if count is not None)
+
+    @property
+    def unopened(self) -> list[dict[str, Any]]:
+        """The unreadable files, as ``Selection.settings`` reports what was skipped; their rows are unknown."""
+        return [{"file": path, "reason": reason, "rows": None} for path, reason in self.skipped]
 
     @property
     def size(self) -> int:
@@ -147,19 +153,13 @@ def _expand(name: str, argument: str, ignored: list[str]) -> list[_Found]:
 
 
 def open_files(
-    where: Any,
-    argument: str = "X",
-    *,
-    skip: bool = False,
-    delimiter: str | None = None,
-    decimal: str | None = None,
-    like: FileSet | None = None,
+    where: Any, argument: str = "X", options: FileOptions = FileOptions(), like: FileSet | None = None
 ) -> FileSet:
     """Read the schema of every file, without its rows.
 
-    A file that lacks a column of the first file is an error, or is skipped with ``skip``; columns that the first
-    file does not have are ignored. Folders named ``key=value`` are columns too. ``delimiter`` and ``decimal``
-    are those of text files, whose values are of the types of ``like``, the training files, where these are given.
+    A file that lacks a column of the first file is an error, or is skipped if ``options`` say so; columns that the
+    first file does not have are ignored. Folders named ``key=value`` are columns too. Columns of text files have the
+    types that they have in ``like``, the training files, if these are given.
     """
     if isinstance(where, FileSet):
         return where
@@ -171,20 +171,20 @@ def open_files(
     ignored: list[str] = []
     failures: list[UnreadableFile] = []
     extra: dict[str, FilePath] = {}  # columns that the first file does not have
-    found = _find(where, argument, skipped if skip else None, ignored)
+    found = _find(where, argument, skipped if options.skips_bad_files else None, ignored)
     # What may be prose comes last: the columns of the tables are known by then.
     for each in sorted(found, key=lambda file: file.may_be_prose):
         path = each.path
         types: dict[str, Any] = {}
         try:
             with read_errors(path):
-                types, groups = _describe(each, first or known, delimiter, decimal)
+                types, groups = _describe(each, first or known, options)
             _check_same_columns(path, types, row_groups[0].path if row_groups else path, first or types)
         except UnreadableFile as error:
             failures.append(error)
             if each.may_be_prose and not set(types) & set(first):
                 ignored.append(path.name)
-            elif skip:
+            elif options.skips_bad_files:
                 _skip(skipped, path, error)
             else:
                 raise
@@ -199,7 +199,7 @@ def open_files(
         raise failures[0]
     if not row_groups or all(group.rows == 0 for group in row_groups):
         raise UnreadableFile(f"{found[0].path if found else argument}: there are no rows")
-    report_ignored(row_groups, ignored, extra, argument, delimiter, decimal)
+    report_ignored(row_groups, ignored, extra, argument, options)
     # In some files, no number of the first block may have a fraction.
     decimals = [group.decimal for group in (*row_groups, *(like.row_groups if like else ())) if group.decimal]
     row_groups = [
@@ -215,7 +215,7 @@ def open_files(
 
 
 def _describe(
-    file: _Found, known_types: dict[str, Any], delimiter: str | None, decimal: str | None
+    file: _Found, known_types: dict[str, Any], options: FileOptions
 ) -> tuple[dict[str, Any], list[RowGroup]]:
     """Column types and row groups of one file."""
     path = file.path
@@ -225,8 +225,9 @@ def _describe(
     file_format, stamp = _find_format(path), (stat.st_size, stat.st_mtime_ns)
     if not isinstance(file_format, DelimitedFormat):
         return file_format.describe(path, stamp, known_types)
+    delimiter = options.delimiter
     sniff = delimiter is None and not file.may_be_prose  # prose often has as many commas in each line
-    stated = DelimitedFormat(delimiter or file_format.delimiter, sniff, decimal)
+    stated = DelimitedFormat(delimiter or file_format.delimiter, sniff, options.decimal)
     types, groups = stated.describe(path, stamp, known_types)
     return types, [replace(group, delimiter=delimiter or group.delimiter) for group in groups]
 

@@ -270,8 +270,13 @@ def make_loader(
     if passes > 1 and data.rows * data.row_bytes <= WINDOW_BYTES:
         read = RememberedSlices(read)
     reader = RowReader(data.files.row_groups, read, data.empty_rows())
-    skip = options.on_bad_file == "skip"
     settings = ShuffleSettings(
-        batch_size, count_window_rows(data, options), seed, passes, shards, tuple(own_shards), skip
+        batch_size,
+        count_window_rows(data, options),
+        seed,
+        passes,
+        shards,
+        tuple(own_shards),
+        options.skips_bad_files,
     )
     return FileLoader(reader, settings, **others)

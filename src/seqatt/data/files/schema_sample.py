@@ -12,6 +12,7 @@ from seqatt.data.files.encoding.columns import read_numbers
 from seqatt.data.files.encoding.target_column import check_target_values, read_weights
 from seqatt.data.files.errors import UnreadableFile
 from seqatt.data.files.file_set import FileSet, read_row_group
+from seqatt.data.files.options import FileOptions
 from seqatt.data.files.whole_files import concatenate_batches
 from seqatt.data.tables.arrow_columns import as_category_values
 from seqatt.data.tables.containers import Kind
@@ -22,22 +23,18 @@ SAMPLED_GROUPS = 8  # row groups of the schema sample, spread over all of them: 
 
 
 def read_sample(
-    files: FileSet,
-    types: dict[str, Any],
-    kinds: dict[str, Kind],
-    others: list[str],
-    rows: int,
-    skip: bool = False,
+    files: FileSet, types: dict[str, Any], kinds: dict[str, Kind], options: FileOptions
 ) -> tuple[dict[str, Any], float]:
     """The columns of the schema sample, the first rows of some row groups, and the number of rows of all files.
 
-    The sample has at most ``rows`` rows, and fewer if these take more than ``SAMPLE_BYTES``.
+    The sample has at most ``schema_rows`` rows, and fewer if these take more than ``SAMPLE_BYTES``.
 
-    ``others`` are the columns of the target and, if any, the weight. An error about a value names the file;
-    with ``skip`` it is not raised here but when that row group is read in a pass.
+    Columns of ``types`` that have no kind are the target and, if there is one, the weight. An error about a value names
+    the file; if bad files are skipped, it is not raised here but reported when that row group is read in a pass.
     """
     groups = files.row_groups
-    rows = max(2, min(rows, SAMPLE_BYTES // sum(map(_sample_bytes, types.values()))))
+    target_and_weight = [name for name in types if name not in kinds]
+    rows = max(2, min(options.schema_rows, SAMPLE_BYTES // sum(map(_sample_bytes, types.values()))))
     spread = dict.fromkeys(groups[i * len(groups) // SAMPLED_GROUPS] for i in range(SAMPLED_GROUPS))
     rows_per_group = -(-rows // len(spread))
     batches, sampled, seen, size = [], 0, 0, 0.0
@@ -49,7 +46,7 @@ def read_sample(
         try:
             for batch, share in read_row_group(group, types, kinds):  # noqa: B007
                 head = batch.slice(0, wanted)
-                batches.append(_plain_columns(head, kinds, *others))
+                batches.append(_plain_columns(head, kinds, *target_and_weight))
                 wanted -= head.num_rows
                 sampled += head.num_rows
                 seen += batch.num_rows
@@ -58,7 +55,7 @@ def read_sample(
         except ValueError as error:
             names_file = isinstance(error, UnreadableFile)
             errors.append(error if names_file else ValueError(f"{group.path}: {error}"))
-            if not skip:
+            if not options.skips_bad_files:
                 raise errors[0] from None
         size += share * group.size
     if not seen:

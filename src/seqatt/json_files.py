@@ -1,4 +1,4 @@
-"""JSON files: written completely or not at all, read with errors that name the file, and values checked."""
+"""Files written completely or not at all; JSON files read with errors that name the file, and their values checked."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import errno
 import json
 import math
 import os
-import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 MAX_DEPTH = 64  # nested lists and objects; what seqatt writes has 6
 
@@ -44,33 +45,39 @@ def _is_deeper(value: Any, depth: int) -> bool:
     return True
 
 
+@contextmanager
+def atomic_file(path: Path) -> Iterator[BinaryIO]:
+    """A new file that gets the name ``path`` once its content is on the disk, so that no reader sees a partial file.
+
+    Until then it is ``.NAME.*.part`` in the same folder. An error in the block removes it, and what was at ``path``
+    stays; only a process that is killed leaves it behind.
+    """
+    # Not the number of the process: containers that share a folder may have the same.
+    temporary = path.with_name(f".{path.name}.{os.urandom(4).hex()}.part")
+    try:
+        file = temporary.open("xb")
+    except OSError as error:
+        error.filename = str(path)  # users do not know the temporary file
+        raise
+    try:
+        with file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
 def write_atomically(path: Path, content: str | bytes) -> None:
-    """Write a temporary file in the same folder and rename it, so that no reader sees a partial file."""
+    """Write a file completely or not at all."""
     if not path.parent.is_dir():
         raise FileNotFoundError(
             errno.ENOENT, f"the folder {str(path.parent)!r} does not exist; make it first", str(path)
         )
-    try:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    except OSError as error:
-        error.filename = str(path)  # not the temporary file, of which nobody knows
-        raise
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content.encode("utf-8") if isinstance(content, str) else content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(name, 0o666 & ~_umask())
-        os.replace(name, path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+    with atomic_file(path) as file:
+        file.write(content.encode("utf-8") if isinstance(content, str) else content)
 
 
 def check(condition: bool, name: str, problem: str) -> None:

@@ -17,6 +17,7 @@ from seqatt.data.files.file_columns import open_columns
 from seqatt.data.files.file_data import read_file_data
 from seqatt.data.files.file_set import open_files
 from seqatt.data.files.options import FileOptions
+from seqatt.data.files.shards import ShardSlice
 from seqatt.data.files.validation_rows import sample_table
 from seqatt.data.number_texts import examine_texts, to_numbers
 from seqatt.data.tables.table_data import read_table_data
@@ -212,7 +213,14 @@ def test_text_of_parquet_files_is_read_alike_in_memory_and_in_batches(tmp_path):
     with pytest.warns(UserWarning, match=f"f0: {AS_NUMBERS}, and '\\?' as missing"):
         data = read_file_data(tmp_path / "data.parquet", "y", FileOptions(schema_rows=500), 64)
     assert data.kinds == dict.fromkeys((f"f{i}" for i in range(6)), "numeric") | {"id": "categorical"}
-    assert sum(len(rows.target) for group in data.files.row_groups for rows, _ in data.read(group)) == ROWS
+    assert (
+        sum(
+            len(rows.target)
+            for group in data.files.row_groups
+            for rows, _ in data.read_slice(ShardSlice(group), 0)
+        )
+        == ROWS
+    )
     for memory in (None, 0):
         options = {"target": "y", "k": 2, "method": "linear_omp", "memory": memory}
         with pytest.warns(UserWarning, match=f"f0: {AS_NUMBERS}"):
@@ -223,7 +231,7 @@ def test_text_of_parquet_files_is_read_alike_in_memory_and_in_batches(tmp_path):
     with pytest.warns(UserWarning, match=f"f0: {AS_NUMBERS}"):
         data = read_file_data(tmp_path / "data.parquet", "y", FileOptions(schema_rows=8), 64)
     with pytest.raises(ValueError, match=r"'f0' holds 'many', which is not a number; .*column_types"):
-        list(data.read(data.files.row_groups[-1]))
+        list(data.read_slice(ShardSlice(data.files.row_groups[-1]), 0))
 
 
 def test_identifiers_repeat_in_all_files_even_if_not_in_the_schema_sample(tmp_path):

@@ -77,10 +77,8 @@ class Download:
 
         headers = {"Accept-Encoding": "identity"}
         version = self.version.read_text("utf-8", errors="replace") if self.version.exists() else ""
-        if not (
-            version.isascii() and version.isprintable()
-        ):  # damaged: without it, the download starts again
-            version = ""
+        if not (version.isascii() and version.isprintable()):
+            version = ""  # damaged: without it, the download starts again
         start = self._size() if version or self.expected else 0
         if start:
             headers |= {"Range": f"bytes={start}-"} | ({"If-Range": version} if version else {})

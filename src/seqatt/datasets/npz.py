@@ -14,12 +14,8 @@ from seqatt.datasets.errors import DataError, writing_into
 from seqatt.json_files import atomic_file
 
 Arrays = dict[str, NDArray[Any]]
-ROW_NOTES = (
-    "mouse_id",
-    "subject_train",
-    "subject_test",
-    "subset_train",
-)  # optional arrays, one value per row
+# Optional arrays, one value per row.
+ROW_NOTES = ("mouse_id", "subject_train", "subject_test", "subset_train")
 
 
 def read_arrays(path: Path, entry: DatasetEntry) -> Arrays:

@@ -26,6 +26,7 @@ from seqatt.data.files.file_data import read_file_data
 from seqatt.data.files.file_set import FileSet, find_files, open_files, read_row_group
 from seqatt.data.files.formats import delimited, parquet
 from seqatt.data.files.options import FileOptions
+from seqatt.data.files.shards import ShardSlice
 from seqatt.data.files.whole_files import read_whole_table
 
 ROWS = 40_000
@@ -43,6 +44,10 @@ def table() -> pa.Table:
             "flag": rng.random(ROWS) < 0.5,
         }
     )
+
+
+def find_paths(where) -> list:
+    return [found.path for found in find_files(where, "X", None, [])]
 
 
 def write(table: pa.Table, path: Path) -> Path:
@@ -125,9 +130,9 @@ def test_a_path_a_pattern_a_folder_and_a_list_find_each_file_once(table, tmp_pat
     paths = [write(small, tmp_path / name) for name in names]
     (tmp_path / "_SUCCESS").touch()
     (tmp_path / ".hidden.parquet").write_bytes(b"x")
-    assert set(find_files(tmp_path)) == set(paths)
-    assert find_files(str(tmp_path / "part-*.parquet")) == paths[:2]
-    assert find_files([paths[1], tmp_path / "part-*.parquet"]) == [paths[1], paths[0]]
+    assert set(find_paths(tmp_path)) == set(paths)
+    assert find_paths(str(tmp_path / "part-*.parquet")) == paths[:2]
+    assert find_paths([paths[1], tmp_path / "part-*.parquet"]) == [paths[1], paths[0]]
     with pytest.warns(IgnoredFiles, match=r"no tables were left out: \.hidden\.parquet, _SUCCESS$"):
         assert open_files(tmp_path).rows == 30
     (tmp_path / "link.parquet").symlink_to(paths[0])
@@ -137,10 +142,10 @@ def test_a_path_a_pattern_a_folder_and_a_list_find_each_file_once(table, tmp_pat
         tmp_path / "deep/../part-1.parquet",
         tmp_path / "link.parquet",
     ]
-    assert find_files(repeated) == [paths[0]]
+    assert find_paths(repeated) == [paths[0]]
     for empty in ("", [paths[0], ""]):
         with pytest.raises(ValueError, match="X: an empty name is no file"):
-            find_files(empty)
+            find_paths(empty)
     assert all(map(are_files, ["a.csv", Path("a"), ["a", Path("b")]]))
     assert not any(map(are_files, [[], [[1.0]], np.zeros((2, 2)), table]))
 
@@ -188,7 +193,10 @@ def test_a_column_that_is_empty_in_the_first_file_has_the_type_of_a_later_one(ta
         data = read_file_data(paths, "flag", FileOptions(), 64)
         [category] = data.categories
         assert len(category.known) == len(full["word"].drop_null().unique())
-        assert sum(rows.count for group in files.row_groups for rows, _ in data.read(group)) >= 18
+        assert (
+            sum(rows.count for group in files.row_groups for rows, _ in data.read_slice(ShardSlice(group), 0))
+            >= 18
+        )
 
 
 def test_a_corrupt_file_is_named(table, tmp_path):
@@ -363,12 +371,14 @@ def test_times_of_day_are_seconds_and_decimals_are_numbers(tmp_path):
     )
     data = read_file_data(path, "y", FileOptions(task="regression"), 64)
     assert [number.shift for number in data.numbers] == [-0.375, 1_800.0, 1_800.0]
-    [(rows, _)] = data.read(data.files.row_groups[0])
+    [(rows, _)] = data.read_slice(ShardSlice(data.files.row_groups[0]), 0)
     assert rows.numbers.tolist() == [[1, -1, -1], [-1, 1, 1], [0, 0, 0]]
     assert rows.target == pytest.approx((np.array([1.5, -2.25, 3]) - 0.75) / np.std([1.5, -2.25, 3]))
     classes = read_file_data(path, "y", FileOptions(task="multiclass"), 64)
     assert classes.target.outputs == 3
-    assert [rows.target.tolist() for rows, _ in classes.read(classes.files.row_groups[0])] == [[1, 0, 2]]
+    assert [
+        rows.target.tolist() for rows, _ in classes.read_slice(ShardSlice(classes.files.row_groups[0]), 0)
+    ] == [[1, 0, 2]]
 
 
 @pytest.mark.parametrize("ending", ["parquet", "csv"])

@@ -140,7 +140,7 @@ def test_the_memory_of_the_table_is_estimated_before_it_is_read(table, tmp_path,
     files = open_files(tmp_path)
     kinds = kinds_of(files, list(files.types))
     inputs = [name for name in files.types if name != "y"]
-    estimated = estimate_table_bytes(files, inputs, kinds, files.types, categories)
+    estimated = estimate_table_bytes(files, inputs, kinds, files.types, categories, 64)
     found = read(tmp_path)
     data = read_table_data(found.drop_columns(["y"]), found["y"], categories=categories)
     used = found.nbytes + data.columns.nbytes + data.codes.nbytes

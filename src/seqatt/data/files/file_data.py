@@ -29,7 +29,6 @@ from seqatt.data.files.encoding.target_column import (
 )
 from seqatt.data.files.file_columns import find_numbers, open_columns
 from seqatt.data.files.file_set import FileSet, read_row_group
-from seqatt.data.files.formats.file_format import RowGroup
 from seqatt.data.files.options import FileOptions
 from seqatt.data.files.schema_sample import read_sample
 from seqatt.data.files.shards import ShardSlice
@@ -155,12 +154,11 @@ class FileData:
     def _positions(self, columns: Sequence[Column]) -> NDArray[np.int64]:
         return np.array([self.feature_of_column[column.name] for column in columns], dtype=np.int64)
 
-    def read(self, row_group: RowGroup) -> Iterator[tuple[EncodedRows, float]]:
-        """Encoded rows of a row group, in blocks, each with the share of it read so far (0 to 1)."""
-        return self.read_slice(ShardSlice(row_group), 0)
-
     def read_slice(self, shard_slice: ShardSlice, skip: int) -> Iterator[tuple[EncodedRows, float]]:
-        """The same for a slice without its first ``skip`` rows; an error about a value names the file."""
+        """Encoded rows of a slice without its first ``skip`` rows, in blocks.
+
+        Each block comes with the share of the row group read so far (0 to 1). An error about a value names the file.
+        """
         first = 0
         for batch, share in read_row_group(shard_slice.row_group, self.types, self.kinds, self.row_bytes):
             own = shard_slice.cut(batch, first)

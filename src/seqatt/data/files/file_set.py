@@ -68,7 +68,7 @@ class FileSet:
         return train, test
 
 
-class _Found(NamedTuple):
+class FoundFile(NamedTuple):
     """A file; the folders above it that may be partitions; whether it was found by listing a folder."""
 
     path: FilePath
@@ -81,19 +81,15 @@ class _Found(NamedTuple):
         return self.listed and split_ending(self.path)[0] == ".txt"
 
 
-def find_files(where: Any, argument: str = "X") -> list[FilePath]:
-    """Every file that ``where`` names, once; files of one folder or pattern are sorted."""
-    return [found.path for found in _find(where, argument, None, [])]
-
-
-def _find(
+def find_files(
     where: Any, argument: str, skipped: list[tuple[str, str]] | None, ignored: list[str]
-) -> list[_Found]:
-    """What cannot be found is an error if ``skipped`` is None; otherwise it is appended there.
+) -> list[FoundFile]:
+    """Every file that ``where`` names, once; files of one folder or pattern are sorted.
 
-    Files of folders that are no tables are appended to ``ignored``.
+    What cannot be found is an error if ``skipped`` is None; otherwise it is appended there. Files of folders that are
+    no tables are appended to ``ignored``.
     """
-    found: list[_Found] = []
+    found: list[FoundFile] = []
     for each in where if isinstance(where, list | tuple) else [where]:
         try:
             found += _expand(os.fspath(each), argument, ignored)
@@ -109,16 +105,16 @@ def _skip(skipped: list[tuple[str, str]], path: Any, error: UnreadableFile) -> N
     warnings.warn(f"{error}; the whole file was skipped", SkippedData, stacklevel=3)
 
 
-def _unique(files: Iterable[_Found]) -> list[_Found]:
+def _unique(files: Iterable[FoundFile]) -> list[FoundFile]:
     """Each file once, by the first of the paths that lead to it."""
-    found: dict[FilePath, _Found] = {}
+    found: dict[FilePath, FoundFile] = {}
     for each in files:
         path = each.path
         found.setdefault(path if isinstance(path, RemoteFile) else path.resolve(), each)
     return list(found.values())
 
 
-def _expand(name: str, argument: str, ignored: list[str]) -> list[_Found]:
+def _expand(name: str, argument: str, ignored: list[str]) -> list[FoundFile]:
     if not name:
         raise ValueError(f"{argument}: an empty name is no file; name a file, a folder, a pattern or a URL")
 
@@ -134,22 +130,24 @@ def _expand(name: str, argument: str, ignored: list[str]) -> list[_Found]:
         local = local_path(name)
         if local is None:
             files, folder = find_urls(name, is_table, argument)
-            return [_Found(f, PurePosixPath(f.path[len(folder) :]).parts[:-1], bool(folder)) for f in files]
+            return [
+                FoundFile(f, PurePosixPath(f.path[len(folder) :]).parts[:-1], bool(folder)) for f in files
+            ]
         name = local
     path = Path(name)
     if path.is_dir():
         inside = [(p, p.relative_to(path).parts) for p in sorted(path.rglob("*")) if p.is_file()]
-        tables = [_Found(p, names[:-1], True) for p, names in inside if is_table(p, names)]
+        tables = [FoundFile(p, names[:-1], True) for p, names in inside if is_table(p, names)]
         if not tables:
             raise UnreadableFile(f"{argument}: no file in {path} ends in one of {', '.join(FORMATS)}")
         return tables
     if path.exists():
-        return [_Found(path, path.parts[:-1])]
+        return [FoundFile(path, path.parts[:-1])]
     matched = sorted(Path(p) for p in glob.glob(name, recursive=True) if Path(p).is_file())
     if not matched:
         problem = "no file matches the pattern" if glob.has_magic(name) else "no such file or folder"
         raise UnreadableFile(f"{name}: {problem}")
-    return [_Found(p, p.parts[:-1]) for p in matched]
+    return [FoundFile(p, p.parts[:-1]) for p in matched]
 
 
 def open_files(
@@ -171,7 +169,7 @@ def open_files(
     ignored: list[str] = []
     failures: list[UnreadableFile] = []
     extra: dict[str, FilePath] = {}  # columns that the first file does not have
-    found = _find(where, argument, skipped if options.skips_bad_files else None, ignored)
+    found = find_files(where, argument, skipped if options.skips_bad_files else None, ignored)
     # What may be prose comes last: the columns of the tables are known by then.
     for each in sorted(found, key=lambda file: file.may_be_prose):
         path = each.path
@@ -215,7 +213,7 @@ def open_files(
 
 
 def _describe(
-    file: _Found, known_types: dict[str, Any], options: FileOptions
+    file: FoundFile, known_types: dict[str, Any], options: FileOptions
 ) -> tuple[dict[str, Any], list[RowGroup]]:
     """Column types and row groups of one file."""
     path = file.path

@@ -87,8 +87,8 @@ def estimate_table_bytes(
     inputs: list[str],
     kinds: dict[str, Kind],
     types: dict[str, Any],
-    categories: Categories = "mixed",
-    max_categories: int = 64,
+    categories: Categories,
+    max_categories: int,
 ) -> int:
     """Estimated bytes of the encoded table and of the Arrow table it is made from.
 

@@ -33,7 +33,7 @@ class NumericColumn:
 
     A missing value becomes the mean, ``missing`` after scaling. Values beyond ``limits``, after scaling, are clipped.
     With ``indicator`` a second column is 1 where the value is missing. ``low`` and ``high`` are the smallest and the
-    largest value of the schema sample that is not extreme.
+    largest value of the schema sample that is not extreme, and ``clipped`` says whether it has extreme ones.
     """
 
     name: str
@@ -46,9 +46,7 @@ class NumericColumn:
     high: float
     missing: float = 0.0
     limits: tuple[float, float] = (-MAX_DEVIATION, MAX_DEVIATION)
-    clipped: bool = (
-        False  # whether the schema sample has values below ``low`` or above ``high``, extreme ones
-    )
+    clipped: bool = False
 
     @property
     def width(self) -> int:

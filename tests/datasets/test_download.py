@@ -20,8 +20,7 @@ from tests.support.local_server import serve
 
 import seqatt
 from seqatt.datasets.catalogue import CATALOGUE
-from seqatt.datasets.entry import DatasetEntry, PublisherFile
-from seqatt.datasets.errors import DataError
+from seqatt.datasets.entry import DataError, DatasetEntry, PublisherFile
 from seqatt.datasets.npz import write_arrays
 
 NOISE = np.random.default_rng(0).normal(size=(40, 500))

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from seqatt.api.read_data import Reading, StreamEncoding, are_streams, read_table
-from seqatt.data.files.agreement import BatchAgreement
+from seqatt.data.files.encoding.rows import BatchAgreement
 from seqatt.data.files.file_columns import FileColumns, open_columns
 from seqatt.data.files.file_data import FileData, read_file_data
 from seqatt.data.files.file_set import FileSet

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from seqatt.datasets.entry import DatasetEntry, PublisherFile
-from seqatt.datasets.errors import DataError, no_space, writing_into
+from seqatt.datasets.entry import DataError, DatasetEntry, PublisherFile, no_space, writing_into
 from seqatt.progress import progress_bar
 
 ATTEMPTS = 3  # per call, as long as each one receives something

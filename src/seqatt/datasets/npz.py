@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from seqatt.datasets.entry import DatasetEntry
-from seqatt.datasets.errors import DataError, writing_into
+from seqatt.datasets.entry import DataError, DatasetEntry, writing_into
 from seqatt.json_files import atomic_file
 
 Arrays = dict[str, NDArray[Any]]

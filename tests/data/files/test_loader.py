@@ -17,8 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from seqatt.data.files import file_data, file_set, loader, schema_sample, shuffle
-from seqatt.data.files.agreement import FileBatch
-from seqatt.data.files.encoding.rows import EncodedRows
+from seqatt.data.files.encoding.rows import EncodedRows, FileBatch
 from seqatt.data.files.errors import SkippedData
 from seqatt.data.files.file_data import FileData
 from seqatt.data.files.formats.file_format import RowGroup

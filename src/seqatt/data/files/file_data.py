@@ -11,17 +11,15 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from seqatt.data.files.encoding.codes import CodeTable
-from seqatt.data.files.encoding.columns import (
+from seqatt.data.files.encoding.categories import (
     CategoricalColumn,
-    NumericColumn,
-    fit_category,
-    fit_number,
-    write_numbers,
+    CodeTable,
+    OneHotColumn,
+    fit_codes,
+    fit_one_hot,
 )
-from seqatt.data.files.encoding.one_hot import OneHotColumn, fit_one_hot
+from seqatt.data.files.encoding.numbers import NumericColumn, fit_number, write_numbers
 from seqatt.data.files.encoding.rows import EncodedRows
-from seqatt.data.files.encoding.sample_notes import note_sample
 from seqatt.data.files.encoding.target_column import (
     TargetColumn,
     fit_target,
@@ -30,7 +28,7 @@ from seqatt.data.files.encoding.target_column import (
 from seqatt.data.files.file_columns import find_numbers, open_columns
 from seqatt.data.files.file_set import FileSet, read_row_group
 from seqatt.data.files.options import FileOptions
-from seqatt.data.files.schema_sample import read_sample
+from seqatt.data.files.schema_sample import note_sample, read_sample
 from seqatt.data.files.shards import ShardSlice
 from seqatt.data.number_texts import to_numbers
 from seqatt.data.tables.categories import MIN_CATEGORY_ROWS
@@ -244,7 +242,7 @@ def read_file_data(
     if one_hot:
         hot = tuple(fit_one_hot(name, sample[name], options.max_categories) for name in categorical)
     else:
-        coded = tuple(fit_category(name, sample[name], max_codes, min_rows) for name in categorical)
+        coded = tuple(fit_codes(name, sample[name], max_codes, min_rows) for name in categorical)
     fitted: list[Column] = [*numbers, *hot, *coded]
     constant = np.ones(len(listed), dtype=bool)
     for column in fitted:

@@ -14,16 +14,24 @@ from pyarrow import types as of
 
 from seqatt.data.files.encoding.column_types import compatible, describe_type, reads_text
 from seqatt.data.files.errors import SkippedData, UnreadableFile, read_errors, report_ignored
+from seqatt.data.files.formats.arrow_ipc import ArrowFormat
 from seqatt.data.files.formats.delimited import DelimitedFormat
 from seqatt.data.files.formats.file_format import FileFormat, RowGroup, split_ending, with_numbers
 from seqatt.data.files.formats.fragment import FragmentFile, FragmentFormat
 from seqatt.data.files.formats.hive import Partition, add_partition, parse_partition, partition_type
 from seqatt.data.files.formats.iterable import BatchSource, IterableFormat
-from seqatt.data.files.formats.registry import FORMATS
+from seqatt.data.files.formats.parquet import ParquetFormat
 from seqatt.data.files.options import FileOptions
 from seqatt.data.files.remote import FilePath, RemoteFile, find_urls, is_url, local_path
 from seqatt.data.tables.containers import Kind
 
+# The format of each file ending: a new format is one module in ``formats`` and one row here.
+FORMATS: dict[str, FileFormat] = {
+    **dict.fromkeys((".parquet", ".pq"), ParquetFormat()),
+    ".csv": DelimitedFormat(","),
+    **dict.fromkeys((".tsv", ".tab", ".txt"), DelimitedFormat("\t")),
+    **dict.fromkeys((".arrow", ".feather", ".ipc"), ArrowFormat()),
+}
 BATCH_BYTES = 24 << 20  # of a batch that is read, once it is encoded, within these limits:
 MIN_READ_ROWS, MAX_READ_ROWS = 1 << 8, 1 << 16  # rows per batch
 

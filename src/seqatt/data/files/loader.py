@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from seqatt.data.files.agreement import BatchAgreement, FileBatch
-from seqatt.data.files.encoding.rows import EncodedRows, concatenate
+from seqatt.data.files.encoding.rows import BatchAgreement, EncodedRows, FileBatch, concatenate
 from seqatt.data.files.errors import warn_skipped
 from seqatt.data.files.file_data import FileData
 from seqatt.data.files.formats.file_format import RowGroup

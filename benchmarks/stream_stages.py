@@ -17,8 +17,7 @@ from seqatt.algorithms.registry import get_method
 from seqatt.algorithms.request import SelectionRequest
 from seqatt.api.read_data import EMBEDDED
 from seqatt.api.read_files import make_source, read_files
-from seqatt.data.files.agreement import FileBatch
-from seqatt.data.files.encoding.rows import concatenate
+from seqatt.data.files.encoding.rows import FileBatch, concatenate
 from seqatt.data.files.file_data import FileData
 from seqatt.data.files.file_set import read_row_group
 from seqatt.data.files.loader import FileLoader, make_loader

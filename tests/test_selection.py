@@ -173,6 +173,18 @@ def test_a_failed_write_keeps_the_old_file(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == [path]
 
 
+@pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
+@pytest.mark.parametrize("umask", [0o022, 0o077])
+def test_a_written_file_has_the_permissions_of_any_other_new_file(tmp_path, umask):
+    before = os.umask(umask)
+    try:
+        write_atomically(tmp_path / "s.json", "{}")
+        (tmp_path / "other").write_text("{}")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "s.json").stat().st_mode == (tmp_path / "other").stat().st_mode
+
+
 def test_the_repr_is_short(selection):
     assert repr(selection).startswith("Selection(3 of 8 features: ")
 

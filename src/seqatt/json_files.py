@@ -1,4 +1,4 @@
-"""JSON files: written completely or not at all, read with errors that name the file, and values checked."""
+"""Files written completely or not at all; JSON files read with errors that name the file, and their values checked."""
 
 from __future__ import annotations
 
@@ -6,11 +6,16 @@ import errno
 import json
 import math
 import os
-import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, BinaryIO, NamedTuple
 
 MAX_DEPTH = 64  # nested lists and objects; what seqatt writes has 6
+NO_LENGTHS: Mapping[str, int] = MappingProxyType({})
+
+IsValid = Callable[[Any], bool]
 
 
 def read_json(path: str | os.PathLike[str], description: str) -> dict[str, Any]:
@@ -44,33 +49,39 @@ def _is_deeper(value: Any, depth: int) -> bool:
     return True
 
 
+@contextmanager
+def atomic_file(path: Path) -> Iterator[BinaryIO]:
+    """A new file that gets the name ``path`` once its content is on the disk, so that no reader sees a partial file.
+
+    Until then it is ``.NAME.*.part`` in the same folder. An error in the block removes it, and what was at ``path``
+    stays; only a process that is killed leaves it behind.
+    """
+    # Not the number of the process: containers that share a folder may have the same.
+    temporary = path.with_name(f".{path.name}.{os.urandom(4).hex()}.part")
+    try:
+        file = temporary.open("xb")
+    except OSError as error:
+        error.filename = str(path)  # users do not know the temporary file
+        raise
+    try:
+        with file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
 def write_atomically(path: Path, content: str | bytes) -> None:
-    """Write a temporary file in the same folder and rename it, so that no reader sees a partial file."""
+    """Write a file completely or not at all."""
     if not path.parent.is_dir():
         raise FileNotFoundError(
             errno.ENOENT, f"the folder {str(path.parent)!r} does not exist; make it first", str(path)
         )
-    try:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    except OSError as error:
-        error.filename = str(path)  # not the temporary file, of which nobody knows
-        raise
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content.encode("utf-8") if isinstance(content, str) else content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(name, 0o666 & ~_umask())
-        os.replace(name, path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+    with atomic_file(path) as file:
+        file.write(content.encode("utf-8") if isinstance(content, str) else content)
 
 
 def check(condition: bool, name: str, problem: str) -> None:
@@ -98,28 +109,72 @@ def read_integers(raw: dict[str, Any], name: str, start: int, stop: int) -> list
 
 
 def check_integers(name: str, values: Any, start: int, stop: int) -> None:
-    check(isinstance(values, list) and are_integers(values), name, "must be a list of integers")
+    check(list_of(is_integer)(values), name, "must be a list of integers")
     inside = all(start <= value < stop for value in values)
     check(inside, name, f"must be between {start} and {stop - 1}")
 
 
-def read_numbers(raw: dict[str, Any], name: str) -> list[float]:
-    values = raw[name]
-    check(isinstance(values, list) and are_numbers(values), name, "must be a list of numbers")
-    return list(values)
+class Fields(NamedTuple):
+    """Fields of one type, and the error message about them, in which ``{!r}`` is the name of the field.
+
+    With ``per``, a field is a list of valid values: one per "feature", if the caller says how many features there are,
+    or one per value of another list, such as one per "size" of the field "sizes".
+    """
+
+    names: str  # separated by spaces
+    is_valid: IsValid
+    problem: str
+    per: str | None = None
 
 
-def are_integers(values: list[Any]) -> bool:
-    return all(isinstance(value, int) and not isinstance(value, bool) for value in values)
+def check_fields(
+    table: Sequence[Fields], values: dict[str, Any], about: str = "", lengths: Mapping[str, int] = NO_LENGTHS
+) -> None:
+    """Raise unless the fields of an object are as in ``table``.
+
+    Errors are about the field ``about`` that holds the object, by default about each field itself.
+    """
+    for names, is_valid, problem, per in table:
+        for name in names.split():
+            value = values.get(name)
+            if per is None:
+                valid = is_valid(value)
+            else:
+                length = lengths[per] if per in lengths else len(values[f"{per}s"])
+                valid = list_of(is_valid)(value) and len(values[name]) == length
+            check(valid, about or name, problem.format(name, per=per))
 
 
-def are_numbers(values: list[Any]) -> bool:
-    """Whether all are numbers that fit in a float, as 10**400 does not; NaN and infinity do."""
-    for value in values:
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            return False
-        try:
-            math.isnan(value)
-        except OverflowError:
-            return False
+def is_a(type_: type) -> IsValid:
+    return lambda value: isinstance(value, type_)
+
+
+def list_of(is_valid: IsValid) -> IsValid:
+    return lambda values: isinstance(values, list) and all(map(is_valid, values))
+
+
+def object_of(is_valid: IsValid) -> IsValid:
+    return lambda value: isinstance(value, dict) and all(map(is_valid, value.values()))
+
+
+def or_null(is_valid: IsValid) -> IsValid:
+    return lambda value: value is None or is_valid(value)
+
+
+def is_integer(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def is_number(value: Any) -> bool:
+    """Whether this is a number that fits in a float, as 10**400 does not; NaN and infinity do."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    try:
+        math.isnan(value)
+    except OverflowError:
+        return False
     return True
+
+
+def is_share(value: Any) -> bool:
+    return is_number(value) and 0 <= value <= 1

@@ -14,6 +14,7 @@ from seqatt.api import read_files
 from seqatt.data.files.errors import UnreadableFile
 from seqatt.data.files.file_data import read_file_data
 from seqatt.data.files.options import FileOptions
+from seqatt.data.files.shards import ShardSlice
 from seqatt.datasets.synthetic import CATEGORIES, COUNTS, click_log
 from seqatt.training import loop
 
@@ -178,7 +179,7 @@ def test_negatives_kept_restores_the_class_balance_of_the_whole_log(frame, tmp_p
     positive_share = {}
     for rate in (1.0, 0.1):
         data = read_file_data(tmp_path / "sampled.parquet", "click", FileOptions(negatives_kept=rate), 64)
-        rows = next(data.read(data.files.row_groups[0]))[0]
+        rows = next(data.read_slice(ShardSlice(data.files.row_groups[0]), 0))[0]
         positive_share[rate] = np.average(rows.target, weights=rows.weights)
         assert rows.weights.mean() == pytest.approx(1.0)
     assert positive_share[1.0] > 0.85
@@ -189,7 +190,9 @@ def test_negatives_kept_restores_the_class_balance_of_the_whole_log(frame, tmp_p
 
 def test_balanced_classes_have_equal_total_weight(parquet):
     data = read_file_data(parquet, "click", FileOptions(class_weight="balanced"), 64)
-    blocks = [rows for row_group in data.files.row_groups for rows, _ in data.read(row_group)]
+    blocks = [
+        rows for row_group in data.files.row_groups for rows, _ in data.read_slice(ShardSlice(row_group), 0)
+    ]
     target = np.concatenate([rows.target for rows in blocks])
     weights = np.concatenate([rows.weights for rows in blocks])
     assert np.average(target, weights=weights) == pytest.approx(0.5, abs=1e-3)

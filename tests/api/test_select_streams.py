@@ -116,7 +116,7 @@ def test_a_stream_is_not_gathered_beyond_the_budget(frame, monkeypatch):
     streams_write = streams._write
     monkeypatch.setattr(streams, "_write", write)
     budget = 1_000 * (2 * rows.nbytes // ROWS + 4 * rows.num_columns)  # of a thousand rows
-    files = streams.open_stream(rows.to_reader(max_chunksize=100), lambda columns: None, budget)
+    files = streams.open_stream(rows.to_reader(max_chunksize=100), lambda columns: None, budget, 1)
     assert 900 <= gathered[0] <= 1_200
     assert files.rows == ROWS
     assert not nothing_left_behind()
@@ -126,7 +126,7 @@ def test_a_stream_is_not_gathered_beyond_the_budget(frame, monkeypatch):
 
 def test_the_temporary_file_has_large_row_groups_and_the_rows_in_their_order():
     table = pa.table({"a": np.arange(3 * streams.GROUP_ROWS), "y": np.zeros(3 * streams.GROUP_ROWS)})
-    files = streams.open_stream(table.to_reader(max_chunksize=1_000), lambda columns: None, 0)
+    files = streams.open_stream(table.to_reader(max_chunksize=1_000), lambda columns: None, 0, 1)
     counts = [group.rows for group in files.row_groups]
     assert sum(counts) == len(table)
     assert len(counts) == 3

@@ -255,6 +255,12 @@ def _flip_middle_bit(content: bytearray) -> bytes:
     return bytes(content)
 
 
+def test_what_a_killed_process_left_half_written_is_removed(tmp_path):
+    (tmp_path / ".checkpoint-00000001.npz.0123abcd.part").write_bytes(b"half")
+    path = checkpoint.write_checkpoint(tmp_path, {}, {})
+    assert list(tmp_path.iterdir()) == [path]
+
+
 def test_every_flipped_bit_is_harmless_or_detected(tmp_path):
     """With any one bit flipped, a checkpoint reads as before or is refused as damaged."""
     arrays = {"one": np.arange(3.0), "two": np.array(7)}

@@ -17,6 +17,7 @@ from seqatt.data.files.file_columns import open_columns
 from seqatt.data.files.file_data import read_file_data
 from seqatt.data.files.file_set import open_files
 from seqatt.data.files.options import FileOptions
+from seqatt.data.files.shards import ShardSlice
 from seqatt.data.files.validation_rows import sample_table
 from seqatt.data.number_texts import examine_texts, to_numbers
 from seqatt.data.tables.table_data import read_table_data
@@ -94,7 +95,7 @@ def test_numbers_of_a_csv_file_may_have_placeholders_and_categories_keep_them(tm
             seqatt.select(tmp_path / "data.csv", column_types={"f0": "categorical"}, **options)  # no warning
         assert sorted(selection.features) == ["f0", "f1"]
     columns = open_columns(open_files(tmp_path / "data.csv"), "y", FileOptions())
-    X, _ = columns.read_table()
+    X, _ = columns.read_table(FileOptions())
     assert X["f0"].null_count == ROWS // 50
     expected = [None if plain and each == text else each for each in frame["kind"]]
     assert X["kind"].to_pylist() == expected
@@ -105,7 +106,7 @@ def test_a_placeholder_after_the_first_block_is_missing_too(tmp_path, monkeypatc
     frame = with_placeholder("?")
     frame.loc[: ROWS // 2, ["f0", "kind"]] = [0.5, "plain"]
     frame.to_csv(tmp_path / "data.csv", index=False)
-    X, _ = open_columns(tmp_path / "data.csv", "y", FileOptions()).read_table()
+    X, _ = open_columns(tmp_path / "data.csv", "y", FileOptions()).read_table(FileOptions())
     assert X["f0"].null_count == sum(frame["f0"] == "?") > 0
     assert X["kind"].to_pylist() == frame["kind"].tolist()
 
@@ -114,7 +115,7 @@ def test_dates_of_a_csv_file_may_have_placeholders(tmp_path):
     days = pd.date_range("2020-01-01", periods=ROWS).strftime("%Y-%m-%d").to_series().reset_index(drop=True)
     numbers_frame().assign(day=days.where(days.index % 9 > 0, "-")).to_csv(tmp_path / "data.csv", index=False)
     with pytest.warns(UserWarning, match=f"day: {AS_NUMBERS}"):
-        X, _ = open_columns(tmp_path / "data.csv", "y", FileOptions()).read_table()
+        X, _ = open_columns(tmp_path / "data.csv", "y", FileOptions()).read_table(FileOptions())
     assert X["day"].null_count == -(-ROWS // 9)
 
 
@@ -165,9 +166,9 @@ def test_codes_of_a_csv_file_are_text_with_a_warning(tmp_path):
     with pytest.warns(UserWarning, match=r"zip: read as text, because '00000' .*={'zip': 'numeric'}"):
         columns = open_columns(tmp_path / "data.csv", "y", FileOptions())
     assert columns.kinds["zip"] == "categorical"
-    assert columns.read_table()[0]["zip"].to_pylist()[:2] == ["00000", "00001"]
+    assert columns.read_table(FileOptions())[0]["zip"].to_pylist()[:2] == ["00000", "00001"]
     options = FileOptions(column_types={"zip": "numeric"})
-    X, _ = open_columns(tmp_path / "data.csv", "y", options).read_table()  # no warning
+    X, _ = open_columns(tmp_path / "data.csv", "y", options).read_table(FileOptions())  # no warning
     assert X["zip"].to_pylist()[:2] == [0, 1]
 
 
@@ -198,7 +199,9 @@ def test_column_types_decide_about_text(tmp_path):
         read_table_data(frame, "y", column_types={"f0": "numeric"})
     pq.write_table(pa.Table.from_pandas(frame), tmp_path / "data.parquet")
     with pytest.raises(ValueError, match=r"data\.parquet: column 'f0' holds 'many'"):
-        open_columns(tmp_path / "data.parquet", "y", FileOptions(column_types={"f0": "numeric"})).read_table()
+        open_columns(tmp_path / "data.parquet", "y", FileOptions(column_types={"f0": "numeric"})).read_table(
+            FileOptions()
+        )
 
 
 def test_text_of_parquet_files_is_read_alike_in_memory_and_in_batches(tmp_path):
@@ -210,7 +213,14 @@ def test_text_of_parquet_files_is_read_alike_in_memory_and_in_batches(tmp_path):
     with pytest.warns(UserWarning, match=f"f0: {AS_NUMBERS}, and '\\?' as missing"):
         data = read_file_data(tmp_path / "data.parquet", "y", FileOptions(schema_rows=500), 64)
     assert data.kinds == dict.fromkeys((f"f{i}" for i in range(6)), "numeric") | {"id": "categorical"}
-    assert sum(len(rows.target) for group in data.files.row_groups for rows, _ in data.read(group)) == ROWS
+    assert (
+        sum(
+            len(rows.target)
+            for group in data.files.row_groups
+            for rows, _ in data.read_slice(ShardSlice(group), 0)
+        )
+        == ROWS
+    )
     for memory in (None, 0):
         options = {"target": "y", "k": 2, "method": "linear_omp", "memory": memory}
         with pytest.warns(UserWarning, match=f"f0: {AS_NUMBERS}"):
@@ -221,7 +231,7 @@ def test_text_of_parquet_files_is_read_alike_in_memory_and_in_batches(tmp_path):
     with pytest.warns(UserWarning, match=f"f0: {AS_NUMBERS}"):
         data = read_file_data(tmp_path / "data.parquet", "y", FileOptions(schema_rows=8), 64)
     with pytest.raises(ValueError, match=r"'f0' holds 'many', which is not a number; .*column_types"):
-        list(data.read(data.files.row_groups[-1]))
+        list(data.read_slice(ShardSlice(data.files.row_groups[-1]), 0))
 
 
 def test_identifiers_repeat_in_all_files_even_if_not_in_the_schema_sample(tmp_path):

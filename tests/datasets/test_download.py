@@ -20,8 +20,8 @@ from tests.support.local_server import serve
 
 import seqatt
 from seqatt.datasets.catalogue import CATALOGUE
-from seqatt.datasets.entry import DatasetEntry, PublisherFile
-from seqatt.datasets.errors import DataError
+from seqatt.datasets.entry import DataError, DatasetEntry, PublisherFile
+from seqatt.datasets.npz import write_arrays
 
 NOISE = np.random.default_rng(0).normal(size=(40, 500))
 
@@ -275,6 +275,12 @@ def test_a_killed_download_leaves_no_partial_data_set_and_is_resumed(site, cache
     assert not (cache / "extra").exists()
     np.testing.assert_array_equal(load().X, wide)
     assert site.requests[1][1] is not None  # a range of the file
+
+
+def test_what_a_killed_process_left_half_written_is_removed(tmp_path):
+    (tmp_path / ".noise.npz.0123abcd.part").write_bytes(b"half")
+    write_arrays(tmp_path / "noise.npz", {"X": NOISE}, "noise")
+    assert list(tmp_path.iterdir()) == [tmp_path / "noise.npz"]
 
 
 def wait_until(condition: Callable[[], bool]) -> None:

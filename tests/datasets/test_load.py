@@ -12,7 +12,7 @@ import pytest
 
 import seqatt
 from seqatt.datasets.catalogue import CATALOGUE
-from seqatt.datasets.errors import DataError
+from seqatt.datasets.entry import DataError
 
 BUNDLED = ["iris", "wine", "breast_cancer", "digits", "diabetes"]
 

@@ -18,7 +18,7 @@ from tests.support.local_server import serve
 
 import seqatt
 from seqatt.datasets.catalogue import CATALOGUE
-from seqatt.datasets.errors import DataError
+from seqatt.datasets.entry import DataError
 
 RNG = np.random.default_rng(0)
 

@@ -33,7 +33,7 @@ import seqatt
 from seqatt.algorithms.registry import all_methods
 from seqatt.checkpoints.checkpoint import read_checkpoint, write_checkpoint
 from seqatt.datasets.catalogue import find_entry
-from seqatt.datasets.errors import DataError
+from seqatt.datasets.entry import DataError
 from seqatt.datasets.npz import read_arrays, write_arrays
 from seqatt.selection_file import check_selection
 

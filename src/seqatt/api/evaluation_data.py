@@ -142,9 +142,8 @@ def read_evaluation_files(
         raise TypeError("X_test: must be files, as X_train is")
     if y_test is not None and not (isinstance(y_test, str) and y_test == target):
         raise TypeError("y_test: is not for files; y_train names the column of both")
-    skip = options.on_bad_file == "skip"
     X_train, X_test = (open_rows(X, target, options) for X in (X_train, X_test))
-    files = open_files(X_train, "X_train", skip=skip, delimiter=options.delimiter, decimal=options.decimal)
+    files = open_files(X_train, "X_train", options)
     targets = split_target(files, target)
     options = ignore_unselected(files, targets, indices, options)
     if files is not X_train:  # else they were opened, and reported, before
@@ -153,9 +152,7 @@ def read_evaluation_files(
     reading = read_files(
         files, target, options, categories, encoding=encoding, ranks=SINGLE_PROCESS, by_name=False
     )
-    test_files = open_files(
-        X_test, "X_test", skip=skip, delimiter=options.delimiter, decimal=options.decimal, like=files
-    )
+    test_files = open_files(X_test, "X_test", options, like=files)
     data, source = reading.data, None
     if isinstance(data, FileData):
         data, source = make_source(data, options, SINGLE_PROCESS, hold_out=False)

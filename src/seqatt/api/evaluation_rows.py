@@ -92,7 +92,6 @@ def read_test_files(
     data: TableData | FileData, files: FileSet, targets: list[str], train: FileSet, options: FileOptions
 ) -> RowBlocks:
     """Files of test rows, encoded as the training rows, block by block."""
-    skip = options.on_bad_file == "skip"
     names = [*data.input_names, *targets]
     types = {name: train.types[name] for name in names}
     for name, kind in types.items():
@@ -130,7 +129,7 @@ def read_test_files(
                     except ValueError as error:
                         raise ValueError(f"{row_group.path}: {error}") from None
             except ValueError as error:
-                if not skip:
+                if not options.skips_bad_files:
                     raise
                 warnings.warn(f"{error}; the rest of it was skipped", SkippedData, stacklevel=2)
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from seqatt.api.read_data import Reading, StreamEncoding, are_streams, read_table
-from seqatt.data.files.agreement import BatchAgreement
+from seqatt.data.files.encoding.rows import BatchAgreement
 from seqatt.data.files.file_columns import FileColumns, open_columns
 from seqatt.data.files.file_data import FileData, read_file_data
 from seqatt.data.files.file_set import FileSet
@@ -62,12 +62,14 @@ def read_files(
         when_read()
         table_data = read_table(X, y, replace(options, sample_weight=weights), categories, by_name=by_name)
         return Reading(table_data, facts | {"reading": "memory"})
-    skips: list[dict[str, Any]] | None = [] if options.on_bad_file == "skip" else None
+    skips: list[dict[str, Any]] = []
     if needed <= budget:
-        X, y = columns.read_table(skips)
+        X, y = columns.read_table(options, skips)
         when_read()
         table_data = read_table_data(X, y, **given)
-        facts |= {"reading": "memory"} | ({} if skips is None else {"skipped": _skipped(files, skips)})
+        facts |= {"reading": "memory"} | (
+            {"skipped": files.unopened + skips} if options.skips_bad_files else {}
+        )
         return Reading(table_data, facts)
     if encoding is not None and len(targets) == 1:
         data = read_file_data(
@@ -83,9 +85,9 @@ def read_files(
         budget = available_memory() // MEMORY_SHARE
     count = count_rows(files, types, kinds)
     rows = max(2, int(count * budget / needed))
-    table = columns.decide(sample_rows(files, kinds, types, rows, seed, skips), count)[1]
+    table = columns.decide(sample_rows(files, kinds, types, rows, seed, options, skips), count)[1]
     when_read()
-    facts |= {"reading": "sample"} | ({} if skips is None else {"skipped": _skipped(files, skips)})
+    facts |= {"reading": "sample"} | ({"skipped": files.unopened + skips} if options.skips_bad_files else {})
     return Reading(read_table_data(*columns.separate(table), **given), facts)
 
 
@@ -123,7 +125,7 @@ def make_source(
     shards = count_shards(options.shards, ranks.size)
     validation = None
     if hold_out:
-        data, validation = hold_out_rows(data, VALIDATION_ROWS, skip=options.on_bad_file == "skip")
+        data, validation = hold_out_rows(data, VALIDATION_ROWS, options)
         if validation is None:
             raise ValueError(
                 f"X: about {data.rows} rows are too few to be read batch by batch; leave memory out, so that they are "
@@ -154,7 +156,3 @@ def make_source(
         )
 
     return data, StreamSource(open_loader, validation, reducer, ranks.allgather_texts)
-
-
-def _skipped(files: FileSet, skips: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [{"file": path, "reason": reason, "rows": None} for path, reason in files.skipped] + skips

@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from seqatt.json_files import atomic_file
+
 FORMAT = 6  # raised whenever names or meanings inside a checkpoint change
 KEPT_FILES = 2  # checkpoints kept of an unfinished run: if the last is damaged, the one before it remains
 METADATA = "metadata"  # the array that holds the JSON text
@@ -39,24 +41,16 @@ def list_checkpoints(folder: Path) -> list[Path]:
 def write_checkpoint(folder: Path, metadata: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Path:
     """Write the next checkpoint, then remove the older ones that are no longer needed.
 
-    The file gets its name only once its content is on the disk. Of an unfinished run the last ``KEPT_FILES``
-    stay, of a finished one (``metadata["complete"]``) only this one.
+    The last ``KEPT_FILES`` of an unfinished run stay, and only this one of a finished run (``metadata["complete"]``).
     """
+    _remove_partial(folder)
     existing = list_checkpoints(folder)
     number = int(existing[-1].stem.split("-")[1]) + 1 if existing else 1
     path = folder / f"checkpoint-{number:08d}.npz"
-    temporary = folder / f".{path.name}.part"
     text = json.dumps({"format": FORMAT, "arrays": sorted(arrays), **metadata}).encode()
     members: dict[str, Any] = {METADATA: np.frombuffer(text, dtype=np.uint8), **arrays}
-    try:
-        with temporary.open("wb") as file:
-            np.savez(file, **members)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    with atomic_file(path) as file:
+        np.savez(file, **members)
     _sync_folder(folder)
     for old in existing[: len(existing) + 1 - (1 if metadata.get("complete") else KEPT_FILES)]:
         old.unlink(missing_ok=True)
@@ -87,8 +81,15 @@ def read_checkpoint(path: Path) -> Checkpoint:
 
 
 def clear_checkpoints(folder: Path) -> None:
-    """Remove all checkpoints, and the temporary files that a killed process left."""
-    for path in [*list_checkpoints(folder), *folder.glob(".checkpoint-*.part")]:
+    """Remove all checkpoints, and the partial files that a killed process left."""
+    for path in list_checkpoints(folder):
+        path.unlink(missing_ok=True)
+    _remove_partial(folder)
+
+
+def _remove_partial(folder: Path) -> None:
+    """Remove the partial files that a killed process left; the caller holds the lock of the folder."""
+    for path in folder.glob(".checkpoint-*.part"):
         path.unlink(missing_ok=True)
 
 

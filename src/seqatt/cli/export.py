@@ -62,7 +62,7 @@ def export_selected(
             f"--export: the selected columns make a table of {opened.table_bytes / 1e9:.1f} GB, which does not fit "
             "in memory; raise --memory, or select fewer features"
         )
-    X, y = opened.columns.read_table([] if restricted.on_bad_file == "skip" else None)
+    X, y = opened.columns.read_table(restricted)
     of_table = {name: getattr(restricted, name) for name in names_of(TableOptions)} | {"ignore": ()}
     # Groups and times divide rows; they are no inputs of the model.
     groups = None if restricted.groups_of_rows is None else X.column(restricted.groups_of_rows)

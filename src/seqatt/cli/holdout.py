@@ -57,7 +57,7 @@ def hold_out(opened: OpenedFiles, holdout: float, seed: int) -> HeldOut:
     """Hold out a share of the rows: drawn, if the files fit in memory, else at equal distances."""
     if not opened.fit:
         return _hold_out_of_files(opened.columns, holdout, seed)
-    X, y = opened.columns.read_table([] if opened.options.on_bad_file == "skip" else None)
+    X, y = opened.columns.read_table(opened.options)
     named = isinstance(y, str)
     group, time = (
         None if name is None else X.column(name)

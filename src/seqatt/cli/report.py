@@ -175,11 +175,10 @@ def _read_rows(paths: list[str], target: str | None, options: dict[str, Any]) ->
     from seqatt.data.files.whole_files import count_rows, sample_rows
     from seqatt.options import names_of
 
-    of_files = {name: value for name, value in options.items() if name in names_of(FileOptions)}
-    columns = open_columns(paths, target, FileOptions(**of_files))
+    file_options = FileOptions(**{n: value for n, value in options.items() if n in names_of(FileOptions)})
+    columns = open_columns(paths, target, file_options)
     count = min(MAX_ROWS, max(1000, MAX_CELLS // max(1, len(columns.types))))
-    skips: list[dict[str, Any]] | None = [] if of_files.get("on_bad_file") == "skip" else None
-    table = sample_rows(columns.files, columns.kinds, columns.types, count, 0, skips)
+    table = sample_rows(columns.files, columns.kinds, columns.types, count, 0, file_options)
     table = columns.decide(table, count_rows(columns.files, columns.types, columns.kinds))[1]
     return table, columns.targets[0] if len(columns.targets) == 1 else None
 

@@ -13,7 +13,7 @@ from seqatt.data.files.file_columns import FileColumns, open_columns
 from seqatt.data.files.file_data import read_file_data
 from seqatt.data.files.file_set import FileSet, open_files
 from seqatt.data.files.options import FileOptions
-from seqatt.data.files.whole_files import Skips, read_whole_table
+from seqatt.data.files.whole_files import read_whole_table
 from seqatt.data.tables.options import TableOptions
 
 REMEDY = "raise memory, so that the files are read into a table"
@@ -39,10 +39,7 @@ def _open_test(columns: FileColumns, test: tuple[Any, Any], options: FileOptions
     if X_test is None:
         return None
     X_test = open_rows(X_test, ",".join(columns.targets), options)
-    skip = options.on_bad_file == "skip"
-    files = open_files(
-        X_test, "X_test", skip=skip, delimiter=options.delimiter, decimal=options.decimal, like=columns.files
-    )
+    files = open_files(X_test, "X_test", options, like=columns.files)
     for name in [*columns.inputs, *columns.targets]:
         if name not in files.types:
             raise ValueError(f"X_test: column {name!r} is missing, which the files of X have")
@@ -54,9 +51,10 @@ def _as_table(
 ) -> ComparedRows:
     group_names = [request.split_groups] if isinstance(request.split_groups, str) else []
 
-    def read(files: FileSet, some: list[str]) -> Any:
-        skips: Skips | None = [] if options.get("on_bad_file") == "skip" else None
-        return read_whole_table(files, some, columns.kinds, skips)
+    checked = FileOptions(**options)
+
+    def read(files: FileSet, names: list[str]) -> Any:
+        return read_whole_table(files, names, columns.kinds, checked)
 
     columns, table = columns.decide(read(columns.files, [*columns.types, *group_names]))
     X, y = columns.separate(table)

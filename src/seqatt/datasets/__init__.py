@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from seqatt.datasets.catalogue import CATALOGUE, find_entry
-from seqatt.datasets.dataset import Dataset, Split, make_dataset
-from seqatt.datasets.entry import DatasetEntry
-from seqatt.datasets.errors import DataError
+from seqatt.datasets.dataset import Dataset, Split, make_dataset, read_bundled
+from seqatt.datasets.entry import DataError, DatasetEntry
 from seqatt.datasets.locations import locate
 from seqatt.datasets.npz import check_arrays, read_arrays
 
@@ -67,8 +66,6 @@ def load(name: str) -> Dataset:
     """
     entry = find_entry(name)
     if entry.bundled:
-        from seqatt.datasets.bundled import read_bundled
-
         arrays = read_bundled(entry)
         check_arrays(arrays, entry, "scikit-learn", "install another version of it")
         return make_dataset(entry, arrays)

@@ -1,9 +1,10 @@
-"""A data set in memory, with the values of its source."""
+"""A data set in memory, with the values of its source, and its splits into training and test rows."""
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +12,10 @@ from numpy.typing import NDArray
 
 from seqatt.datasets.entry import DatasetEntry, SplitKind
 from seqatt.datasets.npz import Arrays
-from seqatt.datasets.splits import Rows, grouped_rows, official_rows, random_rows
+
+Rows = tuple[NDArray[np.int64], NDArray[np.int64]]  # numbers of training and test rows
+TEST_SHARE = 0.2
+BUNDLED_OPTIONS = {"diabetes": {"scaled": False}}  # by default scikit-learn standardises this one
 
 
 class Split(NamedTuple):
@@ -68,12 +72,12 @@ class Dataset:
             offered = " or ".join(map(repr, self.splits))
             raise ValueError(f"kind: {self.name} has no split {kind!r}; it has {offered}")
         if kind == "official":
-            return official_rows(self.official_sizes)
+            return _official_rows(self.official_sizes)
         if kind == "rows":
-            return random_rows(self.y, seed, stratify=self.task != "regression")
+            return _random_rows(self.y, seed, stratify=self.task != "regression")
         if self.groups is None:
             raise ValueError(f"kind: this copy of {self.name} has no groups of rows; use 'rows'")
-        return grouped_rows(self.groups, self.y, seed)
+        return _grouped_rows(self.groups, self.y, seed)
 
     def frame(self) -> Any:
         """A pandas DataFrame with one column per feature, and ``target`` with the original labels.
@@ -122,3 +126,39 @@ def _groups(entry: DatasetEntry, arrays: Arrays) -> NDArray[Any] | None:
     if "subset_train" in arrays:  # ISOLET's test rows are its fifth group of speakers
         return np.concatenate([arrays["subset_train"], np.full(entry.rows[1], 5, np.uint8)])
     return None
+
+
+def read_bundled(entry: DatasetEntry) -> Arrays:
+    """The arrays of one of scikit-learn's data sets, with raw values."""
+    loader = getattr(import_module("sklearn.datasets"), f"load_{entry.name}")
+    data = loader(**BUNDLED_OPTIONS.get(entry.name, {}))
+    labels = [str(name) for name in data.target_names] if entry.classes else ["progression"]
+    return {
+        "X": data.data,
+        "y": data.target,
+        "feature_names": np.array([str(name) for name in data.feature_names]),
+        "target_names": np.array(labels),
+    }
+
+
+def _official_rows(rows: tuple[int, ...]) -> Rows:
+    """The split of the source, whose training rows come first."""
+    return np.arange(rows[0]), np.arange(rows[0], sum(rows))
+
+
+def _random_rows(y: NDArray[Any], seed: int, *, stratify: bool) -> Rows:
+    """A random fifth of the rows for testing, stratified by class if ``stratify``."""
+    from sklearn.model_selection import train_test_split
+
+    train, test = train_test_split(
+        np.arange(len(y)), test_size=TEST_SHARE, random_state=seed, stratify=y if stratify else None
+    )
+    return np.sort(train), np.sort(test)
+
+
+def _grouped_rows(groups: NDArray[Any], y: NDArray[Any], seed: int) -> Rows:
+    """A random fifth of the groups for testing, stratified by class; no group is on both sides."""
+    names, first = np.unique(groups, return_index=True)
+    _, test = _random_rows(y[first], seed, stratify=True)
+    is_test = np.isin(groups, names[test])
+    return np.flatnonzero(~is_test), np.flatnonzero(is_test)

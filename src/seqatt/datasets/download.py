@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from seqatt.datasets.entry import DatasetEntry, PublisherFile
-from seqatt.datasets.errors import DataError, no_space, writing_into
+from seqatt.datasets.entry import DataError, DatasetEntry, PublisherFile, no_space, writing_into
 from seqatt.progress import progress_bar
 
 ATTEMPTS = 3  # per call, as long as each one receives something
@@ -77,10 +76,8 @@ class Download:
 
         headers = {"Accept-Encoding": "identity"}
         version = self.version.read_text("utf-8", errors="replace") if self.version.exists() else ""
-        if not (
-            version.isascii() and version.isprintable()
-        ):  # damaged: without it, the download starts again
-            version = ""
+        if not (version.isascii() and version.isprintable()):
+            version = ""  # damaged: without it, the download starts again
         start = self._size() if version or self.expected else 0
         if start:
             headers |= {"Range": f"bytes={start}-"} | ({"If-Range": version} if version else {})

@@ -1,8 +1,12 @@
-"""The catalogue's description of a data set."""
+"""The catalogue's description of a data set, and errors about data sets; each message is one sentence."""
 
 from __future__ import annotations
 
+import errno
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 SplitKind = Literal["official", "rows", "groups"]
@@ -55,3 +59,27 @@ class DatasetEntry:
         """Names of the arrays that its .npz file must contain."""
         data = ("X_train", "y_train", "X_test", "y_test") if len(self.rows) == 2 else ("X", "y")
         return (*data, "feature_names", "target_names")
+
+
+class DataError(RuntimeError):
+    """A data set cannot be downloaded or read, or has an unexpected shape; the message names the remedy."""
+
+
+@contextmanager
+def writing_into(folder: Path, name: str) -> Iterator[None]:
+    """Raise errors of writing into ``folder`` as ``DataError`` about the data set ``name``."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, getattr(errno, "EDQUOT", None)):
+            raise no_space(folder, name) from None
+        raise DataError(
+            f"{name}: cannot write to {folder} ({error.strerror or error}); "
+            "set SEQATT_CACHE_DIR to a folder of yours"
+        ) from None
+
+
+def no_space(folder: Path, name: str) -> DataError:
+    return DataError(
+        f"{name}: no space left in {folder}; free some, or set SEQATT_CACHE_DIR to a folder on another disk"
+    )

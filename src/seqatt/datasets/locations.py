@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from seqatt.datasets.entry import DatasetEntry
-from seqatt.datasets.errors import DataError
+from seqatt.datasets.entry import DataError, DatasetEntry
 
 Where = Literal["scikit-learn", "folder", "cache", "download", "absent"]
 

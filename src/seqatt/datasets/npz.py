@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,16 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from seqatt.datasets.entry import DatasetEntry
-from seqatt.datasets.errors import DataError, writing_into
+from seqatt.datasets.entry import DataError, DatasetEntry, writing_into
+from seqatt.json_files import atomic_file
 
 Arrays = dict[str, NDArray[Any]]
-ROW_NOTES = (
-    "mouse_id",
-    "subject_train",
-    "subject_test",
-    "subset_train",
-)  # optional arrays, one value per row
+# Optional arrays, one value per row.
+ROW_NOTES = ("mouse_id", "subject_train", "subject_test", "subset_train")
 
 
 def read_arrays(path: Path, entry: DatasetEntry) -> Arrays:
@@ -67,16 +62,10 @@ def _problems(arrays: Arrays, entry: DatasetEntry) -> Iterator[str]:
 
 
 def write_arrays(path: Path, arrays: Arrays, name: str) -> None:
-    """Write a temporary file in the same folder and rename it, so that no reader sees a partial file."""
+    """Write a .npz file completely or not at all; the caller holds the lock of the data set."""
     with writing_into(path.parent, name):
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_name(f".{path.name}.new")  # a fixed name: only one process holds the lock
-        try:
-            with temporary.open("wb") as file:
-                np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(temporary, path)
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
+        for partial in path.parent.glob(f".{path.name}.*.part"):  # left by a process that was killed
+            partial.unlink(missing_ok=True)
+        with atomic_file(path) as file:
+            np.savez_compressed(file, **arrays)  # type: ignore[arg-type]

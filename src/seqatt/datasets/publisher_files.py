@@ -11,8 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from seqatt.datasets.download import Download
-from seqatt.datasets.entry import DatasetEntry, PublisherFile
-from seqatt.datasets.errors import DataError, writing_into
+from seqatt.datasets.entry import DataError, DatasetEntry, PublisherFile, writing_into
 from seqatt.datasets.locations import cache_folder
 from seqatt.datasets.npz import check_arrays, write_arrays
 from seqatt.datasets.parsers import PARSE_ERRORS, parse

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from seqatt.json_files import atomic_file
 from seqatt.validation import show
 
 CHUNK = 1 << 16  # rows per chunk, which has its own seed and is one row group of a file
@@ -82,15 +83,9 @@ def click_log(
 
 
 def _write(path: Path, chunks: Iterator[Any]) -> None:
-    """Write one file under a temporary name and rename it when it is complete."""
-    temporary = path.with_name(f".{path.name}.part")
-    try:
-        with pq.ParquetWriter(temporary, _schema()) as writer:
-            for chunk in chunks:
-                writer.write_table(chunk)
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with atomic_file(path) as file, pq.ParquetWriter(file, _schema()) as writer:
+        for chunk in chunks:
+            writer.write_table(chunk)
 
 
 def _schema() -> Any:

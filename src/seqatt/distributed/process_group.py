@@ -18,7 +18,7 @@ import torch.distributed as dist
 from numpy.typing import NDArray
 from torch import Tensor
 
-from seqatt.data.files.agreement import BatchAgreement
+from seqatt.data.files.encoding.rows import BatchAgreement
 
 
 class RankLost(RuntimeError):

@@ -203,7 +203,7 @@ class _GroupBuilder:
             multiclass=data.target.task == "multiclass",
             drop_weightless=plain,
             gather=source.gather,
-            unopened=[{"file": path, "reason": reason, "rows": None} for path, reason in data.files.skipped],
+            unopened=data.files.unopened,
         )
         if self._validation is None and source.validation is not None:
             transfer, multiclass = DeviceTransfer(self._device), data.target.task == "multiclass"

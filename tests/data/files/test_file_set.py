@@ -26,6 +26,7 @@ from seqatt.data.files.file_data import read_file_data
 from seqatt.data.files.file_set import FileSet, find_files, open_files, read_row_group
 from seqatt.data.files.formats import delimited, parquet
 from seqatt.data.files.options import FileOptions
+from seqatt.data.files.shards import ShardSlice
 from seqatt.data.files.whole_files import read_whole_table
 
 ROWS = 40_000
@@ -43,6 +44,10 @@ def table() -> pa.Table:
             "flag": rng.random(ROWS) < 0.5,
         }
     )
+
+
+def find_paths(where) -> list:
+    return [found.path for found in find_files(where, "X", None, [])]
 
 
 def write(table: pa.Table, path: Path) -> Path:
@@ -125,9 +130,9 @@ def test_a_path_a_pattern_a_folder_and_a_list_find_each_file_once(table, tmp_pat
     paths = [write(small, tmp_path / name) for name in names]
     (tmp_path / "_SUCCESS").touch()
     (tmp_path / ".hidden.parquet").write_bytes(b"x")
-    assert set(find_files(tmp_path)) == set(paths)
-    assert find_files(str(tmp_path / "part-*.parquet")) == paths[:2]
-    assert find_files([paths[1], tmp_path / "part-*.parquet"]) == [paths[1], paths[0]]
+    assert set(find_paths(tmp_path)) == set(paths)
+    assert find_paths(str(tmp_path / "part-*.parquet")) == paths[:2]
+    assert find_paths([paths[1], tmp_path / "part-*.parquet"]) == [paths[1], paths[0]]
     with pytest.warns(IgnoredFiles, match=r"no tables were left out: \.hidden\.parquet, _SUCCESS$"):
         assert open_files(tmp_path).rows == 30
     (tmp_path / "link.parquet").symlink_to(paths[0])
@@ -137,10 +142,10 @@ def test_a_path_a_pattern_a_folder_and_a_list_find_each_file_once(table, tmp_pat
         tmp_path / "deep/../part-1.parquet",
         tmp_path / "link.parquet",
     ]
-    assert find_files(repeated) == [paths[0]]
+    assert find_paths(repeated) == [paths[0]]
     for empty in ("", [paths[0], ""]):
         with pytest.raises(ValueError, match="X: an empty name is no file"):
-            find_files(empty)
+            find_paths(empty)
     assert all(map(are_files, ["a.csv", Path("a"), ["a", Path("b")]]))
     assert not any(map(are_files, [[], [[1.0]], np.zeros((2, 2)), table]))
 
@@ -188,7 +193,10 @@ def test_a_column_that_is_empty_in_the_first_file_has_the_type_of_a_later_one(ta
         data = read_file_data(paths, "flag", FileOptions(), 64)
         [category] = data.categories
         assert len(category.known) == len(full["word"].drop_null().unique())
-        assert sum(rows.count for group in files.row_groups for rows, _ in data.read(group)) >= 18
+        assert (
+            sum(rows.count for group in files.row_groups for rows, _ in data.read_slice(ShardSlice(group), 0))
+            >= 18
+        )
 
 
 def test_a_corrupt_file_is_named(table, tmp_path):
@@ -296,11 +304,14 @@ def test_another_delimiter_is_found_with_a_warning_or_stated(table, tmp_path):
     assert len(caught) == 1
     rows = [batch for group in files.row_groups for batch, _ in read_row_group(group, files.types, {})]
     assert pa.Table.from_batches(rows)["x"].to_pylist() == small["x"].to_pylist() * 2
-    assert open_files(tmp_path / "a.csv", delimiter=";").types.keys() == {"id", "x"}  # no warning
+    assert open_files(tmp_path / "a.csv", options=FileOptions(delimiter=";")).types.keys() == {
+        "id",
+        "x",
+    }  # no warning
     with pytest.raises(
         UnreadableFile, match=r"a\.csv: only one column .* delimiter '\|'; pass delimiter=';'"
     ):
-        open_files(tmp_path / "a.csv", delimiter="|")
+        open_files(tmp_path / "a.csv", options=FileOptions(delimiter="|"))
     data = read_file_data(tmp_path / "c.tsv", "id", FileOptions(delimiter="|", task="regression"), 64)
     assert data.names == ("x",)
     (tmp_path / "d.csv").write_text("id\n1\n2\n")
@@ -360,12 +371,14 @@ def test_times_of_day_are_seconds_and_decimals_are_numbers(tmp_path):
     )
     data = read_file_data(path, "y", FileOptions(task="regression"), 64)
     assert [number.shift for number in data.numbers] == [-0.375, 1_800.0, 1_800.0]
-    [(rows, _)] = data.read(data.files.row_groups[0])
+    [(rows, _)] = data.read_slice(ShardSlice(data.files.row_groups[0]), 0)
     assert rows.numbers.tolist() == [[1, -1, -1], [-1, 1, 1], [0, 0, 0]]
     assert rows.target == pytest.approx((np.array([1.5, -2.25, 3]) - 0.75) / np.std([1.5, -2.25, 3]))
     classes = read_file_data(path, "y", FileOptions(task="multiclass"), 64)
     assert classes.target.outputs == 3
-    assert [rows.target.tolist() for rows, _ in classes.read(classes.files.row_groups[0])] == [[1, 0, 2]]
+    assert [
+        rows.target.tolist() for rows, _ in classes.read_slice(ShardSlice(classes.files.row_groups[0]), 0)
+    ] == [[1, 0, 2]]
 
 
 @pytest.mark.parametrize("ending", ["parquet", "csv"])
@@ -453,9 +466,9 @@ def test_the_delimiter_follows_from_the_first_lines_not_from_the_header_alone(tm
     path.write_text("a;b,c;y\n1;2;0\n3;4;1\n")
     with pytest.warns(UserWarning, match=r"separated by ';'.* pass delimiter=';'"):
         assert list(open_files(path).types) == ["a", "b,c", "y"]
-    assert list(open_files(path, delimiter=";").types) == ["a", "b,c", "y"]
+    assert list(open_files(path, options=FileOptions(delimiter=";")).types) == ["a", "b,c", "y"]
     with pytest.raises(UnreadableFile, match=r"data\.csv: the lines differ .* ','; pass delimiter=';'"):
-        open_files(path, delimiter=",")
+        open_files(path, options=FileOptions(delimiter=","))
     path.write_text('a,b\n1,x;y;z\n2,"v, w"\n')  # no warning
     assert list(open_files(path).types) == ["a", "b"]
     path.write_text("a,b\n1," + "x" * 200_000 + "\n2,y\n")
@@ -486,15 +499,17 @@ def test_a_decimal_comma_is_found_with_a_warning_or_stated(tmp_path, monkeypatch
     (tmp_path / "a.csv").write_text(frame.assign(x=1, y=2).to_csv(index=False, sep=";"))  # decides nothing
     (tmp_path / "b.csv").write_text(text)
     with pytest.warns(UserWarning, match="decimal comma; pass decimal=','"):
-        files = open_files(tmp_path, delimiter=";")
+        files = open_files(tmp_path, options=FileOptions(delimiter=";"))
     assert [group.decimal for group in files.row_groups] == [",", ","]
     monkeypatch.setattr(delimited, "BLOCK_BYTES", 500)
-    stated = open_files(tmp_path / "b.csv", delimiter=";", decimal=",")  # no warning
+    stated = open_files(tmp_path / "b.csv", options=FileOptions(delimiter=";", decimal=","))  # no warning
     assert [str(stated.types[name]) for name in "xny"] == ["double", "int64", "double"]
     read = read_whole_table(stated, ["x", "n", "y"], {"x": "numeric", "n": "numeric"})
     np.testing.assert_array_equal(read["x"], table["x"])
     assert read["n"].null_count == 1
-    assert of.is_string(open_files(tmp_path / "b.csv", delimiter=";", decimal=".").types["x"])
+    assert of.is_string(
+        open_files(tmp_path / "b.csv", options=FileOptions(delimiter=";", decimal=".")).types["x"]
+    )
     with pytest.raises(ValueError, match="decimal: must be"):
         FileOptions(decimal="comma")
 

@@ -17,8 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from seqatt.data.files import file_data, file_set, loader, schema_sample, shuffle
-from seqatt.data.files.agreement import FileBatch
-from seqatt.data.files.encoding.rows import EncodedRows
+from seqatt.data.files.encoding.rows import EncodedRows, FileBatch
 from seqatt.data.files.errors import SkippedData
 from seqatt.data.files.file_data import FileData
 from seqatt.data.files.formats.file_format import RowGroup
@@ -129,7 +128,7 @@ def test_the_rows_of_a_window_and_of_the_schema_sample_are_bounded_in_bytes(tmp_
     data = file_data.read_file_data(tmp_path / "a.parquet", "y", options, 64)
     assert sum(sampled) == 500
     assert data.row_bytes == 4 * 203
-    assert max(rows.count for rows, _ in data.read(data.files.row_groups[0])) == 300
+    assert max(rows.count for rows, _ in data.read_slice(ShardSlice(data.files.row_groups[0]), 0)) == 300
     assert loader.count_window_rows(data, options) == 1_000
     assert loader.count_window_rows(data, FileOptions(shuffle_rows=64)) == 64
     windows = list(_windows(data, options))
@@ -140,7 +139,9 @@ def test_the_rows_of_a_window_and_of_the_schema_sample_are_bounded_in_bytes(tmp_
 def _windows(data: FileData, options: FileOptions) -> Iterator[shuffle.ShuffleWindow]:
     slices = [ShardSlice(group) for group in data.files.row_groups]
     size = loader.count_window_rows(data, options)
-    return shuffle.shuffled_windows(slices, data.read_slice, size, [0], start=shuffle.WindowStart())
+    return shuffle.shuffled_windows(
+        slices, data.read_slice, size, [0], start=shuffle.WindowStart(), ended={}, skip=False
+    )
 
 
 @pytest.mark.slow

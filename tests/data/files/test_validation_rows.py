@@ -33,7 +33,7 @@ def row_numbers(data: FileData, numbers: np.ndarray) -> list[int]:
 
 
 def test_held_out_rows_have_weight_zero_in_training_and_no_other_row_has(data):
-    held, validation = hold_out_rows(data, 200)
+    held, validation = hold_out_rows(data, 200, FileOptions())
     assert validation is not None
     assert 150 <= validation.count <= 250
     assert (validation.weights == 1).all()
@@ -47,7 +47,7 @@ def test_held_out_rows_have_weight_zero_in_training_and_no_other_row_has(data):
 
 @pytest.mark.parametrize("shards", [2, 3])
 def test_the_same_rows_are_held_out_whatever_the_number_of_shards(data, shards):
-    held, validation = hold_out_rows(data, 200)
+    held, validation = hold_out_rows(data, 200, FileOptions())
     assert validation is not None
     loader = make_loader(held, FileOptions(), 60, 0, shards=shards, own_shards=range(shards))
     without_weight = [
@@ -57,7 +57,7 @@ def test_the_same_rows_are_held_out_whatever_the_number_of_shards(data, shards):
 
 
 def test_at_most_a_fifth_of_few_rows_is_held_out(data):
-    _, validation = hold_out_rows(data, 10**6)
+    _, validation = hold_out_rows(data, 10**6, FileOptions())
     assert validation is not None
     assert ROWS / 10 <= validation.count <= ROWS / 5
 

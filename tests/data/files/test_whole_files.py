@@ -13,6 +13,7 @@ import pytest
 from seqatt.data.files.encoding.column_types import decide_kinds
 from seqatt.data.files.errors import SkippedData, UnreadableFile
 from seqatt.data.files.file_set import FileSet, open_files
+from seqatt.data.files.options import FileOptions
 from seqatt.data.files.whole_files import count_rows, estimate_table_bytes, read_whole_table, sample_rows
 from seqatt.data.tables.table_data import read_table_data
 
@@ -116,16 +117,16 @@ def test_an_unusable_value_is_an_error_that_names_the_file_or_is_left_out(table,
     names = list(files.types)
     with pytest.raises(ValueError, match=r"b\.parquet: X: column 'x' contains infinity"):
         read_whole_table(files, names, kinds_of(files, names))
-    skips: list[dict] = []
+    skipping, skips = FileOptions(on_bad_file="skip"), []
     with pytest.warns(SkippedData, match=r"b\.parquet: .*; 6,000 rows were skipped") as caught:
-        found = read_whole_table(files, names, kinds_of(files, names), skips)
+        found = read_whole_table(files, names, kinds_of(files, names), skipping, skips)
     assert len(caught) == 1  # for three row groups
     assert found.num_rows == 2 * ROWS - 6_000
     assert [skip["group"] for skip in skips] == [0, 1, 3]
     for path in (tmp_path / "a.parquet", tmp_path / "b.parquet"):
         path.unlink()
     with pytest.warns(SkippedData), pytest.raises(UnreadableFile, match="no row of any file"):
-        read_whole_table(files, names, kinds_of(files, names), [])
+        read_whole_table(files, names, kinds_of(files, names), skipping)
     pq.write_table(pa.table({"x": [1.0, 2.0], "y": [0, None]}), tmp_path / "a.parquet")
     with pytest.raises(ValueError, match=r"a\.parquet: target: column 'y' has missing"):
         read(tmp_path / "a.parquet")
@@ -139,7 +140,7 @@ def test_the_memory_of_the_table_is_estimated_before_it_is_read(table, tmp_path,
     files = open_files(tmp_path)
     kinds = kinds_of(files, list(files.types))
     inputs = [name for name in files.types if name != "y"]
-    estimated = estimate_table_bytes(files, inputs, kinds, files.types, categories)
+    estimated = estimate_table_bytes(files, inputs, kinds, files.types, categories, 64)
     found = read(tmp_path)
     data = read_table_data(found.drop_columns(["y"]), found["y"], categories=categories)
     used = found.nbytes + data.columns.nbytes + data.codes.nbytes

@@ -153,10 +153,8 @@ def test_times_of_day_and_decimals_are_numbers():
         ("click", {"column_types": ["site"]}, "column_types: must be a dict"),
         ("click", {"log1p": ["text"]}, "log1p: 'text' is not a numeric feature"),
         ("click", {"log1p": 3}, "log1p: must be names of columns"),
-        ("click", {"negatives_kept": 1.5}, "negatives_kept: must be a number above 0 and at most 1"),
         ("price", {"negatives_kept": 0.5}, "negatives_kept: needs a target of classes"),
         ("site", {"negatives_kept": 0.5}, "negatives_kept: needs two classes, the target has 3"),
-        ("click", {"categories": "embed"}, "categories: unknown 'embed'; use one of one_hot, mixed, codes"),
     ],
 )
 def test_bad_options_name_the_argument_and_what_is_wrong(y, options, message):

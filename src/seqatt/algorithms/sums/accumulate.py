@@ -21,8 +21,7 @@ from seqatt.checkpoints.checkpointer import Checkpointer, Terminated
 from seqatt.checkpoints.options import CheckpointOptions
 from seqatt.checkpoints.run_description import check_same_run
 from seqatt.data.files import loader
-from seqatt.data.files.agreement import BatchAgreement, FileBatch
-from seqatt.data.files.encoding.rows import EncodedRows
+from seqatt.data.files.encoding.rows import BatchAgreement, EncodedRows, FileBatch
 from seqatt.data.files.errors import UnreadableFile
 from seqatt.data.files.file_data import FileData
 from seqatt.data.files.loader import Cursor, FileLoader, Synchronize
@@ -107,9 +106,8 @@ def accumulate(
             save(True, wait=True)
     sums.allreduce(group)
     settings: dict[str, Any] = {"rows": total}
-    if options.on_bad_file == "skip":
-        unopened = [{"file": path, "reason": reason, "rows": None} for path, reason in data.files.skipped]
-        settings["skipped"] = unopened + [skip for _, skips in reports for skip in skips]
+    if options.skips_bad_files:
+        settings["skipped"] = data.files.unopened + [skip for _, skips in reports for skip in skips]
     return settings
 
 

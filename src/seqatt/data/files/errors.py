@@ -12,6 +12,7 @@ import pyarrow as pa
 from seqatt.validation import name_some
 
 if TYPE_CHECKING:
+    from seqatt.data.files.options import FileOptions
     from seqatt.data.files.remote import FilePath
 
 LISTED = 8  # names in a warning
@@ -73,8 +74,7 @@ def report_ignored(
     ignored: list[str],
     extra: dict[str, FilePath],
     argument: str,
-    delimiter: str | None,
-    decimal: str | None,
+    options: FileOptions,
 ) -> None:
     """Warn, once each, about files that are no tables, ignored columns, and a delimiter or a decimal comma that was
     guessed, because the user stated none."""
@@ -92,15 +92,14 @@ def report_ignored(
             stacklevel=3,
         )
     other = next((group for group in row_groups if group.delimiter), None)
-    if delimiter is None and other is not None:
+    if options.delimiter is None and other is not None:
         warnings.warn(
             f"{other.path}: the columns are separated by {other.delimiter!r}, not as usual for this ending; "
             f"pass delimiter={other.delimiter!r} if that is right",
             stacklevel=3,
         )
-
     other = next((group for group in row_groups if group.decimal), None)
-    if decimal is None and other is not None:
+    if options.decimal is None and other is not None:
         warnings.warn(
             f"{other.path}: numbers are read with a decimal comma; pass decimal={other.decimal!r} if that is right",
             stacklevel=3,

@@ -40,11 +40,10 @@ class FileColumns(NamedTuple):
             self.files, self.inputs, self.kinds, self.types, categories, max_categories
         )
 
-    def read_table(self, skips: Skips | None = None) -> tuple[Any, Any]:
+    def read_table(self, options: FileOptions, skips: Skips | None = None) -> tuple[Any, Any]:
         """All rows, as X and y of ``select``; see ``read_whole_table``."""
-        return self.separate(
-            self.decide(read_whole_table(self.files, list(self.types), self.kinds, skips))[1]
-        )
+        table = read_whole_table(self.files, list(self.types), self.kinds, options, skips)
+        return self.separate(self.decide(table)[1])
 
     def decide(self, table: Any, rows: float = 0.0) -> tuple[FileColumns, Any]:
         """The columns with the kinds that the values of this table decide, and the table with text as numbers.
@@ -75,9 +74,7 @@ class FileColumns(NamedTuple):
 
 def open_columns(where: Any, target: Any, options: FileOptions) -> FileColumns:
     """Open files and check what their columns are."""
-    files = open_files(
-        where, skip=options.on_bad_file == "skip", delimiter=options.delimiter, decimal=options.decimal
-    )
+    files = open_files(where, options=options)
     # The task "reconstruction" predicts all columns.
     targets = [] if target is None and options.task == "reconstruction" else split_target(files, target)
     weight = options.sample_weight

@@ -11,17 +11,15 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from seqatt.data.files.encoding.codes import CodeTable
-from seqatt.data.files.encoding.columns import (
+from seqatt.data.files.encoding.categories import (
     CategoricalColumn,
-    NumericColumn,
-    fit_category,
-    fit_number,
-    write_numbers,
+    CodeTable,
+    OneHotColumn,
+    fit_codes,
+    fit_one_hot,
 )
-from seqatt.data.files.encoding.one_hot import OneHotColumn, fit_one_hot
+from seqatt.data.files.encoding.numbers import NumericColumn, fit_number, write_numbers
 from seqatt.data.files.encoding.rows import EncodedRows
-from seqatt.data.files.encoding.sample_notes import note_sample
 from seqatt.data.files.encoding.target_column import (
     TargetColumn,
     fit_target,
@@ -29,9 +27,8 @@ from seqatt.data.files.encoding.target_column import (
 )
 from seqatt.data.files.file_columns import find_numbers, open_columns
 from seqatt.data.files.file_set import FileSet, read_row_group
-from seqatt.data.files.formats.file_format import RowGroup
 from seqatt.data.files.options import FileOptions
-from seqatt.data.files.schema_sample import read_sample
+from seqatt.data.files.schema_sample import note_sample, read_sample
 from seqatt.data.files.shards import ShardSlice
 from seqatt.data.number_texts import to_numbers
 from seqatt.data.tables.categories import MIN_CATEGORY_ROWS
@@ -155,12 +152,11 @@ class FileData:
     def _positions(self, columns: Sequence[Column]) -> NDArray[np.int64]:
         return np.array([self.feature_of_column[column.name] for column in columns], dtype=np.int64)
 
-    def read(self, row_group: RowGroup) -> Iterator[tuple[EncodedRows, float]]:
-        """Encoded rows of a row group, in blocks, each with the share of it read so far (0 to 1)."""
-        return self.read_slice(ShardSlice(row_group), 0)
-
     def read_slice(self, shard_slice: ShardSlice, skip: int) -> Iterator[tuple[EncodedRows, float]]:
-        """The same for a slice without its first ``skip`` rows; an error about a value names the file."""
+        """Encoded rows of a slice without its first ``skip`` rows, in blocks.
+
+        Each block comes with the share of the row group read so far (0 to 1). An error about a value names the file.
+        """
         first = 0
         for batch, share in read_row_group(shard_slice.row_group, self.types, self.kinds, self.row_bytes):
             own = shard_slice.cut(batch, first)
@@ -223,10 +219,8 @@ def read_file_data(
     for name in ("groups_of_rows", "time"):
         if getattr(options, name) is not None:
             raise ValueError(f"{name}: needs a table; raise memory so that the files are read into one")
-    skip = options.on_bad_file == "skip"
     files, inputs, [target], kinds, types, texts = open_columns(where, target, options)
-    others = [name for name in types if name not in kinds]
-    sample, expected_rows = read_sample(files, types, kinds, others, options.schema_rows, skip)
+    sample, expected_rows = read_sample(files, types, kinds, options)
     numbers_of_text = find_numbers({name: sample[name] for name in texts}, files, expected_rows)
     kinds |= numbers_of_text
     sample |= {name: to_numbers(sample[name])[0] for name in numbers_of_text}
@@ -248,7 +242,7 @@ def read_file_data(
     if one_hot:
         hot = tuple(fit_one_hot(name, sample[name], options.max_categories) for name in categorical)
     else:
-        coded = tuple(fit_category(name, sample[name], max_codes, min_rows) for name in categorical)
+        coded = tuple(fit_codes(name, sample[name], max_codes, min_rows) for name in categorical)
     fitted: list[Column] = [*numbers, *hot, *coded]
     constant = np.ones(len(listed), dtype=bool)
     for column in fitted:
@@ -287,9 +281,7 @@ def read_file_data(
 
 def read_sample_columns(data: FileData, options: FileOptions) -> dict[str, Any]:
     """The columns of the schema sample, read again."""
-    others = [name for name in data.types if name not in data.kinds]
-    skip = options.on_bad_file == "skip"
-    return read_sample(data.files, data.types, data.kinds, others, options.schema_rows, skip)[0]
+    return read_sample(data.files, data.types, data.kinds, options)[0]
 
 
 def read_schema_sample(data: FileData, options: FileOptions) -> EncodedRows:

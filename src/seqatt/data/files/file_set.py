@@ -14,15 +14,24 @@ from pyarrow import types as of
 
 from seqatt.data.files.encoding.column_types import compatible, describe_type, reads_text
 from seqatt.data.files.errors import SkippedData, UnreadableFile, read_errors, report_ignored
+from seqatt.data.files.formats.arrow_ipc import ArrowFormat
 from seqatt.data.files.formats.delimited import DelimitedFormat
 from seqatt.data.files.formats.file_format import FileFormat, RowGroup, split_ending, with_numbers
 from seqatt.data.files.formats.fragment import FragmentFile, FragmentFormat
 from seqatt.data.files.formats.hive import Partition, add_partition, parse_partition, partition_type
 from seqatt.data.files.formats.iterable import BatchSource, IterableFormat
-from seqatt.data.files.formats.registry import FORMATS
+from seqatt.data.files.formats.parquet import ParquetFormat
+from seqatt.data.files.options import FileOptions
 from seqatt.data.files.remote import FilePath, RemoteFile, find_urls, is_url, local_path
 from seqatt.data.tables.containers import Kind
 
+# The format of each file ending: a new format is one module in ``formats`` and one row here.
+FORMATS: dict[str, FileFormat] = {
+    **dict.fromkeys((".parquet", ".pq"), ParquetFormat()),
+    ".csv": DelimitedFormat(","),
+    **dict.fromkeys((".tsv", ".tab", ".txt"), DelimitedFormat("\t")),
+    **dict.fromkeys((".arrow", ".feather", ".ipc"), ArrowFormat()),
+}
 BATCH_BYTES = 24 << 20  # of a batch that is read, once it is encoded, within these limits:
 MIN_READ_ROWS, MAX_READ_ROWS = 1 << 8, 1 << 16  # rows per batch
 
@@ -41,6 +50,11 @@ class FileSet:
         """Rows of all files; None if some file does not store its number of rows."""
         counts = [group.rows for group in self.row_groups]
         return None if None in counts else sum(count for count in counts if count is not None)
+
+    @property
+    def unopened(self) -> list[dict[str, Any]]:
+        """The unreadable files, as ``Selection.settings`` reports what was skipped; their rows are unknown."""
+        return [{"file": path, "reason": reason, "rows": None} for path, reason in self.skipped]
 
     @property
     def size(self) -> int:
@@ -62,7 +76,7 @@ class FileSet:
         return train, test
 
 
-class _Found(NamedTuple):
+class FoundFile(NamedTuple):
     """A file; the folders above it that may be partitions; whether it was found by listing a folder."""
 
     path: FilePath
@@ -75,19 +89,15 @@ class _Found(NamedTuple):
         return self.listed and split_ending(self.path)[0] == ".txt"
 
 
-def find_files(where: Any, argument: str = "X") -> list[FilePath]:
-    """Every file that ``where`` names, once; files of one folder or pattern are sorted."""
-    return [found.path for found in _find(where, argument, None, [])]
-
-
-def _find(
+def find_files(
     where: Any, argument: str, skipped: list[tuple[str, str]] | None, ignored: list[str]
-) -> list[_Found]:
-    """What cannot be found is an error if ``skipped`` is None; otherwise it is appended there.
+) -> list[FoundFile]:
+    """Every file that ``where`` names, once; files of one folder or pattern are sorted.
 
-    Files of folders that are no tables are appended to ``ignored``.
+    What cannot be found is an error if ``skipped`` is None; otherwise it is appended there. Files of folders that are
+    no tables are appended to ``ignored``.
     """
-    found: list[_Found] = []
+    found: list[FoundFile] = []
     for each in where if isinstance(where, list | tuple) else [where]:
         try:
             found += _expand(os.fspath(each), argument, ignored)
@@ -103,16 +113,16 @@ def _skip(skipped: list[tuple[str, str]], path: Any, error: UnreadableFile) -> N
     warnings.warn(f"{error}; the whole file was skipped", SkippedData, stacklevel=3)
 
 
-def _unique(files: Iterable[_Found]) -> list[_Found]:
+def _unique(files: Iterable[FoundFile]) -> list[FoundFile]:
     """Each file once, by the first of the paths that lead to it."""
-    found: dict[FilePath, _Found] = {}
+    found: dict[FilePath, FoundFile] = {}
     for each in files:
         path = each.path
         found.setdefault(path if isinstance(path, RemoteFile) else path.resolve(), each)
     return list(found.values())
 
 
-def _expand(name: str, argument: str, ignored: list[str]) -> list[_Found]:
+def _expand(name: str, argument: str, ignored: list[str]) -> list[FoundFile]:
     if not name:
         raise ValueError(f"{argument}: an empty name is no file; name a file, a folder, a pattern or a URL")
 
@@ -128,38 +138,34 @@ def _expand(name: str, argument: str, ignored: list[str]) -> list[_Found]:
         local = local_path(name)
         if local is None:
             files, folder = find_urls(name, is_table, argument)
-            return [_Found(f, PurePosixPath(f.path[len(folder) :]).parts[:-1], bool(folder)) for f in files]
+            return [
+                FoundFile(f, PurePosixPath(f.path[len(folder) :]).parts[:-1], bool(folder)) for f in files
+            ]
         name = local
     path = Path(name)
     if path.is_dir():
         inside = [(p, p.relative_to(path).parts) for p in sorted(path.rglob("*")) if p.is_file()]
-        tables = [_Found(p, names[:-1], True) for p, names in inside if is_table(p, names)]
+        tables = [FoundFile(p, names[:-1], True) for p, names in inside if is_table(p, names)]
         if not tables:
             raise UnreadableFile(f"{argument}: no file in {path} ends in one of {', '.join(FORMATS)}")
         return tables
     if path.exists():
-        return [_Found(path, path.parts[:-1])]
+        return [FoundFile(path, path.parts[:-1])]
     matched = sorted(Path(p) for p in glob.glob(name, recursive=True) if Path(p).is_file())
     if not matched:
         problem = "no file matches the pattern" if glob.has_magic(name) else "no such file or folder"
         raise UnreadableFile(f"{name}: {problem}")
-    return [_Found(p, p.parts[:-1]) for p in matched]
+    return [FoundFile(p, p.parts[:-1]) for p in matched]
 
 
 def open_files(
-    where: Any,
-    argument: str = "X",
-    *,
-    skip: bool = False,
-    delimiter: str | None = None,
-    decimal: str | None = None,
-    like: FileSet | None = None,
+    where: Any, argument: str = "X", options: FileOptions = FileOptions(), like: FileSet | None = None
 ) -> FileSet:
     """Read the schema of every file, without its rows.
 
-    A file that lacks a column of the first file is an error, or is skipped with ``skip``; columns that the first
-    file does not have are ignored. Folders named ``key=value`` are columns too. ``delimiter`` and ``decimal``
-    are those of text files, whose values are of the types of ``like``, the training files, where these are given.
+    A file that lacks a column of the first file is an error, or is skipped if ``options`` say so; columns that the
+    first file does not have are ignored. Folders named ``key=value`` are columns too. Columns of text files have the
+    types that they have in ``like``, the training files, if these are given.
     """
     if isinstance(where, FileSet):
         return where
@@ -171,20 +177,20 @@ def open_files(
     ignored: list[str] = []
     failures: list[UnreadableFile] = []
     extra: dict[str, FilePath] = {}  # columns that the first file does not have
-    found = _find(where, argument, skipped if skip else None, ignored)
+    found = find_files(where, argument, skipped if options.skips_bad_files else None, ignored)
     # What may be prose comes last: the columns of the tables are known by then.
     for each in sorted(found, key=lambda file: file.may_be_prose):
         path = each.path
         types: dict[str, Any] = {}
         try:
             with read_errors(path):
-                types, groups = _describe(each, first or known, delimiter, decimal)
+                types, groups = _describe(each, first or known, options)
             _check_same_columns(path, types, row_groups[0].path if row_groups else path, first or types)
         except UnreadableFile as error:
             failures.append(error)
             if each.may_be_prose and not set(types) & set(first):
                 ignored.append(path.name)
-            elif skip:
+            elif options.skips_bad_files:
                 _skip(skipped, path, error)
             else:
                 raise
@@ -199,7 +205,7 @@ def open_files(
         raise failures[0]
     if not row_groups or all(group.rows == 0 for group in row_groups):
         raise UnreadableFile(f"{found[0].path if found else argument}: there are no rows")
-    report_ignored(row_groups, ignored, extra, argument, delimiter, decimal)
+    report_ignored(row_groups, ignored, extra, argument, options)
     # In some files, no number of the first block may have a fraction.
     decimals = [group.decimal for group in (*row_groups, *(like.row_groups if like else ())) if group.decimal]
     row_groups = [
@@ -215,7 +221,7 @@ def open_files(
 
 
 def _describe(
-    file: _Found, known_types: dict[str, Any], delimiter: str | None, decimal: str | None
+    file: FoundFile, known_types: dict[str, Any], options: FileOptions
 ) -> tuple[dict[str, Any], list[RowGroup]]:
     """Column types and row groups of one file."""
     path = file.path
@@ -225,8 +231,9 @@ def _describe(
     file_format, stamp = _find_format(path), (stat.st_size, stat.st_mtime_ns)
     if not isinstance(file_format, DelimitedFormat):
         return file_format.describe(path, stamp, known_types)
+    delimiter = options.delimiter
     sniff = delimiter is None and not file.may_be_prose  # prose often has as many commas in each line
-    stated = DelimitedFormat(delimiter or file_format.delimiter, sniff, decimal)
+    stated = DelimitedFormat(delimiter or file_format.delimiter, sniff, options.decimal)
     types, groups = stated.describe(path, stamp, known_types)
     return types, [replace(group, delimiter=delimiter or group.delimiter) for group in groups]
 

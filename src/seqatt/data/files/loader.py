@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from seqatt.data.files.agreement import BatchAgreement, FileBatch
-from seqatt.data.files.encoding.rows import EncodedRows, concatenate
+from seqatt.data.files.encoding.rows import BatchAgreement, EncodedRows, FileBatch, concatenate
 from seqatt.data.files.errors import warn_skipped
 from seqatt.data.files.file_data import FileData
 from seqatt.data.files.formats.file_format import RowGroup
@@ -270,8 +269,13 @@ def make_loader(
     if passes > 1 and data.rows * data.row_bytes <= WINDOW_BYTES:
         read = RememberedSlices(read)
     reader = RowReader(data.files.row_groups, read, data.empty_rows())
-    skip = options.on_bad_file == "skip"
     settings = ShuffleSettings(
-        batch_size, count_window_rows(data, options), seed, passes, shards, tuple(own_shards), skip
+        batch_size,
+        count_window_rows(data, options),
+        seed,
+        passes,
+        shards,
+        tuple(own_shards),
+        options.skips_bad_files,
     )
     return FileLoader(reader, settings, **others)

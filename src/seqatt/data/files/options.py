@@ -75,3 +75,8 @@ class FileOptions(TableOptions):
         "If data cannot be read: stop, or skip it and report it.",
         group=RUNNING,
     )
+
+    @property
+    def skips_bad_files(self) -> bool:
+        """Whether data that cannot be read is skipped, with a warning, instead of stopping."""
+        return self.on_bad_file == "skip"

@@ -1,20 +1,28 @@
-"""The schema sample: the rows of files from which the encoding is fitted before the rest is read."""
+"""The schema sample: the rows of files from which the encoding is fitted before the rest is read, and notes on them."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from pyarrow import types as of
 
+from seqatt.data.files.encoding.categories import encode_dictionary
 from seqatt.data.files.encoding.column_types import column_kind, value_bits
-from seqatt.data.files.encoding.columns import read_numbers
+from seqatt.data.files.encoding.numbers import NumericColumn, read_numbers
 from seqatt.data.files.encoding.target_column import check_target_values, read_weights
 from seqatt.data.files.errors import UnreadableFile
 from seqatt.data.files.file_set import FileSet, read_row_group
+from seqatt.data.files.options import FileOptions
 from seqatt.data.files.whole_files import concatenate_batches
 from seqatt.data.tables.arrow_columns import as_category_values
+from seqatt.data.tables.column_notes import MAX_TESTED_ROWS, note_extremes, note_identifiers, note_missing
 from seqatt.data.tables.containers import Kind
+from seqatt.data.tables.numbers.extremes import Extremes
+from seqatt.data.tables.numbers.moments import signed_log1p
+from seqatt.data.tables.target import Target
 
 SAMPLE_BYTES = 128 << 20  # of the schema sample, at most, with 4 bytes or more per value
 TEXT_BYTES = 16  # per text, as far as the size of the sample is concerned
@@ -22,22 +30,18 @@ SAMPLED_GROUPS = 8  # row groups of the schema sample, spread over all of them: 
 
 
 def read_sample(
-    files: FileSet,
-    types: dict[str, Any],
-    kinds: dict[str, Kind],
-    others: list[str],
-    rows: int,
-    skip: bool = False,
+    files: FileSet, types: dict[str, Any], kinds: dict[str, Kind], options: FileOptions
 ) -> tuple[dict[str, Any], float]:
     """The columns of the schema sample, the first rows of some row groups, and the number of rows of all files.
 
-    The sample has at most ``rows`` rows, and fewer if these take more than ``SAMPLE_BYTES``.
+    The sample has at most ``schema_rows`` rows, and fewer if these take more than ``SAMPLE_BYTES``.
 
-    ``others`` are the columns of the target and, if any, the weight. An error about a value names the file;
-    with ``skip`` it is not raised here but when that row group is read in a pass.
+    Columns of ``types`` that have no kind are the target and, if there is one, the weight. An error about a value names
+    the file; if bad files are skipped, it is not raised here but reported when that row group is read in a pass.
     """
     groups = files.row_groups
-    rows = max(2, min(rows, SAMPLE_BYTES // sum(map(_sample_bytes, types.values()))))
+    target_and_weight = [name for name in types if name not in kinds]
+    rows = max(2, min(options.schema_rows, SAMPLE_BYTES // sum(map(_sample_bytes, types.values()))))
     spread = dict.fromkeys(groups[i * len(groups) // SAMPLED_GROUPS] for i in range(SAMPLED_GROUPS))
     rows_per_group = -(-rows // len(spread))
     batches, sampled, seen, size = [], 0, 0, 0.0
@@ -49,7 +53,7 @@ def read_sample(
         try:
             for batch, share in read_row_group(group, types, kinds):  # noqa: B007
                 head = batch.slice(0, wanted)
-                batches.append(_plain_columns(head, kinds, *others))
+                batches.append(_plain_columns(head, kinds, *target_and_weight))
                 wanted -= head.num_rows
                 sampled += head.num_rows
                 seen += batch.num_rows
@@ -58,7 +62,7 @@ def read_sample(
         except ValueError as error:
             names_file = isinstance(error, UnreadableFile)
             errors.append(error if names_file else ValueError(f"{group.path}: {error}"))
-            if not skip:
+            if not options.skips_bad_files:
                 raise errors[0] from None
         size += share * group.size
     if not seen:
@@ -95,3 +99,41 @@ def _plain_columns(batch: Any, kinds: dict[str, Kind], target: str, weight: str 
         else:
             columns[name] = as_category_values(column)
     return pa.RecordBatch.from_pydict(columns)
+
+
+def note_sample(
+    sample: dict[str, Any],
+    numbers: Sequence[NumericColumn],
+    categorical: Sequence[str],
+    target: Target,
+    *,
+    missing_indicator: bool,
+) -> tuple[str, ...]:
+    """The sentences of ``note_columns`` about the columns of the schema sample."""
+    size = len(target.values)
+    distinct = [(name, len(encode_dictionary(sample[name])[0])) for name in categorical]
+    clipped = [number for number in numbers if number.clipped]
+    counts, farthest = [], []
+    for number in clipped:
+        values = read_numbers(sample[number.name], number.name)
+        values = signed_log1p(values) if number.log1p else values
+        beyond = values[(values < number.low) | (values > number.high)]
+        counts.append(len(beyond))
+        farthest.append(beyond[np.argmax(np.maximum(number.low - beyond, beyond - number.high))])
+    extremes = Extremes(
+        np.arange(len(clipped)),
+        rows=np.array(counts, dtype=np.int64),
+        farthest=np.array(farthest, dtype=np.float64),
+    )
+    logarithms = np.array([number.log1p for number in clipped], dtype=bool)
+    notes = [
+        note_identifiers(distinct, size),
+        note_extremes([number.name for number in clipped], extremes, logarithms),
+    ]
+    if not missing_indicator:
+        rows = np.arange(size) % -(-size // MAX_TESTED_ROWS) == 0
+        missing = {each.name: np.isnan(read_numbers(sample[each.name], each.name)[rows]) for each in numbers}
+        missing = {name: column for name, column in missing.items() if column.any() and not column.all()}
+        if missing:
+            notes.append(note_missing(list(missing), np.stack([*missing.values()], axis=1), target, rows))
+    return tuple(note for note in notes if note)

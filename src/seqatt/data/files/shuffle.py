@@ -72,15 +72,15 @@ def shuffled_windows(
     seed: Sequence[int],
     *,
     start: WindowStart,
-    ended: Mapping[int, int] | None = None,
-    skip: bool = False,
+    ended: Mapping[int, int],
+    skip: bool,
 ) -> Iterator[ShuffleWindow]:
     """Windows of ``size`` rows of a shard, from ``start`` on; the last window may be smaller.
 
     ``ended`` maps slices that were found unreadable earlier to the row at which they end. With ``skip`` a slice
     that cannot be read ends there and is reported with the window; otherwise it is an error.
     """
-    blocks = prefetch(_blocks(slices, read, start, dict(ended or {}), skip), PREFETCHED_BLOCKS)
+    blocks = prefetch(_blocks(slices, read, start, ended, skip), PREFETCHED_BLOCKS)
     window: list[EncodedRows] = []
     skips: list[SkippedSlice] = []
     count, expected = 0, 0.0
@@ -111,7 +111,7 @@ def _shuffle(blocks: list[EncodedRows], seed: list[int]) -> EncodedRows:
 
 
 def _blocks(
-    slices: Sequence[ShardSlice], read: Read, start: WindowStart, ended: dict[int, int], skip: bool
+    slices: Sequence[ShardSlice], read: Read, start: WindowStart, ended: Mapping[int, int], skip: bool
 ) -> Iterator[_Block]:
     """Encoded blocks with the expected number of rows, an estimate that improves as more is read."""
     counts = [each.rows for each in slices]

@@ -43,7 +43,7 @@ class TemporaryFolder:
         weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
 
 
-def open_stream(X: Any, check: Callable[[FileSet], Any], budget: int, ranks: int = 1) -> FileSet:
+def open_stream(X: Any, check: Callable[[FileSet], Any], budget: int, ranks: int) -> FileSet:
     """The rows of a stream as files. ``check`` gets the columns alone, before any row is read.
 
     Rows are kept in memory as long as the table that they make takes at most ``budget`` bytes.

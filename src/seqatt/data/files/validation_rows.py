@@ -17,11 +17,11 @@ from seqatt.data.tables.table_data import TableData, read_table_data
 MIN_DISTANCE, MAX_DISTANCE = 5, 32  # rows from one held-out row of a row group to the next
 
 
-def hold_out_rows(data: FileData, count: int, *, skip: bool = False) -> tuple[FileData, EncodedRows | None]:
+def hold_out_rows(data: FileData, count: int, options: FileOptions) -> tuple[FileData, EncodedRows | None]:
     """The data with about ``count`` rows held out, at most a fifth, and these rows; None if there are too few rows.
 
-    They are taken at equal distances from the beginning of a few row groups that are spread over the files. With
-    ``skip``, an error about a row group is not raised here: the loader reports what it skips.
+    They are taken at equal distances from the beginning of a few row groups that are spread over the files. If bad
+    files are skipped, an error about a row group is not raised here: the loader reports what it skips.
     """
     groups = data.files.row_groups
     spread = dict.fromkeys(groups[i * len(groups) // SAMPLED_GROUPS] for i in range(SAMPLED_GROUPS))
@@ -37,7 +37,7 @@ def hold_out_rows(data: FileData, count: int, *, skip: bool = False) -> tuple[Fi
             for rows, _ in data.read_slice(slices[-1], 0):
                 blocks.append(rows)
         except ValueError:
-            if not skip:
+            if not options.skips_bad_files:
                 raise
     validation = concatenate(blocks) if blocks else None
     return replace(data, held_out=tuple(slices)), validation

@@ -16,6 +16,7 @@ from seqatt.data.files.encoding.target_column import count_unusable, unusable_ta
 from seqatt.data.files.errors import UnreadableFile, warn_skipped
 from seqatt.data.files.file_set import FileSet, read_row_group
 from seqatt.data.files.formats.file_format import RowGroup
+from seqatt.data.files.options import FileOptions
 from seqatt.data.tables.arrow_columns import as_category_values
 from seqatt.data.tables.categories import MIN_CATEGORY_ROWS, ONE_HOT_VALUES, min_level_rows
 from seqatt.data.tables.containers import Kind
@@ -26,16 +27,20 @@ Skips = list[dict[str, Any]]
 
 
 def read_whole_table(
-    files: FileSet, names: list[str], kinds: dict[str, Kind], skips: Skips | None = None
+    files: FileSet,
+    names: list[str],
+    kinds: dict[str, Kind],
+    options: FileOptions = FileOptions(),
+    skips: Skips | None = None,
 ) -> pa.Table:
     """All rows of the columns ``names``, row groups in the order of ``files``.
 
     ``kinds`` are the kinds of those that are features. Numbers keep the type of the files, and text is
-    dictionary-encoded where that saves memory. An error about a value names the file. If ``skips`` is a list,
-    what cannot be read is left out with one warning per file and appended there.
+    dictionary-encoded where that saves memory. An error about a value names the file. If ``options`` say so, what
+    cannot be read is skipped instead, with one warning per file, and appended to the list ``skips``.
     """
     types = {name: files.types[name] for name in names}
-    batches = (_encode_texts(batch) for batch in _checked_batches(files, types, kinds, skips))
+    batches = (_encode_texts(batch) for batch in _checked_batches(files, types, kinds, options, skips))
     table = concatenate_batches(batches, names)
     if not table.num_rows:
         raise UnreadableFile(f"{files.row_groups[0].path}: no row of any file could be read")
@@ -48,6 +53,7 @@ def sample_rows(
     types: dict[str, Any],
     rows: int,
     seed: int,
+    options: FileOptions = FileOptions(),
     skips: Skips | None = None,
 ) -> pa.Table:
     """About ``rows`` rows of the columns of ``types`` at equal distances over all files; the seed decides the first."""
@@ -56,7 +62,7 @@ def sample_rows(
 
     def picked() -> Iterator[Any]:
         first = 0  # the number of the batch's first row
-        for batch in _checked_batches(files, types, kinds, skips):
+        for batch in _checked_batches(files, types, kinds, options, skips):
             steps = np.arange(first // step - 1, (first + batch.num_rows) // step + 1)
             numbers = np.floor(offset + steps * step).astype(np.int64) - first
             numbers = numbers[(numbers >= 0) & (numbers < batch.num_rows)]
@@ -81,8 +87,8 @@ def estimate_table_bytes(
     inputs: list[str],
     kinds: dict[str, Kind],
     types: dict[str, Any],
-    categories: Categories = "mixed",
-    max_categories: int = 64,
+    categories: Categories,
+    max_categories: int,
 ) -> int:
     """Estimated bytes of the encoded table and of the Arrow table it is made from.
 
@@ -183,26 +189,32 @@ def _first_batch(
 
 
 def _checked_batches(
-    files: FileSet, types: dict[str, Any], kinds: dict[str, Kind], skips: Skips | None
+    files: FileSet,
+    types: dict[str, Any],
+    kinds: dict[str, Kind],
+    options: FileOptions,
+    skips: Skips | None,
 ) -> Iterator[Any]:
+    skip = options.skips_bad_files
     for path, groups in groupby(files.row_groups, lambda group: group.path):
         lost: Skips = []
         for group in groups:
             done = 0
             try:
                 for batch, _ in read_row_group(group, types, kinds, row_bytes=len(types)):
-                    _check_values(batch, kinds, files if skips is None else None)
+                    _check_values(batch, kinds, None if skip else files)
                     yield batch
                     done += batch.num_rows
             except ValueError as error:
                 reason = str(error) if isinstance(error, UnreadableFile) else f"{path}: {error}"
-                if skips is None:
+                if not skip:
                     raise type(error)(reason) from None
                 rows = None if group.rows is None else group.rows - done
                 lost.append({"file": str(path), "group": group.group, "rows": rows, "reason": reason})
-        if skips is not None and lost:
-            skips += lost
-            warn_skipped(lost[0]["reason"], [skip["rows"] for skip in lost])
+        if lost:
+            warn_skipped(lost[0]["reason"], [part["rows"] for part in lost])
+            if skips is not None:
+                skips += lost
 
 
 def _check_values(batch: Any, kinds: dict[str, Kind], files: FileSet | None) -> None:

@@ -14,15 +14,12 @@ from seqatt.data.tables.target import Target
 from seqatt.validation import name_some
 
 MAX_NAMED = 3  # columns that a sentence names; the rest are counted
-ID_SHARE, MIN_ROWS = (
-    0.5,
-    20,
-)  # different texts per row from which text is an identifier, in so many rows at least
+# Text is an identifier from this many distinct texts per row on, in a table of at least this many rows.
+ID_SHARE, MIN_ROWS = 0.5, 20
 MAX_TESTED_ROWS = 10_000  # rows that missing values are tested on
-MAX_P_VALUE, MIN_EXPLAINED = (
-    1e-3,
-    0.01,
-)  # of the test, times the columns tested; share of the variance explained
+# Missing values are reported if the p-value of their test, times the number of columns tested, is below the first, and
+# the share of their variance that the target explains is at least the second.
+MAX_P_VALUE, MIN_EXPLAINED = 1e-3, 0.01
 
 Floats = NDArray[np.float64]
 

@@ -197,11 +197,11 @@ def fit_encoder(
     table: InputTable,
     weights: Floats | None,
     *,
-    missing_indicator: bool = False,
-    categories: Categories = "one_hot",
-    max_categories: int = 64,
-    log1p: Sequence[int] = (),
-    argument: str = "X",
+    missing_indicator: bool,
+    categories: Categories,
+    max_categories: int,
+    log1p: Sequence[int],
+    argument: str,
 ) -> Encoder:
     """Fit means, standard deviations and categories on the training rows; ``log1p`` are input columns."""
     numeric = [i for i, kind in enumerate(table.kinds) if kind != "categorical"]

@@ -12,11 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 COMPLEX = "complex numbers cannot be features; pass the real and the imaginary parts as columns of their own"
-MISSING_TYPES = (
-    "NoneType",
-    "NAType",
-    "NaTType",
-)  # by name: pandas is optional, and its NA has no truth value
+# By name: pandas is optional, and its NA has no truth value.
+MISSING_TYPES = ("NoneType", "NAType", "NaTType")
 DATASET = ("torch.utils.data.dataset", "Dataset")
 
 

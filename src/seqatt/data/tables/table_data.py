@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,7 @@ from seqatt.data.tables.options import Categories
 from seqatt.data.tables.row_units import RowUnits, read_row_units, with_queries
 from seqatt.data.tables.target import Target, is_structured, read_target, target_array
 from seqatt.data.tables.weights import effective_sample_size, read_row_weights, with_class_weights
-from seqatt.validation import choice, integer, number, show
+from seqatt.validation import integer, show
 
 __all__ = [
     "Groups",
@@ -129,9 +129,7 @@ def read_table_data(
     ("one_hot"), those of a few values ("mixed") or none ("codes"). ``by_name`` sorts the features of a data frame by
     name.
     """
-    integer(1)("max_categories", max_categories)
-    choice(get_args(Categories))("categories", categories)
-    number(above=0, maximum=1)("negatives_kept", negatives_kept)
+    integer(1)("max_categories", max_categories)  # other options are checked where they are declared
     of_rows = {"groups_of_rows": groups_of_rows, "time": time}
     table, y, sample_weight, of_rows = read_columns(
         X, y, sample_weight, ignore, column_types, arguments, of_rows
@@ -276,22 +274,20 @@ def take_features(data: TableData, features: NDArray[np.int64]) -> TableData:
     )
 
 
-def resolve_k(k: Any, features: int, argument: str = "k") -> int:
+def resolve_k(k: Any, features: int) -> int:
     """The number of features to select: ``k``, or that fraction of ``features`` if ``k`` is a float."""
     if isinstance(k, bool | np.bool_) or not isinstance(k, int | float | np.integer | np.floating):
-        raise TypeError(f"{argument}: must be a whole number or a fraction, got {show(k)}")
+        raise TypeError(f"k: must be a whole number or a fraction, got {show(k)}")
     if isinstance(k, float | np.floating):
         if not 0 < k <= 1:
             remedy = f"use {k:.0f}" if k >= 1 and float(k).is_integer() else "use a whole number"
             raise ValueError(
-                f"{argument}: a float is a fraction of the features, above 0 and at most 1, got {k}; "
+                f"k: a float is a fraction of the features, above 0 and at most 1, got {k}; "
                 f"{remedy} for that many features"
             )
         return max(1, int(k * features))
     if k < 1:
-        raise ValueError(f"{argument}: must be at least 1, got {k}")
+        raise ValueError(f"k: must be at least 1, got {k}")
     if k > features:
-        raise ValueError(
-            f"{argument}: {k} features requested, but the table has {features}; use at most {features}"
-        )
+        raise ValueError(f"k: {k} features requested, but the table has {features}; use at most {features}")
     return int(k)

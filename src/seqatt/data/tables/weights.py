@@ -50,17 +50,16 @@ def fit_class_weights(
     target: Target,
     base: Floats,
     class_weight: Mapping[Any, float] | str | None,
-    negatives_kept: float = 1.0,
+    negatives_kept: float,
 ) -> Floats:
     """One weight per class; ``base`` are the weights of the rows.
 
-    With ``negatives_kept`` each row of the first class also counts for those that a down-sampled log left out.
+    With ``negatives_kept`` below 1, each row of the first class also counts for those that a down-sampled log left out.
     """
-    if target.classes is None:
+    codes = target.codes
+    if target.classes is None or codes is None:
         option = "negatives_kept" if class_weight is None else "class_weight"
         raise ValueError(f"{option}: needs a target of classes, but the task is {target.task}")
-    codes = target.codes
-    assert codes is not None
     weights = np.ones(len(target.classes))
     if negatives_kept != 1:
         if target.task != "binary":

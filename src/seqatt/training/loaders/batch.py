@@ -12,9 +12,8 @@ from torch import Tensor
 from seqatt.data.tables.table_data import SparseColumns, TableData
 from seqatt.training.loaders.input_dropout import InputDropout
 
-SMALL_TABLE_CELLS = (
-    1 << 24
-)  # cells up to which some columns of a sparse table are made dense: every trial has its own
+# Cells up to which some columns of a sparse table are made dense: every trial has its own.
+SMALL_TABLE_CELLS = 1 << 24
 
 
 class Batch:

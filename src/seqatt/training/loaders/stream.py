@@ -10,8 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from seqatt.data.files.agreement import FileBatch
-from seqatt.data.files.encoding.rows import EncodedRows
+from seqatt.data.files.encoding.rows import EncodedRows, FileBatch
 from seqatt.training.loaders.batch import Batch, DeviceTable, IndexedBatch
 from seqatt.training.loaders.device_transfer import DeviceTransfer
 from seqatt.training.loaders.in_memory import validation_batches

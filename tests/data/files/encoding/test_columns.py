@@ -11,11 +11,10 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from seqatt.data.files.encoding import codes
-from seqatt.data.files.encoding.codes import CodeTable
+from seqatt.data.files.encoding import categories
+from seqatt.data.files.encoding.categories import CodeTable, fit_codes, hash_texts
 from seqatt.data.files.encoding.column_types import compatible, decide_kinds
-from seqatt.data.files.encoding.columns import fit_category, fit_number, write_numbers
-from seqatt.data.files.encoding.hashing import hash_texts
+from seqatt.data.files.encoding.numbers import fit_number, write_numbers
 from seqatt.data.tables.table_data import read_table_data
 
 TEXTS = ["", "a", "b", "ab", "ünïcode", "a much longer text than the others"]
@@ -81,7 +80,7 @@ def test_a_time_is_the_same_in_every_unit():
     days = [datetime(1970, 1, 1), datetime(2026, 11, 15), datetime(2027, 1, 1)]
     units = [pa.timestamp(unit) for unit in ("s", "ms", "us", "ns")] + [pa.date32(), pa.date64()]
     number = fit_number("x", pa.array(days, units[1]), log1p=False, indicator=False)
-    category = fit_category("x", pa.array(days, units[1]), 64)
+    category = fit_codes("x", pa.array(days, units[1]), 64)
     for unit in units:
         column = pa.array(days, pa.timestamp("s")).cast(unit)
         assert encode(number, column).tolist() == encode(number, pa.array(days, units[1])).tolist()
@@ -94,7 +93,7 @@ def test_a_time_is_the_same_in_every_unit():
 
 def test_hashes_are_the_same_in_another_process():
     code = (
-        "import pyarrow as pa; from seqatt.data.files.encoding.hashing import hash_texts; "
+        "import pyarrow as pa; from seqatt.data.files.encoding.categories import hash_texts; "
         f"print(*hash_texts(pa.array({TEXTS!r})))"
     )
     other = subprocess.run(
@@ -108,7 +107,7 @@ def test_hashes_are_the_same_in_another_process():
 
 
 def test_every_category_of_the_sample_has_a_code_of_its_own():
-    category = fit_category("c", pa.array(["a", "b", None, "a", "c", "b", "c"]), 1 << 16)
+    category = fit_codes("c", pa.array(["a", "b", None, "a", "c", "b", "c"]), 1 << 16)
     found = codes_of(category, pa.array(["a", "b", "c", None]))
     assert found[3] == 0
     assert sorted(found[:3].tolist()) == [1, 2, 3]
@@ -117,11 +116,11 @@ def test_every_category_of_the_sample_has_a_code_of_its_own():
 @pytest.mark.parametrize("at_once", [1, 100, 1 << 16])
 def test_the_codes_of_several_columns_are_those_of_each_alone(monkeypatch, at_once):
     """Of which one is numbers, one has no value, and some are looked up in tables of several sizes."""
-    monkeypatch.setattr(codes, "VALUES_AT_ONCE", at_once)
+    monkeypatch.setattr(categories, "VALUES_AT_ONCE", at_once)
     rng = np.random.default_rng(0)
     seen = {f"c{size}": pa.array(rng.integers(size, size=3_000).astype(str)) for size in (1, 2, 40, 2_500)}
-    columns = [fit_category(name, column, 1 << 10) for name, column in seen.items()]
-    columns += [fit_category("nothing", pa.nulls(10, pa.string()), 64)]
+    columns = [fit_codes(name, column, 1 << 10) for name, column in seen.items()]
+    columns += [fit_codes("nothing", pa.nulls(10, pa.string()), 64)]
     later = {name: pa.array(rng.integers(4_000, size=500)) for name in seen}
     later["c40"] = later["c40"].cast(pa.string()).dictionary_encode()
     later["nothing"] = pa.array([None, "new"] * 250)
@@ -138,20 +137,20 @@ def test_the_codes_of_several_columns_are_those_of_each_alone(monkeypatch, at_on
 
 
 def test_unseen_categories_share_codes_by_their_hash():
-    category = fit_category("c", pa.array([str(i) for i in range(100)] * 2 + ["x", "y"]), 1 << 16)
+    category = fit_codes("c", pa.array([str(i) for i in range(100)] * 2 + ["x", "y"]), 1 << 16)
     new = pa.array([f"new {i}" for i in range(50)])
     found = codes_of(category, new)
     assert (found > len(category.known)).all()
     assert (found < category.size).all()
     assert codes_of(category, new.slice(7)).tolist() == found[7:].tolist()
-    few = fit_category("c", pa.array(["a", "b"] * 5), 1 << 16)
+    few = fit_codes("c", pa.array(["a", "b"] * 5), 1 << 16)
     assert few.size == 4  # missing, two known, one for all others
     assert codes_of(few, pa.array(["z", "q"])).tolist() == [3, 3]
 
 
 def test_codes_stay_below_their_bound_and_frequent_values_have_their_own():
     values = [str(i) for i in range(5_000)] + ["often"] * 100
-    category = fit_category("c", pa.array(values), 64)
+    category = fit_codes("c", pa.array(values), 64)
     assert category.size <= 64
     found = codes_of(category, pa.array(values))
     assert found.max() < 64
@@ -160,16 +159,16 @@ def test_codes_stay_below_their_bound_and_frequent_values_have_their_own():
 
 def test_sums_rank_the_values_that_have_a_one_hot_column_in_a_table():
     values = ["a"] * 500 + ["b"] * 495 + ["rare"] * 4 + ["once"]
-    ranks = fit_category("c", pa.array(values), 64).frequency_ranks(64)
+    ranks = fit_codes("c", pa.array(values), 64).frequency_ranks(64)
     assert sorted(ranks[ranks >= 0]) == [0, 1]
     table = read_table_data(pd.DataFrame({"c": values}), np.arange(1000) % 2)
     assert table.columns.shape[1] == 2
-    assert (fit_category("c", pa.array(["a"] * 999 + ["b"]), 64).frequency_ranks(64) >= 0).sum() == 1
+    assert (fit_codes("c", pa.array(["a"] * 999 + ["b"]), 64).frequency_ranks(64) >= 0).sum() == 1
 
 
 def test_text_numbers_and_dictionaries_have_the_same_codes():
     texts = pa.array(["7", "8", None, "7", "9"])
-    category = fit_category("c", texts, 64)
+    category = fit_codes("c", texts, 64)
     expected = codes_of(category, texts).tolist()
     assert codes_of(category, texts.dictionary_encode()).tolist() == expected
     assert codes_of(category, pa.array([7, 8, None, 7, 9])).tolist() == expected

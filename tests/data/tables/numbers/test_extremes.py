@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 import seqatt
-from seqatt.data.files.encoding.columns import fit_number, write_numbers
+from seqatt.data.files.encoding.numbers import fit_number, write_numbers
 from seqatt.data.tables.numbers import extremes
 from seqatt.data.tables.table_data import read_table_data, take_features
 

@@ -1,10 +1,10 @@
-"""Encoded rows, the form in which a model takes them."""
+"""Encoded rows, the form in which a model takes them, and batches of them that all ranks agree on."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,3 +52,32 @@ def concatenate(blocks: Sequence[EncodedRows]) -> EncodedRows:
         np.concatenate([rows.target for rows in blocks]),
         np.concatenate([rows.weights for rows in blocks]),
     )
+
+
+class FileBatch(NamedTuple):
+    """The rows of this rank in a batch, and what all ranks agreed on.
+
+    ``expected_rows`` is the number of rows of the whole pass, as far as it is known by now. ``total`` is the
+    number of rows of the batch over all ranks, of which ``first_row`` are on lower ranks than this. After the batch all
+    ranks ``save`` a checkpoint or ``stop``.
+    """
+
+    rows: EncodedRows
+    expected_rows: float
+    total: int
+    save: bool = False
+    stop: bool = False
+    first_row: int = 0
+
+
+class BatchAgreement(NamedTuple):
+    """What all ranks agreed on about the next batch: sums over ranks, and whether any rank saves or stops.
+
+    ``first_row`` is the number of rows on lower ranks.
+    """
+
+    total: int
+    expected_rows: float
+    save: bool = False
+    stop: bool = False
+    first_row: int = 0

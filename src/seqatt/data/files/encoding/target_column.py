@@ -13,7 +13,7 @@ from pyarrow import types as of
 
 from seqatt.data.files.options import FileOptions
 from seqatt.data.tables.target import Target, read_target
-from seqatt.data.tables.weights import compute_class_weights
+from seqatt.data.tables.weights import fit_class_weights
 from seqatt.losses.table import LOSSES
 
 Floats = NDArray[np.float64]
@@ -91,24 +91,11 @@ def fit_target(name: str, column: Any, weights: Floats | None, options: FileOpti
         raise ValueError(
             "sample_weight: every weight in the schema sample is zero; raise schema_rows to sample more rows"
         )
-    if target.classes is None:
-        if options.class_weight is not None or options.negatives_kept != 1:
-            raise ValueError(
-                f"class_weight, negatives_kept: need a target of classes, but the task is {target.task}"
-            )
+    codes = target.codes
+    if codes is None and options.class_weight is None and options.negatives_kept == 1:
         return TargetColumn(name, options.sample_weight, target, np.ones(1), float(base.mean()), np.zeros(1))
-    codes = target.values.reshape(-1).astype(np.int64)
-    class_weights = np.ones(len(target.classes))
-    if options.negatives_kept != 1:
-        if target.task != "binary":
-            raise ValueError(f"negatives_kept: needs two classes, the target has {len(target.classes)}")
-        class_weights[0] /= (
-            options.negatives_kept
-        )  # each negative also counts for those that were not sampled
-    if options.class_weight is not None:
-        class_weights *= compute_class_weights(
-            options.class_weight, target.classes, codes, base * class_weights[codes]
-        )
+    class_weights = fit_class_weights(target, base, options.class_weight, options.negatives_kept)
+    assert codes is not None
     row_weights = base * class_weights[codes]
     if not row_weights.any():
         raise ValueError("class_weight: every row of the schema sample has weight zero")

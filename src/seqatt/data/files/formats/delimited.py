@@ -5,19 +5,21 @@ Each block comes with the share of the file that has been read, from which the n
 
 from __future__ import annotations
 
+import csv
+import io
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from itertools import islice
+from typing import Any, ClassVar, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow import csv
+from pyarrow import csv as arrow_csv
 from pyarrow import types as of
 
 from seqatt.data.files.encoding.column_types import reading_type
 from seqatt.data.files.errors import UnreadableFile
-from seqatt.data.files.formats.dialect import Dialect, find_delimiter, read_header
 from seqatt.data.files.formats.file_format import RowGroup, check_unique_names, split_ending
 from seqatt.data.files.remote import FilePath, RemoteFile
 from seqatt.data.number_texts import MISSING, PLACEHOLDERS, ReadAs, examine_texts, has_leading_zero
@@ -25,6 +27,15 @@ from seqatt.data.tables.containers import Kind
 
 BLOCK_BYTES = 1 << 22  # bytes of text per block
 MAX_LINE_BYTES = 1 << 26  # bytes per line; a longer line means that a quote was not closed
+DELIMITERS = (",", "\t", ";", "|")
+SNIFFED_LINES = 20  # lines that must all have the same number of columns
+
+
+class Dialect(NamedTuple):
+    """The delimiter, and the decimal point or comma."""
+
+    delimiter: str
+    decimal: str = "."
 
 
 @dataclass(frozen=True)
@@ -76,6 +87,42 @@ class DelimitedFormat:
                 done += batch.num_rows
                 yield batch, before + (share - before) * done / table.num_rows
             before = share
+
+
+def find_delimiter(path: FilePath, block: bytes, usual: str, *, sniff: bool) -> str:
+    """The one that divides the first lines into most columns, of several the usual one; without ``sniff`` that one."""
+    own, headers = count_columns(block, usual), {each: len(read_header(block, each)) for each in DELIMITERS}
+    if own > 1 and own >= max(headers.values()):
+        return usual
+    others = {each: count_columns(block, each) for each in DELIMITERS if each != usual}
+    best = max(others, key=lambda other: others[other])
+    if sniff and others[best] > max(own, 1):
+        return best
+    divided = len(read_header(block, usual)) > 1
+    if divided and (own or others[best] < 2):
+        return usual
+    problem = f"the lines differ in their number of columns with the delimiter {usual!r}"
+    if not divided:
+        problem = f"only one column was found with the delimiter {usual!r}"
+    fitting = f"delimiter={best!r}" if others[best] > 1 else "the right one as delimiter"
+    raise UnreadableFile(f"{path}: {problem}; pass {fitting}")
+
+
+def count_columns(block: bytes, delimiter: str) -> int:
+    """The number of columns of the first lines; 0 if they do not all have the same number."""
+    lines = io.StringIO(block.decode("utf-8-sig"), newline="")
+    rows = islice(filter(None, csv.reader(lines, delimiter=delimiter)), SNIFFED_LINES)
+    try:
+        widths = {len(row) for row in rows}
+    except csv.Error:  # a text that is too long for a look at the delimiter
+        return 0
+    return widths.pop() if len(widths) == 1 else 0
+
+
+def read_header(block: bytes, delimiter: str) -> list[str]:
+    """The names of the columns."""
+    lines = io.StringIO(block.decode("utf-8-sig"), newline="")
+    return next(csv.reader(lines, delimiter=delimiter), [])
 
 
 def _infer_types(
@@ -149,11 +196,11 @@ def _parse(
     missing_texts: bool = True,
 ) -> Any:
     """The columns of ``types``, or those of ``columns`` with the types that Arrow infers, by default all."""
-    return csv.read_csv(
+    return arrow_csv.read_csv(
         pa.BufferReader(block),
-        read_options=csv.ReadOptions(column_names=names),
-        parse_options=csv.ParseOptions(delimiter=dialect.delimiter, newlines_in_values=b'"' in block),
-        convert_options=csv.ConvertOptions(
+        read_options=arrow_csv.ReadOptions(column_names=names),
+        parse_options=arrow_csv.ParseOptions(delimiter=dialect.delimiter, newlines_in_values=b'"' in block),
+        convert_options=arrow_csv.ConvertOptions(
             column_types=types,
             include_columns=[*types, *columns],
             null_values=missing,

@@ -17,13 +17,14 @@ SCAN = {"use_threads": False, "batch_readahead": 1, "fragment_readahead": 1}
 
 @dataclass(frozen=True)
 class FragmentFile(RemoteFile):
-    """A fragment in the place of a file: its schema, and how each of its row groups is scanned."""
+    """A fragment in the place of a file: its schema, and how each of its row groups is scanned.
+
+    ``groups`` are the rows and the bytes of each row group.
+    """
 
     schema: Any = field(default=None, compare=False, repr=False)
     scans: tuple[Callable[..., Iterator[Any]], ...] = field(default=(), compare=False, repr=False)
-    groups: tuple[tuple[int, int], ...] = field(
-        default=(), compare=False, repr=False
-    )  # rows and bytes of each
+    groups: tuple[tuple[int, int], ...] = field(default=(), compare=False, repr=False)
 
     def stat(self) -> Stat:
         return Stat(sum(size for _, size in self.groups), 0) if self.filesystem is None else super().stat()

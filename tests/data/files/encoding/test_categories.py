@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from seqatt.data.files.encoding.one_hot import fit_one_hot
+from seqatt.data.files.encoding.categories import fit_one_hot
 from seqatt.data.files.file_data import read_file_data
 from seqatt.data.files.options import FileOptions
 from seqatt.data.tables.categories import ONE_HOT_VALUES

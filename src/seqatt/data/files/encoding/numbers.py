@@ -1,8 +1,4 @@
-"""Encodes columns of files: numbers are standardised, categories become integer codes.
-
-A code is a row of the category's embedding table. Everything is fitted on the schema sample, a bounded number
-of rows, and does not change with later rows.
-"""
+"""Standardises the numbers of files, with means and limits fitted on the schema sample."""
 
 from __future__ import annotations
 
@@ -15,16 +11,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyarrow import types as of
 
-from seqatt.data.files.encoding.hashing import hash_texts
-from seqatt.data.tables.arrow_columns import as_category_values
-from seqatt.data.tables.categories import min_level_rows
 from seqatt.data.tables.numbers.extremes import find_limits
 from seqatt.data.tables.numbers.moments import infinity_message, signed_log1p
 
 MAX_DEVIATION = 10.0  # standard deviations from the mean; values beyond are clipped
 BLOCK_CELLS = 1 << 17  # float64 cells that are encoded at a time, so that they fit into one core's cache
 TICKS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}  # ticks per second
-UNSEEN_PER_SINGLETON = 4  # codes reserved for unseen values, per value that occurs once in the schema sample
 
 
 @dataclass(frozen=True)
@@ -33,7 +25,7 @@ class NumericColumn:
 
     A missing value becomes the mean, ``missing`` after scaling. Values beyond ``limits``, after scaling, are clipped.
     With ``indicator`` a second column is 1 where the value is missing. ``low`` and ``high`` are the smallest and the
-    largest value of the schema sample that is not extreme.
+    largest value of the schema sample that is not extreme, and ``clipped`` says whether it has extreme ones.
     """
 
     name: str
@@ -46,9 +38,7 @@ class NumericColumn:
     high: float
     missing: float = 0.0
     limits: tuple[float, float] = (-MAX_DEVIATION, MAX_DEVIATION)
-    clipped: bool = (
-        False  # whether the schema sample has values below ``low`` or above ``high``, extreme ones
-    )
+    clipped: bool = False
 
     @property
     def width(self) -> int:
@@ -63,40 +53,6 @@ class NumericColumn:
         return replace(
             self, shift=self.low, scale=span, missing=(self.shift - self.low) / span, limits=(0.0, 1.0)
         )
-
-
-@dataclass(frozen=True)
-class CategoricalColumn:
-    """One categorical feature, as integer codes below ``size``.
-
-    Code 0 is a missing value. ``known`` are the sorted hashes of values with a code of their own, 1 to
-    ``len(known)``; all other values share the last ``shared`` codes, chosen by their hash.
-    """
-
-    name: str
-    known: NDArray[np.uint64]
-    shared: int
-    counts: NDArray[np.int64]  # rows of the schema sample per code 0 to len(known)
-    level_rows: int  # of the schema sample, from which a value has a one-hot column
-    constant: bool
-
-    @property
-    def size(self) -> int:
-        return 1 + len(self.known) + self.shared
-
-    def frequency_ranks(self, max_categories: int) -> NDArray[np.int64]:
-        """The rank of each code among the most frequent ones (0 is the most frequent), -1 for all others.
-
-        Of two values only one is ranked: a single one-hot column distinguishes them. Rare values are not ranked, as in
-        tables, but the first always is, because every feature needs a column.
-        """
-        ranks = np.full(self.size, -1)
-        seen = np.flatnonzero(self.counts)
-        ranked = seen[np.lexsort((seen, -self.counts[seen]))]
-        repeated = max(1, np.count_nonzero(self.counts >= self.level_rows))
-        frequent = ranked[1:] if len(ranked) == 2 else ranked[: min(repeated, max_categories)]
-        ranks[frequent] = np.arange(len(frequent))
-        return ranks
 
 
 def fit_number(name: str, column: Any, *, log1p: bool, indicator: bool) -> NumericColumn:
@@ -133,41 +89,6 @@ def fit_number(name: str, column: Any, *, log1p: bool, indicator: bool) -> Numer
         float(present.max()) if len(present) else 0.0,
         limits=limits,
         clipped=extremes is not None,
-    )
-
-
-def fit_category(name: str, column: Any, max_codes: int, min_rows: float = 0.0) -> CategoricalColumn:
-    """Fit the codes of a categorical column of the schema sample, at most ``max_codes``.
-
-    The most frequent values get a code of their own; values not seen in the sample share codes. The number of
-    unseen values is estimated from the values that occur once (Good-Turing), so that a feature of a few
-    values reserves a single shared code. A value with fewer than ``min_rows`` rows of the sample shares a code too,
-    and if that is more than one, so do all values not seen in it, which are rarer still: a single one.
-    Without ``min_rows`` the codes become one-hot columns in sums, which rare values do not have.
-    """
-    values, value_of = encode_dictionary(column)
-    hashes = hash_texts(values)
-    seen, unique_of = np.unique(hashes, return_inverse=True)
-    present = value_of[value_of < len(hashes)]
-    counts = np.bincount(unique_of[present], minlength=len(seen))
-    missing = len(value_of) - len(present)
-    singletons = int((counts == 1).sum())
-    available = max_codes - 1
-    shared = 1 if not singletons else 1 << (UNSEEN_PER_SINGLETON * singletons - 1).bit_length()
-    shared = 1 if min_rows > 1 else max(1, min(shared, available // 2))
-    frequent = int((counts >= min_rows).sum())
-    known = np.sort(np.lexsort((seen, -counts))[: max(0, min(frequent, available - shared))])
-    level_rows = min_level_rows(len(value_of))
-    distinct = int((counts > 0).sum()) + (missing > 0)
-    one_code = not len(known) and shared == 1 and not missing
-    all_rare = min_rows == 0 and max(missing, counts.max(initial=0)) < level_rows and distinct > 2
-    return CategoricalColumn(
-        name,
-        seen[known],
-        shared,
-        np.concatenate([[missing], counts[known]]),
-        level_rows,
-        bool(distinct <= 1 or one_code or all_rare),
     )
 
 
@@ -228,17 +149,3 @@ def _as_floats(column: Any) -> NDArray[np.float64]:
     values = np.array(column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), dtype=np.float64)
     values /= ticks
     return values
-
-
-def encode_dictionary(column: Any) -> tuple[Any, NDArray[np.int32]]:
-    """Distinct values, and the index of the value of each row; ``len(values)`` means missing."""
-    coded = column if of.is_dictionary(column.type) else as_category_values(column).dictionary_encode()
-    values = coded.dictionary
-    indices = coded.indices if coded.indices.type == pa.int32() else coded.indices.cast(pa.int32())
-    if indices.null_count:
-        indices = indices.fill_null(len(values))
-    value_of = indices.to_numpy(zero_copy_only=False)
-    if values.null_count:
-        is_null = np.append(values.is_null().to_numpy(zero_copy_only=False), True)
-        value_of = np.where(is_null[value_of], np.int32(len(values)), value_of)
-    return values, value_of

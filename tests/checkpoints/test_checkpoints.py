@@ -24,6 +24,7 @@ from seqatt.algorithms.registry import all_methods
 from seqatt.algorithms.sums import accumulate
 from seqatt.checkpoints import checkpoint
 from seqatt.checkpoints.checkpointer import Checkpointer
+from seqatt.checkpoints.options import CheckpointOptions
 from seqatt.checkpoints.training import CheckpointHook
 from seqatt.data.files.loader import FileLoader
 from seqatt.datasets.synthetic import click_log
@@ -90,19 +91,21 @@ def test_sums_accumulated_by_a_run_that_was_killed_are_the_same_too(log, tmp_pat
 
 
 @contextmanager
-def sigterm_after(count: int = 1, *, wait: bool = False) -> Iterator[None]:
-    """Send SIGTERM to this process once ``count`` checkpoints were begun, each of which training may ``wait`` for."""
+def sigterm_after(
+    count: int = 1, *, wait: bool = False, number: int = signal.SIGTERM, message: str = "stopped by SIGTERM"
+) -> Iterator[None]:
+    """Send a signal to this process once ``count`` checkpoints were begun, each of which training may ``wait`` for."""
     real, begun = Checkpointer.save, []
 
     def save(self, *arguments, **options) -> None:
         real(self, *arguments, **options | ({"wait": True} if wait else {}))
         begun.append(arguments)
         if len(begun) == count:
-            os.kill(os.getpid(), signal.SIGTERM)
+            os.kill(os.getpid(), number)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Checkpointer, "save", save)
-        with pytest.warns(UserWarning, match="stopped by SIGTERM; continue with resume"):
+        with pytest.warns(UserWarning, match=f"{message}; continue with resume"):
             yield
     assert len(begun) > count
 
@@ -135,6 +138,31 @@ def test_sigterm_saves_a_checkpoint_from_which_the_run_continues(log, unfinished
     again = select(log, unfinished, resume=True)[0]  # finished: nothing is read again
     assert again.scores.tolist() == whole.scores.tolist()
     assert [path.suffix for path in unfinished.iterdir() if path.name != ".lock"] == [".npz"]
+
+
+@pytest.mark.parametrize("options", [{}, SUMS], ids=["network", "sums"])
+def test_ctrl_c_saves_a_checkpoint_too_and_gives_what_is_selected(log, tmp_path, options):
+    folder, before = tmp_path / "checkpoints", signal.getsignal(signal.SIGINT)
+    with (
+        sigterm_after(number=signal.SIGINT, message="interrupted"),
+        pytest.raises(KeyboardInterrupt) as interruption,
+    ):
+        select(log, folder, **options)
+    assert options or isinstance(interruption.value, seqatt.SelectionInterrupted)
+    assert signal.getsignal(signal.SIGINT) == before
+    [resumed] = select(log, folder, resume=True, **options)
+    [whole] = select(log, tmp_path / "other", **options)
+    assert resumed.scores.tolist() == whole.scores.tolist()
+
+
+def test_a_second_ctrl_c_ends_the_run_at_once(tmp_path):
+    checkpointer = Checkpointer(CheckpointOptions(checkpoint=tmp_path / "checkpoints"), writes=True)
+    with checkpointer.open():
+        os.kill(os.getpid(), signal.SIGINT)
+        assert checkpointer.stop_requested()
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(1)
 
 
 def test_options_that_are_numpy_scalars_can_be_saved(log, tmp_path):

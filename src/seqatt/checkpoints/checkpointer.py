@@ -1,4 +1,4 @@
-"""When a checkpoint is due, which process writes it, and how SIGTERM ends a run."""
+"""When a checkpoint is due, which process writes it, and how SIGTERM and Ctrl-C end a run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from filelock import FileLock, Timeout
 
@@ -41,13 +41,14 @@ class Checkpointer:
         self._last = time.monotonic()  # when the last checkpoint was begun
         self._thread: threading.Thread | None = None
         self._error: Exception | None = None  # of the background thread
-        self._stop_requested, self._monitor = False, monitor or Monitor()
+        self._stop_requested = self._interrupted = False  # by SIGTERM or Ctrl-C; by Ctrl-C
+        self._monitor = monitor or Monitor()
 
     @contextmanager
     def open(self) -> Iterator[Checkpoint | None]:
-        """Lock the folder and handle SIGTERM while the run lasts; yields the checkpoint to resume from, if any."""
+        """Lock the folder and handle signals while the run lasts; yields the checkpoint to resume from, if any."""
         if not self._writes:
-            with self._handle_sigterm():
+            with self._handle_signals():
                 yield None
             return
         try:
@@ -61,7 +62,7 @@ class Checkpointer:
         except OSError as error:
             raise ValueError(f"checkpoint: cannot write to {self.folder} ({error.strerror})") from None
         try:
-            with self._handle_sigterm():
+            with self._handle_signals():
                 yield self._read_last()  # no reference is kept here: it may be large
         finally:
             try:
@@ -85,7 +86,7 @@ class Checkpointer:
         return self.due(), self.stop_requested()
 
     def stop_requested(self) -> bool:
-        """Whether SIGTERM has arrived, or a callback has requested to stop."""
+        """Whether SIGTERM or Ctrl-C has arrived, or a callback has requested to stop."""
         return self._stop_requested or self._monitor.stop_requested
 
     def save(self, metadata: Mapping[str, Any], arrays: Mapping[str, Any], *, wait: bool = False) -> None:
@@ -163,18 +164,37 @@ class Checkpointer:
         except ValueError:
             return False
 
+    def end(self, folder: Path | None = None) -> NoReturn:
+        """End the run when a signal has requested it and a checkpoint is saved; ``folder`` is what the user named."""
+        folder = folder or self.folder
+        cause = "interrupted" if self._interrupted else "stopped by SIGTERM"
+        warnings.warn(f"{cause}; continue with resume from {folder}", stacklevel=3)
+        raise KeyboardInterrupt if self._interrupted else Terminated(folder)
+
     @contextmanager
-    def _handle_sigterm(self) -> Iterator[None]:
-        """Let SIGTERM set a flag, which is read between batches. Only a main thread can install a handler."""
+    def _handle_signals(self) -> Iterator[None]:
+        """Let SIGTERM and the first Ctrl-C set a flag, which is read between batches.
+
+        Only a main thread can install a handler. A second Ctrl-C ends the run at once. With several ranks the first one
+        does, because the others may not have received it.
+        """
         if self._options.checkpoint is None or threading.current_thread() is not threading.main_thread():
             yield
             return
+        handled = [signal.SIGTERM, signal.SIGINT] if self._monitor.alone else [signal.SIGTERM]
+        previous = {number: signal.getsignal(number) for number in handled}
 
-        def request_stop(*_: object) -> None:
+        def request_stop(number: int, _: object) -> None:
             self._stop_requested = True
+            if number == signal.SIGINT:
+                self._interrupted = True
+                signal.signal(number, previous[signal.SIGINT])
 
-        previous = signal.signal(signal.SIGTERM, request_stop)
+        for number in handled:
+            if previous[number] is not signal.SIG_IGN:
+                signal.signal(number, request_stop)
         try:
             yield
         finally:
-            signal.signal(signal.SIGTERM, previous)
+            for number, handler in previous.items():
+                signal.signal(number, handler)

@@ -9,7 +9,7 @@ from typing import Any
 
 from seqatt.callbacks.monitor import Part, StopRequested
 from seqatt.checkpoints.checkpoint import Checkpoint
-from seqatt.checkpoints.checkpointer import Checkpointer, Terminated
+from seqatt.checkpoints.checkpointer import Checkpointer
 from seqatt.checkpoints.run_description import check_same_run
 from seqatt.distributed.process_group import ProcessGroup, RankLost
 from seqatt.trace import Trace
@@ -101,9 +101,7 @@ class CheckpointHook(TrainingHook):
             if any(json.loads(text) for text in asked):
                 monitor.stop_requested = True
                 raise StopRequested
-            folder = self._checkpointer.folder
-            warnings.warn(f"stopped by SIGTERM; continue with resume from {folder}", stacklevel=2)
-            raise Terminated(folder)
+            self._checkpointer.end()
 
     def finish(self, group: TrialGroup, number: int, traces: list[Trace]) -> None:
         """Save a finished group at once: it is small."""

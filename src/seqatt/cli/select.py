@@ -44,7 +44,7 @@ EXAMPLES = (
     "  seqatt select 'clicks/*.parquet' --target click -k 20 --out run/\n\n"
     "  torchrun --nproc-per-node 8 -m seqatt select clicks/ --target click -k 20 --out run/ --resume\n\n"
     "Exit code: 0 done, 1 failed (one line on stderr says why), 2 wrong usage, 130 interrupted, 143 terminated by "
-    "SIGTERM after a checkpoint was written: continue with --resume."
+    "SIGTERM. Both write a checkpoint first if --out is given: continue with --resume."
 )
 
 

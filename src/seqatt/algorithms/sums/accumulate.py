@@ -7,7 +7,6 @@ checkpoint folder itself, the others in the subfolders ``rank-1``, ``rank-2``, .
 from __future__ import annotations
 
 import json
-import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
@@ -16,8 +15,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from seqatt.callbacks.monitor import Monitor
 from seqatt.checkpoints.checkpoint import Checkpoint
-from seqatt.checkpoints.checkpointer import Checkpointer, Terminated
+from seqatt.checkpoints.checkpointer import Checkpointer
 from seqatt.checkpoints.options import CheckpointOptions
 from seqatt.checkpoints.run_description import check_same_run
 from seqatt.data.files import loader
@@ -69,7 +69,8 @@ def accumulate(
 
     Returns settings for the record: the number of rows, and what was skipped if skipping is allowed.
     """
-    checkpointer = Checkpointer(_options_of_rank(checkpoint_options, group.rank), writes=True)
+    own_options = _options_of_rank(checkpoint_options, group.rank)
+    checkpointer = Checkpointer(own_options, writes=True, monitor=Monitor(alone=group.size == 1))
     size = max(1, min(SHARD_BATCH_ROWS, loader.count_window_rows(data, options) // shards))
     run = run | {"ranks": group.size, "shard_batch_rows": size}
     with ExitStack() as stack:
@@ -93,9 +94,7 @@ def accumulate(
                     if not complete:
                         save(False, wait=True)
                     group.barrier()  # a rank that left earlier would look lost to those that still write
-                    folder = checkpoint_options.checkpoint
-                    warnings.warn(f"stopped by SIGTERM; continue with resume from {folder}", stacklevel=2)
-                    raise Terminated(Path(folder or "."))
+                    checkpointer.end(Path(checkpoint_options.checkpoint or "."))
                 if batch.save and not complete:
                     save(False, wait=False)
         reports = [json.loads(text) for text in group.allgather_texts(json.dumps([seen, batches.skips]))]

@@ -29,7 +29,7 @@ class IgnoredFiles(UserWarning):
 
 
 def warn_skipped(reason: str, rows: Sequence[int | None]) -> None:
-    """Warn about one file, of which ``rows`` were skipped in each place; None if their number is unknown."""
+    """Warn about one file; ``rows`` are the rows skipped in each of its row groups, None if their number is unknown."""
     lost = "an unknown number of" if None in rows else f"{sum(count or 0 for count in rows):,}"
     warnings.warn(f"{reason}; {lost} rows were skipped", SkippedData, stacklevel=3)
 
@@ -78,14 +78,14 @@ def report_ignored(
     guessed, because the user stated none."""
     if ignored:
         warnings.warn(
-            f"{argument}: files that are no tables were left out: {_some(ignored)}",
+            f"{argument}: files that are no tables were left out: {_list(ignored)}",
             IgnoredFiles,
             stacklevel=3,
         )
     if extra:
         path = next(iter(extra.values()))
         warnings.warn(
-            f"{path}: columns that {row_groups[0].path} does not have are ignored: {_some(list(extra))}",
+            f"{path}: columns that {row_groups[0].path} does not have are ignored: {_list(list(extra))}",
             IgnoredFiles,
             stacklevel=3,
         )
@@ -104,6 +104,6 @@ def report_ignored(
         )
 
 
-def _some(names: list[str]) -> str:
+def _list(names: list[str]) -> str:
     more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
     return ", ".join(names[:LISTED]) + more

@@ -60,8 +60,10 @@ def read_columns(
         targets = [] if target is None else [target] if target in table.names else target.split(",")
         for option, column in [*((arguments[1], name) for name in targets[1:]), *named.items()]:
             feature_names(table.names, (), column, None, option)  # an unknown one is an error
-        others = [*targets[1:], *named.values()]
-        inputs = feature_names(table.names, others, targets[0] if targets else None, weight, arguments[1])
+        not_features = [*targets[1:], *named.values()]
+        inputs = feature_names(
+            table.names, not_features, targets[0] if targets else None, weight, arguments[1]
+        )
         if len(targets) > 1:
             y = np.stack([target_array(table.column(name), arguments[1]) for name in targets], axis=1)
         elif targets:
@@ -144,11 +146,11 @@ def _find_numbers(table: InputTable, undecided: Sequence[str], report: bool) -> 
     read = {name: examine_texts(texts, table.rows / max(1, len(texts))) for name, texts in columns.items()}
     if report:
         report_columns(read, table.argument, framed=True)
-    return [name for name, each in read.items() if each.contents == "numbers"]
+    return [name for name, read_as in read.items() if read_as.contents == "numbers"]
 
 
 def log1p_columns(log1p: Any, names: Sequence[str], kinds: Sequence[str]) -> list[int]:
-    """The positions of the numeric columns of which logarithms are taken: all (True), none (False) or some."""
+    """The positions of the numeric columns to take logarithms of: all (True), none (False) or those named."""
     numeric = {name: i for i, (name, kind) in enumerate(zip(names, kinds, strict=True)) if kind == "numeric"}
     if isinstance(log1p, bool):
         return list(numeric.values()) if log1p else []

@@ -42,7 +42,7 @@ def _is_deeper(value: Any, depth: int) -> bool:
     """Whether more than ``depth`` lists and objects are nested; level by level, since recursion has a limit."""
     level = [value]
     for _ in range(depth + 1):
-        level = [v for each in level for v in (each.values() if isinstance(each, dict) else each)]
+        level = [v for parent in level for v in (parent.values() if isinstance(parent, dict) else parent)]
         level = [v for v in level if isinstance(v, dict | list)]
         if not level:
             return False

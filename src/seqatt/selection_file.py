@@ -255,7 +255,7 @@ def _plain_phase(phase: dict[str, Any]) -> dict[str, Any]:
 
 def _named_phase(phase: dict[str, Any], name_of: dict[str, Any]) -> dict[str, Any]:
     lists = {key: phase[key] for key in ("taken", "dropped") if isinstance(phase.get(key), list)}
-    names = {key: [_given_name(name) for name in some] for key, some in lists.items()}
+    names = {key: [_given_name(name) for name in listed] for key, listed in lists.items()}
     scores = phase.get("scores")
     named = {name_of.get(n, n): s for n, s in scores.items()} if isinstance(scores, dict) else None
     return phase | names | ({} if named is None else {"scores": named})

@@ -161,8 +161,7 @@ def test_a_second_ctrl_c_ends_the_run_at_once(tmp_path):
         os.kill(os.getpid(), signal.SIGINT)
         assert checkpointer.stop_requested()
         with pytest.raises(KeyboardInterrupt):
-            os.kill(os.getpid(), signal.SIGINT)
-            time.sleep(1)
+            signal.raise_signal(signal.SIGINT)
 
 
 def test_options_that_are_numpy_scalars_can_be_saved(log, tmp_path):

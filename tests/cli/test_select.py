@@ -359,7 +359,7 @@ def test_several_targets(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals")
-def test_ctrl_c_ends_cleanly_within_a_second(csv, tmp_path):
+def test_ctrl_c_saves_a_checkpoint_and_ends_within_a_second(csv, tmp_path):
     arguments = [csv, "-t", "label", "-k", "4", "--epochs", "1000000"]
     arguments += ["--checkpoint", tmp_path / "training", "--checkpoint-every", "1"]
     command = [sys.executable, "-m", "seqatt", "select", *map(str, arguments)]
@@ -373,7 +373,10 @@ def test_ctrl_c_ends_cleanly_within_a_second(csv, tmp_path):
     out, err = process.communicate(timeout=30)
     assert time.monotonic() - started < 3  # a second on an idle machine
     assert process.returncode == 130
-    assert (out, err) == ("", "interrupted\n")
+    assert (out, err) == (
+        "",
+        f"note: interrupted; continue with --resume from {tmp_path / 'training'}\ninterrupted\n",
+    )
 
 
 def test_help_has_examples_and_options():

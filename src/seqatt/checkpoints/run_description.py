@@ -21,7 +21,7 @@ def describe_run(
 ) -> dict[str, Any]:
     """Method, resolved options and data, as plain values that survive JSON unchanged.
 
-    How the files were read is part of it, but not the memory that this was decided by.
+    How the files were read is part of it, but not the option ``memory``, which decided that.
     """
     arguments: dict[str, Any] = {"method": method, "k": k, "seeds": seeds}
     resolved = {name: value for name, value in resolved.items() if name != "memory"}
@@ -73,7 +73,7 @@ def _name(path: Any) -> str:
 
 
 def _digest_table(data: TableData) -> str:
-    """Of everything that training reads."""
+    """A digest of everything that training reads."""
     digest = hashlib.sha256(json.dumps([data.names, data.feature_of.tolist()]).encode())
     columns = data.columns
     arrays = [columns.data.data, columns.data.indices] if isinstance(columns, SparseColumns) else [columns]
@@ -96,7 +96,7 @@ def _changed_file(saved: list[list[str]], current: list[list[str]]) -> str:
 
 
 def _digest_schema(data: FileData) -> str:
-    """What the schema sample counts, not the means it measures, which another machine may round differently."""
+    """A digest of what the schema sample counts; another machine may round the means that it measures differently."""
     columns: list[Any] = [[n.name, n.log1p, n.indicator, n.constant] for n in data.numbers]
     columns += [[c.name, c.known.tolist(), c.shared, c.constant] for c in data.categories]
     columns += [[c.name, c.width, c.constant] for c in data.one_hot]

@@ -32,11 +32,11 @@ _WORDS = (
     *("?", "-", "--", ".", "na", "n/a", "n.a.", "#n/a", "<na>", "nan", "none", "null", "(null)", "nil"),
     *("missing", "unknown"),
 )
-_SPELLINGS = {each for word in _WORDS for each in (word, word.upper(), word.capitalize())}
+_SPELLINGS = {text for word in _WORDS for text in (word, word.upper(), word.capitalize())}
 # Missing where all other values of the column are numbers. In text files there is often a space after the delimiter.
 PLACEHOLDERS: tuple[str, ...] = tuple(
     sorted(
-        {*MISSING, "\\N", *_SPELLINGS, *(" " + each for each in _SPELLINGS), *(" " * n for n in range(1, 9))}
+        {*MISSING, "\\N", *_SPELLINGS, *(" " + text for text in _SPELLINGS), *(" " * n for n in range(1, 9))}
     )
 )
 NUMBER = r"^([+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?(?i:inf|infinity))$"
@@ -47,7 +47,7 @@ SORTED_TEXT = (
 )
 NEARLY = 0.95  # share of distinct values that are numbers, from which a text column is reported
 CATEGORY_ROWS = 10  # mean rows per value, from which whole numbers that are written as text are categories
-HEAD = 1000  # distinct values of which half must be numbers before all are looked at
+HEAD = 1000  # distinct values that are looked at first; the others only if half of these are numbers
 LISTED = 8  # columns in a warning
 
 
@@ -72,19 +72,19 @@ TEXT = ReadAs("text")
 def examine_texts(texts: Any, rows_per_value: float = 0.0) -> ReadAs:
     """What a column holds whose distinct values are ``texts``, an Arrow array without missing values.
 
-    ``rows_per_value`` is the mean number of rows of a value, 0 if text is no choice of the user's, as in text files.
+    ``rows_per_value`` is the mean number of rows per value; 0 for text files, where the user did not choose text.
     """
     read = _examine_plain_numbers(texts, rows_per_value)
     return _examine_formatted(texts) or read if read.contents in ("nearly", "text") else read
 
 
 def _examine_plain_numbers(texts: Any, rows_per_value: float) -> ReadAs:
-    for some in (texts[:HEAD], texts):
-        trimmed = pc.utf8_trim_whitespace(some)
+    for part in (texts[:HEAD], texts):
+        trimmed = pc.utf8_trim_whitespace(part)
         is_number = _is_number(trimmed)
         is_placeholder = pc.is_in(trimmed, value_set=pa.array(PLACEHOLDERS, trimmed.type))
         numbers, placeholders = _count(is_number), _count(is_placeholder)
-        if not numbers or numbers < 0.5 * (len(some) - placeholders):
+        if not numbers or numbers < 0.5 * (len(part) - placeholders):
             return TEXT
     is_code = has_leading_zero(trimmed)
     codes, values = _count(is_code), len(texts) - placeholders
@@ -136,7 +136,7 @@ def distinct_texts(column: Any) -> Any:
 
 
 def rows_per_value(column: Any, expected_rows: float) -> float:
-    """The mean number of rows of a value among ``expected_rows``, of which the column has a sample.
+    """The mean number of rows per value among ``expected_rows`` rows; the column is a sample of them.
 
     The number of values is estimated from the share of the rows whose value occurs once (Good-Turing).
     """

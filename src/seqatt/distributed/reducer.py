@@ -1,6 +1,6 @@
 """Averages gradients over ranks, so that every rank takes the same step.
 
-Of the embedding tables only the rows that a rank looked up are sent, in one message of fixed size.
+Only those rows of the embedding tables that a rank looked up are sent, in one message of fixed size.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class RankReducer(Reducer):
             value.div_(self.ranks)
 
     def merge_embedding_gradients(self, embeddings: Embeddings, rows: int) -> None:
-        # The gradients of a rank are of a mean over its rows, times their number: their sum over ranks is right.
+        # A rank's gradients are those of the mean over its rows, times their number: the sum over ranks is right.
         capacity = embeddings.models * sum(min(self.max_rows, size) for size in embeddings.sizes)
         message = self._ranks.allgather(_pack(*embeddings.grads, capacity))
         embeddings.grads = embeddings.merge(*_unpack(message, embeddings.width, capacity))

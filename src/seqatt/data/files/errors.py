@@ -31,7 +31,7 @@ class IgnoredFiles(UserWarning):
 
 
 def warn_skipped(reason: str, rows: Sequence[int | None]) -> None:
-    """Warn about one file, of which ``rows`` were skipped in each place; None if their number is unknown."""
+    """Warn about one file; ``rows`` are the rows skipped in each of its row groups, None if their number is unknown."""
     lost = "an unknown number of" if None in rows else f"{sum(count or 0 for count in rows):,}"
     warnings.warn(f"{reason}; {lost} rows were skipped", SkippedData, stacklevel=3)
 

@@ -18,13 +18,14 @@ from seqatt.data.tables.options import Categories, TableOptions
 from seqatt.options import names_of
 from seqatt.validation import show
 
-FILE_OPTIONS = {*names_of(FileOptions)} - {*names_of(TableOptions)} | {"ignore"}  # not of the table of files
+# Options that the table read from files does not take.
+FILE_OPTIONS = {*names_of(FileOptions)} - {*names_of(TableOptions)} | {"ignore"}
 
 
 class FileColumns(NamedTuple):
     """Files, their features and targets, kinds of the features, and types of all columns to read.
 
-    ``texts`` are features of text, and no categories, of which the values decide whether they are numbers.
+    ``texts`` are text features (not of a dictionary type) whose values decide whether they are numbers.
     """
 
     files: FileSet
@@ -48,7 +49,7 @@ class FileColumns(NamedTuple):
     def decide(self, table: Any, rows: float = 0.0) -> tuple[FileColumns, Any]:
         """The columns with the kinds that the values of this table decide, and the table with text as numbers.
 
-        Other text becomes a dictionary, so that nobody decides about it again.
+        Other text becomes a dictionary, so that it is not examined for numbers again.
         ``rows`` is the number of rows of all files, if the table is a sample of them.
         """
         kinds = find_numbers({name: table[name] for name in self.texts}, self.files, rows or table.num_rows)
@@ -65,10 +66,10 @@ class FileColumns(NamedTuple):
             return table, self.targets[0] if self.targets else None
         return table.drop_columns(self.targets), table.select(self.targets)
 
-    def table_options(self, given: dict[str, Any]) -> dict[str, Any]:
-        """The given options, for the table: without those of files and those of columns that are not read."""
-        of_table = {name: value for name, value in given.items() if name not in FILE_OPTIONS}
-        kinds = given.get("column_types", {})
+    def table_options(self, options: dict[str, Any]) -> dict[str, Any]:
+        """The options for the table: without those of files and those of columns that are not read."""
+        of_table = {name: value for name, value in options.items() if name not in FILE_OPTIONS}
+        kinds = options.get("column_types", {})
         return of_table | {"column_types": {name: kinds[name] for name in kinds if name in self.inputs}}
 
 
@@ -82,8 +83,8 @@ def open_columns(where: Any, target: Any, options: FileOptions) -> FileColumns:
         raise TypeError(f"sample_weight: must name a column of the files, got {type(weight).__name__}")
     of_rows = _columns_of_rows(files, options)
     ignored = [name for name in options.ignore if name in files.types or not is_pandas_index(name)]
-    others = [*ignored, *targets[1:], *of_rows]
-    inputs = feature_names(list(files.types), others, targets[0] if targets else None, weight, "target")
+    not_features = [*ignored, *targets[1:], *of_rows]
+    inputs = feature_names(list(files.types), not_features, targets[0] if targets else None, weight, "target")
     kinds = decide_kinds(files.types, inputs, options.column_types)
     if files is not where:  # else they were opened, and reported, before
         report_read_as(files, inputs, options)
@@ -96,7 +97,7 @@ def open_columns(where: Any, target: Any, options: FileOptions) -> FileColumns:
 def find_numbers(columns: Mapping[str, Any], files: FileSet, rows: float) -> dict[str, Kind]:
     """The kinds of the text columns that hold numbers, with a warning that names them and those that nearly do.
 
-    ``rows`` is the number of rows of all files, of which the columns may be a sample.
+    ``rows`` is the number of rows of all files; the columns may be a sample of them.
     """
     read = {n: examine_texts(distinct_texts(c), rows_per_value(c, rows)) for n, c in columns.items()}
     if read:
@@ -115,20 +116,20 @@ def report_read_as(files: FileSet, inputs: Sequence[str], options: FileOptions) 
 
 def _columns_of_rows(files: FileSet, options: FileOptions) -> list[str]:
     """The columns of groups of rows and of times."""
-    given = {"groups_of_rows": options.groups_of_rows, "time": options.time}
-    for name, column in given.items():
+    columns = {"groups_of_rows": options.groups_of_rows, "time": options.time}
+    for name, column in columns.items():
         if column is not None and not isinstance(column, str):
             raise TypeError(f"{name}: must name a column of the files, got {type(column).__name__}")
         feature_names(list(files.types), (), column, None, name)  # an unknown one is an error
-    return [column for column in given.values() if column is not None]
+    return [column for column in columns.values() if column is not None]
 
 
 def split_target(files: FileSet, target: Any) -> list[str]:
     """The columns to predict: one, or several with commas."""
     if not isinstance(target, str):
-        given = show(target) if isinstance(target, int | float) else f"a {type(target).__name__}"
+        shown = show(target) if isinstance(target, int | float) else f"a {type(target).__name__}"
         raise TypeError(
-            f"target: must name the column of the files to predict, got {given}; add it as a column"
+            f"target: must name the column of the files to predict, got {shown}; add it as a column"
         )
     targets = split_targets(target, files.types)
     if len(targets) > 1:

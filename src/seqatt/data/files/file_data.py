@@ -45,8 +45,8 @@ class FileData:
     """Encoding of the columns of files; for files what ``TableData`` is for a table in memory.
 
     Features are sorted by name; ``user_position`` maps them back to the order of the columns in the files.
-    ``types`` are the Arrow types of all columns that are read, ``kinds`` the kinds of the features. Of the
-    categorical features, those in ``one_hot`` become columns of numbers and those in ``categories`` codes.
+    ``types`` are the Arrow types of all columns that are read, ``kinds`` the kinds of the features.
+    Categorical features in ``one_hot`` become columns of numbers, those in ``categories`` codes.
     ``expected_rows`` is the number of rows, estimated if some file does not store it.
     """
 
@@ -97,7 +97,7 @@ class FileData:
     @cached_property
     def feature_of(self) -> NDArray[np.int64]:
         """The feature (c,) of each column of ``EncodedRows.numbers``: the numbers first, then one-hot columns."""
-        widths = [number.width for number in self.numbers] + [each.width for each in self.one_hot]
+        widths = [number.width for number in self.numbers] + [category.width for category in self.one_hot]
         return np.repeat(self._positions([*self.numbers, *self.one_hot]), widths)
 
     @cached_property
@@ -124,25 +124,25 @@ class FileData:
         if scaling == "standard":
             return self
         numbers = tuple(number.scaled(scaling) for number in self.numbers)
-        return replace(self, numbers=numbers, one_hot=tuple(each.unscaled() for each in self.one_hot))
+        return replace(self, numbers=numbers, one_hot=tuple(column.unscaled() for column in self.one_hot))
 
     def take_features(self, features: NDArray[np.int64]) -> FileData:
         """Some features, in the order of all; the columns of the others are not read."""
         number_of = {int(feature): number for number, feature in enumerate(features)}
-        own = {c: number_of[f] for c, f in self.feature_of_column.items() if f in number_of}
-        left_out = self.feature_of_column.keys() - own
+        kept = {c: number_of[f] for c, f in self.feature_of_column.items() if f in number_of}
+        left_out = self.feature_of_column.keys() - kept
         return replace(
             self,
             types={name: kind for name, kind in self.types.items() if name not in left_out},
-            kinds={name: kind for name, kind in self.kinds.items() if name in own},
+            kinds={name: kind for name, kind in self.kinds.items() if name in kept},
             names=tuple(self.names[f] for f in features),
             user_position=np.argsort(np.argsort(self.user_position[features])),
             input_columns=tuple(self.input_columns[f] for f in features),
-            feature_of_column=own,
+            feature_of_column=kept,
             constant=self.constant[features],
-            numbers=tuple(each for each in self.numbers if each.name in own),
-            one_hot=tuple(each for each in self.one_hot if each.name in own),
-            categories=tuple(each for each in self.categories if each.name in own),
+            numbers=tuple(column for column in self.numbers if column.name in kept),
+            one_hot=tuple(column for column in self.one_hot if column.name in kept),
+            categories=tuple(column for column in self.categories if column.name in kept),
         )
 
     @cached_property
@@ -159,13 +159,13 @@ class FileData:
         """
         first = 0
         for batch, share in read_row_group(shard_slice.row_group, self.types, self.kinds, self.row_bytes):
-            own = shard_slice.cut(batch, first)
+            part = shard_slice.cut(batch, first)
             first += batch.num_rows
-            skipped = min(skip, own.num_rows)
+            skipped = min(skip, part.num_rows)
             skip -= skipped
-            if own.num_rows > skipped:
+            if part.num_rows > skipped:
                 try:
-                    rows = self.encode(own.slice(skipped))
+                    rows = self.encode(part.slice(skipped))
                 except ValueError as error:
                     raise ValueError(f"{shard_slice.row_group.path}: {error}") from None
                 for held_out in self.held_out:
@@ -234,7 +234,7 @@ def read_file_data(
         if kinds[name] != "categorical"
     )
     categorical = [name for name in names if kinds[name] == "categorical"]
-    # In the sample, a value has this share of the rows that it has in all files.
+    # The sample has this share of all rows, and so about this share of the rows of each value.
     share = len(sample[target]) / max(expected_rows, 1.0)
     min_rows = MIN_CATEGORY_ROWS * min(1.0, share) if share_rare else 0.0
     hot: tuple[OneHotColumn, ...] = ()
@@ -256,7 +256,6 @@ def read_file_data(
         read_weights(sample[options.sample_weight], options.sample_weight) if options.sample_weight else None
     )
     target_column = fit_target(target, sample[target], weights, options)
-    given = options.missing_indicator
     by_position = sorted(range(len(listed)), key=lambda f: listed[f][1][0])
     user_position = np.empty(len(listed), dtype=np.int64)
     user_position[by_position] = np.arange(len(listed))
@@ -275,7 +274,13 @@ def read_file_data(
         categories=coded,
         target_column=target_column,
         expected_rows=expected_rows,
-        notes=note_sample(sample, numbers, categorical, target_column.target, missing_indicator=given),
+        notes=note_sample(
+            sample,
+            numbers,
+            categorical,
+            target_column.target,
+            missing_indicator=options.missing_indicator,
+        ),
     )
 
 

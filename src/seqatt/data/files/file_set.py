@@ -32,7 +32,7 @@ FORMATS: dict[str, FileFormat] = {
     **dict.fromkeys((".tsv", ".tab", ".txt"), DelimitedFormat("\t")),
     **dict.fromkeys((".arrow", ".feather", ".ipc"), ArrowFormat()),
 }
-BATCH_BYTES = 24 << 20  # of a batch that is read, once it is encoded, within these limits:
+BATCH_BYTES = 24 << 20  # bytes per encoded batch, within these limits:
 MIN_READ_ROWS, MAX_READ_ROWS = 1 << 8, 1 << 16  # rows per batch
 
 
@@ -43,7 +43,8 @@ class FileSet:
     types: dict[str, Any]
     row_groups: tuple[RowGroup, ...]
     skipped: tuple[tuple[str, str], ...] = ()  # path and error of each unreadable file
-    keeps: Any = field(default=None, compare=False, repr=False)  # what has to live as long as the files
+    # Keeps a temporary folder alive while the files are used.
+    owner: Any = field(default=None, compare=False, repr=False)
 
     @property
     def rows(self) -> int | None:
@@ -71,8 +72,8 @@ class FileSet:
             raise ValueError(f"split: needs a step above 1 and an offset below it, got {step} and {offset}")
         if any(group.subset is not None for group in self.row_groups):
             raise ValueError("split: these files are split already; split the whole ones")
-        groups = [[g.take(step, offset, others=others) for g in self.row_groups] for others in (True, False)]
-        train, test = (replace(self, row_groups=tuple(g for g in some if g.rows != 0)) for some in groups)
+        sides = [[g.take(step, offset, others=others) for g in self.row_groups] for others in (True, False)]
+        train, test = (replace(self, row_groups=tuple(g for g in side if g.rows != 0)) for side in sides)
         return train, test
 
 
@@ -98,13 +99,13 @@ def find_files(
     no tables are appended to ``ignored``.
     """
     found: list[FoundFile] = []
-    for each in where if isinstance(where, list | tuple) else [where]:
+    for name in where if isinstance(where, list | tuple) else [where]:
         try:
-            found += _expand(os.fspath(each), argument, ignored)
+            found += _expand(os.fspath(name), argument, ignored)
         except UnreadableFile as error:
             if skipped is None:
                 raise
-            _skip(skipped, each, error)
+            _skip(skipped, name, error)
     return _unique(found)
 
 
@@ -115,11 +116,11 @@ def _skip(skipped: list[tuple[str, str]], path: Any, error: UnreadableFile) -> N
 
 def _unique(files: Iterable[FoundFile]) -> list[FoundFile]:
     """Each file once, by the first of the paths that lead to it."""
-    found: dict[FilePath, FoundFile] = {}
-    for each in files:
-        path = each.path
-        found.setdefault(path if isinstance(path, RemoteFile) else path.resolve(), each)
-    return list(found.values())
+    unique: dict[FilePath, FoundFile] = {}
+    for file in files:
+        path = file.path
+        unique.setdefault(path if isinstance(path, RemoteFile) else path.resolve(), file)
+    return list(unique.values())
 
 
 def _expand(name: str, argument: str, ignored: list[str]) -> list[FoundFile]:
@@ -179,16 +180,16 @@ def open_files(
     extra: dict[str, FilePath] = {}  # columns that the first file does not have
     found = find_files(where, argument, skipped if options.skips_bad_files else None, ignored)
     # What may be prose comes last: the columns of the tables are known by then.
-    for each in sorted(found, key=lambda file: file.may_be_prose):
-        path = each.path
+    for file in sorted(found, key=lambda file: file.may_be_prose):
+        path = file.path
         types: dict[str, Any] = {}
         try:
             with read_errors(path):
-                types, groups = _describe(each, first or known, options)
+                types, groups = _describe(file, first or known, options)
             _check_same_columns(path, types, row_groups[0].path if row_groups else path, first or types)
         except UnreadableFile as error:
             failures.append(error)
-            if each.may_be_prose and not set(types) & set(first):
+            if file.may_be_prose and not set(types) & set(first):
                 ignored.append(path.name)
             elif options.skips_bad_files:
                 _skip(skipped, path, error)
@@ -200,7 +201,7 @@ def open_files(
         empty = [name for name in first if of.is_null(first[name])]  # typed by the first file with values
         first = first | {name: types[name] for name in empty} if first else types
         row_groups += groups
-        partitions += [parse_partition(each.folders)] * len(groups)
+        partitions += [parse_partition(file.folders)] * len(groups)
     if failures and not row_groups:
         raise failures[0]
     if not row_groups or all(group.rows == 0 for group in row_groups):
@@ -246,7 +247,7 @@ def _find_format(path: FilePath) -> FileFormat:
     ending, compression = split_ending(path)
     file_format = FORMATS.get(ending)
     if file_format is None or (compression and not file_format.compressible):
-        known = ", ".join(sorted(FORMATS, key=lambda each: FORMATS[each].compressible))
+        known = ", ".join(sorted(FORMATS, key=lambda ending: FORMATS[ending].compressible))
         raise UnreadableFile(
             f"{path}: cannot be read in batches; use one of {known} (text may be compressed)"
         )

@@ -262,9 +262,9 @@ def make_loader(
     passes: int = 1,
     own_shards: Sequence[int] = (0,),
     shards: int = 1,
-    **others: Any,
+    **loader_options: Any,
 ) -> FileLoader:
-    """A loader of the batches of all passes; ``others`` are ``synchronize`` and ``cursor``."""
+    """A loader of the batches of all passes; ``loader_options`` are ``synchronize`` and ``cursor``."""
     read: Read = data.read_slice
     if passes > 1 and data.rows * data.row_bytes <= WINDOW_BYTES:
         read = RememberedSlices(read)
@@ -278,4 +278,4 @@ def make_loader(
         tuple(own_shards),
         options.skips_bad_files,
     )
-    return FileLoader(reader, settings, **others)
+    return FileLoader(reader, settings, **loader_options)

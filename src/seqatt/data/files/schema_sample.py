@@ -24,8 +24,8 @@ from seqatt.data.tables.numbers.extremes import Extremes
 from seqatt.data.tables.numbers.moments import signed_log1p
 from seqatt.data.tables.target import Target
 
-SAMPLE_BYTES = 128 << 20  # of the schema sample, at most, with 4 bytes or more per value
-TEXT_BYTES = 16  # per text, as far as the size of the sample is concerned
+SAMPLE_BYTES = 128 << 20  # bytes of the largest schema sample, with 4 bytes or more per value
+TEXT_BYTES = 16  # bytes assumed per text, for the size of the sample
 SAMPLED_GROUPS = 8  # row groups of the schema sample, spread over all of them: files are often sorted by time
 
 
@@ -132,7 +132,7 @@ def note_sample(
     ]
     if not missing_indicator:
         rows = np.arange(size) % -(-size // MAX_TESTED_ROWS) == 0
-        missing = {each.name: np.isnan(read_numbers(sample[each.name], each.name)[rows]) for each in numbers}
+        missing = {n.name: np.isnan(read_numbers(sample[n.name], n.name)[rows]) for n in numbers}
         missing = {name: column for name, column in missing.items() if column.any() and not column.all()}
         if missing:
             notes.append(note_missing(list(missing), np.stack([*missing.values()], axis=1), target, rows))

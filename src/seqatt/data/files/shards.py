@@ -113,5 +113,5 @@ def count_shards(shards: int | None, ranks: int) -> int:
 
 def shards_of_rank(shards: int, rank: int, ranks: int) -> range:
     """The shards that one rank reads."""
-    each = shards // ranks
-    return range(rank * each, (rank + 1) * each)
+    per_rank = shards // ranks
+    return range(rank * per_rank, (rank + 1) * per_rank)

@@ -114,10 +114,10 @@ def _blocks(
     slices: Sequence[ShardSlice], read: Read, start: WindowStart, ended: Mapping[int, int], skip: bool
 ) -> Iterator[_Block]:
     """Encoded blocks with the expected number of rows, an estimate that improves as more is read."""
-    counts = [each.rows for each in slices]
+    counts = [part.rows for part in slices]
     planned = None if None in counts else sum(count or 0 for count in counts)
-    total_size = sum(each.size for each in slices)
-    size_before = sum(each.size for each in slices[: start.slice_index])
+    total_size = sum(part.size for part in slices)
+    size_before = sum(part.size for part in slices[: start.slice_index])
     rows_before, lost = start.seen - start.row, start.lost  # of the slices before this one
 
     def expected_rows(seen: int, share: float, size: float) -> float:

@@ -31,7 +31,7 @@ from seqatt.data.files.remote import RemoteFile
 
 __all__ = ["TARGET", "WEIGHTS", "open_batches", "open_stream", "read_batches"]
 
-GROUP_ROWS, GROUP_BYTES = 1 << 17, 64 << 20  # of a row group of the temporary file, at least one of them
+GROUP_ROWS, GROUP_BYTES = 1 << 17, 64 << 20  # a row group of the temporary file ends at either of them
 NAME = "stream.parquet"
 
 
@@ -67,7 +67,7 @@ def open_stream(X: Any, check: Callable[[FileSet], Any], budget: int, ranks: int
         if size > budget:
             folder = TemporaryFolder()
             path = _write(folder.path / NAME, schema, gathered, batches)
-            return replace(open_files(path), keeps=folder)
+            return replace(open_files(path), owner=folder)
     if not any(batch.num_rows for batch in gathered):
         raise UnreadableFile("X: the stream has no rows; a record-batch reader can be read only once")
     return _open_fragments(find_fragments(ds.dataset(pa.Table.from_batches(gathered, schema))))

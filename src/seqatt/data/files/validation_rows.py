@@ -47,7 +47,7 @@ def sample_table(data: FileData, options: FileOptions, categories: Categories = 
     """The schema sample as a table whose features are those of ``data``, in the same order."""
     sample = pa.table(read_sample_columns(data, options))
     columns = [[data.input_names[c] for c in inputs] for inputs in data.input_columns]
-    groups = {name: own for name, own in zip(data.names, columns, strict=True) if own != [name]}
+    groups = {name: inputs for name, inputs in zip(data.names, columns, strict=True) if inputs != [name]}
     log1p = options.log1p
     return read_table_data(
         sample,
@@ -57,7 +57,7 @@ def sample_table(data: FileData, options: FileOptions, categories: Categories = 
         groups=groups or None,
         task=data.target.task,
         missing_indicator=options.missing_indicator,
-        # The schema sample has categories as text, about which nobody decides again.
+        # Categories are text in the schema sample: state their type, so that they are not examined for numbers again.
         column_types={name: kind for name, kind in data.kinds.items() if kind == "categorical"},
         max_categories=options.max_categories,
         categories=categories,

@@ -106,7 +106,7 @@ def estimate_table_bytes(
             values = values if of.is_dictionary(values.type) else values.dictionary_encode()
             counts = np.bincount(values.indices.fill_null(len(values.dictionary)).to_numpy())
             counts = counts[counts > 0]
-            # What occurs once may be an identifier, of which a larger part has no more frequent values.
+            # Values that occur once may be identifiers, which do not become more frequent in more rows.
             rare = max(2.0, MIN_CATEGORY_ROWS * len(column) / rows)
             limit = {"codes": 0, "mixed": ONE_HOT_VALUES, "one_hot": len(counts)}[categories]
             if np.count_nonzero(counts >= rare) <= limit:

@@ -106,7 +106,7 @@ def categorical_values(column: Any) -> CategoricalValues:
 class NumberColumn:
     """A chunked array whose rows are read as numbers; missing values are NaN, times are in microseconds.
 
-    Text is read as the numbers that it holds: that of test rows may be text where that of the training rows is not.
+    Text is read as the numbers that it holds: a column may be text in the test rows and numbers in the training rows.
     """
 
     def __init__(self, column: Any, name: str, argument: str) -> None:
@@ -161,8 +161,8 @@ def read_numbers(frame: nw.DataFrame[Any]) -> NDArray[Any] | None:
 
     Whole numbers beside others would lose their last digits, which matter if they are labels.
 
-    For a frame of more columns than rows: Python looks at each column once, and at none of a pandas frame, whose memory
-    the array shares where pandas stores its columns together.
+    For a frame of more columns than rows: Python looks at each column only once. It looks at no column of a pandas
+    frame, and the array shares the frame's memory where pandas stores its columns together.
     """
     native = frame.to_native()
     if frame.implementation.is_pandas():
@@ -199,20 +199,20 @@ def _read_objects(values: NDArray[np.object_], name: str, argument: str) -> Any:
     missing = find_missing(values)
     present = values[~missing]
     types = value_types(present)
-    if all(issubclass(each, bool | np.bool_) for each in types):
+    if all(issubclass(type_, bool | np.bool_) for type_ in types):
         return pa.array(values.astype(bool), mask=missing)
-    if all(issubclass(each, date) for each in types):  # dates and datetimes together
+    if all(issubclass(type_, date) for type_ in types):  # dates and datetimes together
         moments = np.full(len(values), np.datetime64("NaT"), dtype="datetime64[us]")
         moments[~missing] = present.astype("datetime64[us]")
         return pa.array(moments)
-    if all(issubclass(each, int | float | np.number | Decimal) for each in types):
+    if all(issubclass(type_, int | float | np.number | Decimal) for type_ in types):
         numbers = np.full(len(values), np.nan)
         numbers[~missing] = present.astype(np.float64)
         return pa.array(numbers)
-    for each in types:
-        if not issubclass(each, str | int | float | bool | np.generic):
+    for type_ in types:
+        if not issubclass(type_, str | int | float | bool | np.generic):
             raise TypeError(
-                f"{argument}: column {name!r} holds a {each.__name__}; "
+                f"{argument}: column {name!r} holds a {type_.__name__}; "
                 "convert it to numbers or text, or leave it out"
             )
     distinct, positions = find_distinct(present)

@@ -33,7 +33,7 @@ class FittedCategory:
     constant: bool
     shift: Floats
     scale: float
-    distinct: int  # values of the training rows
+    distinct: int  # number of distinct values in the training rows
 
     def one_hot_rows(self) -> NDArray[np.float32]:
         """The encoded row of each value, and of any other value at the end (values + 1, values)."""

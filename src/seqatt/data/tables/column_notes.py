@@ -39,18 +39,18 @@ def note_columns(
     if not missing_indicator and not table.sparse:
         first = np.searchsorted(encoder.input_of, encoder.numeric)
         shares = encoder.missing_shares[first]
-        own = np.flatnonzero((shares > 0) & (shares < 1))
+        incomplete = np.flatnonzero((shares > 0) & (shares < 1))
         step = -(-table.rows // MAX_TESTED_ROWS)
         rows = np.arange(table.rows) % step == 0
-        if len(own):
-            some = table.select([encoder.numeric[j] for j in own]).select_rows(rows)
-            missing = np.isnan(some.numbers(range(len(own))).astype(np.float64))
-            notes.append(note_missing([numeric[j] for j in own], missing, target, rows))
+        if len(incomplete):
+            tested = table.select([encoder.numeric[j] for j in incomplete]).select_rows(rows)
+            missing = np.isnan(tested.numbers(range(len(incomplete))).astype(np.float64))
+            notes.append(note_missing([numeric[j] for j in incomplete], missing, target, rows))
     return tuple(note for note in notes if note)
 
 
 def note_identifiers(distinct: Sequence[tuple[str, int]], rows: int) -> str:
-    """About categories, by name, of which most of the values occur once."""
+    """About categorical columns, given by name and number of distinct values, whose values hardly repeat."""
     found = [name for name, values in distinct if rows >= MIN_ROWS and values >= ID_SHARE * rows]
     if not found:
         return ""
@@ -79,12 +79,12 @@ def note_extremes(names: Sequence[str], extremes: Extremes, logarithms: NDArray[
 def note_missing(
     names: Sequence[str], missing: NDArray[np.bool_], target: Target, rows: NDArray[np.bool_]
 ) -> str:
-    """About numeric columns, by name, where ``missing`` (rows, columns) says something about the target by itself.
+    """About numeric columns whose missing values are related to the target.
 
-    ``missing`` are some ``rows`` of the target.
+    ``missing`` (tested rows, columns) says where values are missing, and ``rows`` (rows,) which rows are tested.
     """
     informative = _informative(missing, _target_columns(target, rows))
-    found = [name for name, own in zip(names, informative, strict=True) if own]
+    found = [name for name, is_informative in zip(names, informative, strict=True) if is_informative]
     if not found:
         return ""
     are = "is" if len(found) == 1 else "are"

@@ -66,8 +66,10 @@ def read_columns(
         targets = [] if target is None else split_targets(target, table.names)
         for option, column in [*((arguments[1], name) for name in targets[1:]), *named.items()]:
             feature_names(table.names, (), column, None, option)  # an unknown one is an error
-        others = [*targets[1:], *named.values()]
-        inputs = feature_names(table.names, others, targets[0] if targets else None, weight, arguments[1])
+        not_features = [*targets[1:], *named.values()]
+        inputs = feature_names(
+            table.names, not_features, targets[0] if targets else None, weight, arguments[1]
+        )
         if len(targets) > 1:
             y = np.stack([target_array(table.column(name), arguments[1]) for name in targets], axis=1)
         elif targets:
@@ -161,7 +163,7 @@ def _find_numbers(table: InputTable, undecided: Sequence[str], report: bool) -> 
 
 
 def log1p_columns(log1p: Any, names: Sequence[str], kinds: Sequence[str]) -> list[int]:
-    """The positions of the numeric columns of which logarithms are taken: all (True), none (False) or some."""
+    """The positions of the numeric columns to take logarithms of: all (True), none (False) or those named."""
     numeric = {name: i for i, (name, kind) in enumerate(zip(names, kinds, strict=True)) if kind == "numeric"}
     if isinstance(log1p, bool):
         return list(numeric.values()) if log1p else []

@@ -33,7 +33,7 @@ WRITE_PARQUET = {  # by package: how its data, which many machines may hold, bec
     "pyspark": "X.write.parquet(folder)",
     "ray": "X.write_parquet(folder)",
 }
-WIDE_COLUMNS = 500  # from which a data frame of numbers, with fewer rows than columns, is read as an array
+WIDE_COLUMNS = 500  # columns from which on a data frame of numbers with fewer rows is read as an array
 BLOCK_CELLS = 1 << 22  # numbers of a data frame that are converted to float64 at a time (32 MiB)
 
 
@@ -43,8 +43,7 @@ class InputTable:
 
     ``data`` is a NumPy array, a SciPy sparse matrix or an Arrow table. ``named`` is True if the names come from the
     user, False if they were made up (``x0``, ``x1``, ...). ``given_names`` are the user's names that are not text, such
-    as 3, by their text. ``texts`` are columns of text, and no categories, of which nobody has decided yet whether they
-    are numbers.
+    as 3, by their text. ``texts`` are text columns (not categorical dtype) that have not been examined for numbers yet.
     """
 
     data: Any
@@ -206,23 +205,23 @@ def _read_frame(frame: nw.DataFrame[Any], argument: str, ignore: Sequence[str]) 
     from seqatt.data.tables.arrow_columns import read_column, read_numbers
 
     _check_size(frame.shape, argument)
-    given = [plain_name(name) for name in frame.columns]
-    given_names = {str(name): name for name in given if not isinstance(name, str)}
+    user_names = [plain_name(name) for name in frame.columns]
+    given_names = {str(name): name for name in user_names if not isinstance(name, str)}
     rows, width = frame.shape
     if width >= max(rows, WIDE_COLUMNS) and (numbers := read_numbers(frame)) is not None:
         kind: Kind = "numeric"
-        all_names = tuple(map(str, given))
+        all_names = tuple(map(str, user_names))
         table = InputTable(numbers, all_names, (kind,) * width, rows, True, argument, given_names)
         return _leave_out(table, ignore)
-    names = feature_names([str(name) for name in given], ignore)
+    names = feature_names([str(name) for name in user_names], ignore)
     kept = set(names)
-    series: Iterable[Any] = frame.iter_columns()
+    all_series: Iterable[Any] = frame.iter_columns()
     columns: list[Any] = []
     texts: set[str] = set()
-    for name, each in zip(map(str, given), series, strict=True):
+    for name, series in zip(map(str, user_names), all_series, strict=True):
         if name in kept:
-            columns.append(read_column(each, argument))
-            if each.dtype in (nw.String, nw.Object) and _kind(columns[-1]) == "categorical":
+            columns.append(read_column(series, argument))
+            if series.dtype in (nw.String, nw.Object) and _kind(columns[-1]) == "categorical":
                 texts.add(name)
     kinds = tuple(map(_kind, columns))
     table = pa.table(columns, names)
@@ -268,8 +267,8 @@ def feature_names(
         raise ValueError(f"ignore: {target!r} is the target, which is never a feature; leave it out")
     if target is not None and target == sample_weight:
         raise ValueError(f"sample_weight: {target!r} is the target; name a column of weights")
-    others = {target, sample_weight, *ignore}
-    inputs = [name for name in names if name not in others]
+    not_features = {target, sample_weight, *ignore}
+    inputs = [name for name in names if name not in not_features]
     if not inputs:
         raise ValueError("X: no columns are left to choose from; ignore fewer columns")
     return inputs

@@ -1,9 +1,8 @@
 """Encodes input columns as the columns a model trains on; everything is fitted on the training rows.
 
-Numbers are standardised, those far from all others clipped first. Missing numbers become the training mean, with an
-indicator column on request.
-Categories are one-hot encoded, or become codes for an embedding. A number's column has variance 1; so have the
-one-hot columns of one category in sum.
+Numbers are standardised; numbers far from all others are clipped first. Missing numbers become the training mean, with
+an indicator column on request. Categories are one-hot encoded, or become codes for an embedding. The column of a number
+has variance 1, and the one-hot columns of a category have variance 1 in sum.
 """
 
 from __future__ import annotations
@@ -75,8 +74,8 @@ class Encoder:
     """Fitted encoding of every input column.
 
     ``input_of[c]`` is the input column from which encoded column c is made. ``numeric`` are the numeric input
-    columns; ``shift`` and ``scale`` have one value for each. ``log1p`` are positions in ``numeric`` of those of
-    which logarithms are taken first, ``indicated`` the input columns with a missing-value indicator column.
+    columns; ``shift`` and ``scale`` have one value for each. ``log1p`` are the positions in ``numeric`` of
+    columns whose logarithms are taken first, ``indicated`` the input columns with a missing-value indicator column.
     ``levels`` are the categorical input columns that are one-hot encoded, ``coded`` those that become codes.
     ``missing_shares`` is, per encoded column, the share of training rows whose number is missing and replaced by
     the mean. ``extremes`` are numbers far from all others, which are clipped.
@@ -108,10 +107,11 @@ class Encoder:
         indicated = np.isin(self.indicated, inputs)
 
         def renumber(positions: Iterable[int]) -> list[int]:
-            return [int(n) for n in np.searchsorted(inputs, [p for p in positions if p in own])]
+            return [int(n) for n in np.searchsorted(inputs, [p for p in positions if p in kept])]
 
-        own = set(inputs.tolist())
-        levels, coded = ({p: c for p, c in some.items() if p in own} for some in (self.levels, self.coded))
+        kept = set(inputs.tolist())
+        levels = {p: category for p, category in self.levels.items() if p in kept}
+        coded = {p: category for p, category in self.coded.items() if p in kept}
         return Encoder(
             renumber(self.numeric),
             np.flatnonzero(np.isin(np.flatnonzero(numbers), self.log1p)).tolist(),

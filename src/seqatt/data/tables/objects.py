@@ -21,7 +21,7 @@ def find_missing(values: NDArray[np.object_]) -> NDArray[np.bool_]:
     """Where an array of objects is None, NaN, NaT or pandas' NA."""
     flat = values.ravel()
     types, type_of = _find_types(flat)
-    missing = np.isin(type_of, [i for i, each in enumerate(types) if each.__name__ in MISSING_TYPES])
+    missing = np.isin(type_of, [i for i, type_ in enumerate(types) if type_.__name__ in MISSING_TYPES])
     present = flat[~missing]
     missing[~missing] = np.asarray(present != present, dtype=bool)  # NaN differs from itself
     return missing.reshape(values.shape)
@@ -35,8 +35,8 @@ def find_distinct(values: NDArray[np.object_]) -> tuple[list[Any], NDArray[np.in
     types, type_of = _find_types(values)
     distinct: list[Any] = []
     positions = np.empty(len(values), dtype=np.int64)
-    for each in range(len(types)):
-        rows = np.flatnonzero(type_of == each)
+    for number in range(len(types)):
+        rows = np.flatnonzero(type_of == number)
         members = values[rows].tolist()
         position = {value: i for i, value in enumerate(dict.fromkeys(members), len(distinct))}
         positions[rows] = np.fromiter(map(position.__getitem__, members), np.int64, len(members))
@@ -54,7 +54,7 @@ def _find_types(values: NDArray[np.object_]) -> tuple[list[type], NDArray[np.int
     types = list(value_types(values))
     if len(types) == 1:
         return types, np.zeros(len(values), dtype=np.int64)
-    position = {each: i for i, each in enumerate(types)}
+    position = {type_: i for i, type_ in enumerate(types)}
     return types, np.fromiter(map(position.__getitem__, map(type, values)), np.int64, len(values))
 
 
@@ -67,10 +67,10 @@ def tensor_values(values: Any) -> Any:
 
 
 def refuse_batches(X: Any, argument: str) -> None:
-    """Refuse a Dataset, an iterator, and batches beside which a target is given: none of them is a table."""
-    if any((each.__module__, each.__name__) == DATASET for each in type(X).__mro__):
+    """Refuse a Dataset, an iterator, and batches that are passed together with a target: none is a table."""
+    if any((base.__module__, base.__name__) == DATASET for base in type(X).__mro__):
         raise TypeError(f"{argument}: a Dataset has no batches; pass DataLoader({argument}, batch_size=256)")
-    if not hasattr(X, "__iter__") or any(hasattr(X, each) for each in ("__getitem__", "__array__")):
+    if not hasattr(X, "__iter__") or any(hasattr(X, name) for name in ("__getitem__", "__array__")):
         return
     remedy = (
         "if its batches are (features, target), leave out y and target"

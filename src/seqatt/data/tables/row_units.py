@@ -18,8 +18,8 @@ from seqatt.data.tables.containers import to_array
 
 Rows = NDArray[np.int64]
 TIME_BLOCKS = 40  # into which time is divided where halves of the rows are drawn
-BLOCKS_PER_PART = 4  # of neighbours, where rows have neither groups nor times
-MIN_LATEST_ROWS = 8  # held out per network, else all networks share the latest rows
+BLOCKS_PER_PART = 4  # blocks of neighbouring rows, where rows have neither groups nor times
+MIN_LATEST_ROWS = 8  # held out per network; with fewer, all networks hold out the same latest rows
 
 
 @dataclass(frozen=True)
@@ -99,16 +99,16 @@ class RowUnits:
         return RowUnits(block, False).parts(2, rng)
 
     def hold_out(self, parts: int, networks: int, rng: np.random.Generator) -> list[tuple[Rows, Rows]]:
-        """For each of several networks the rows it trains on and those held out: one of ``parts`` parts, its own.
+        """Training rows and held-out rows per network: each network holds out another of ``parts`` parts of the rows.
 
-        In time, all train on the same earlier rows and share the latest ones. All networks have the same numbers of
-        rows, as they may train in one tensor.
+        In time, all networks train on the same earlier rows and hold out the latest ones, or a share of them each. All
+        networks have the same numbers of rows, as they may train in one tensor.
         """
         if self.in_time:
             early, late = self.latest(len(self.unit) // parts)
             late = rng.permutation(late)
-            own = len(late) // networks >= MIN_LATEST_ROWS
-            pairs = [(early, late[i::networks] if own else late) for i in range(networks)]
+            enough = len(late) // networks >= MIN_LATEST_ROWS
+            pairs = [(early, late[i::networks] if enough else late) for i in range(networks)]
         else:
             pairs = [(self.outside(held), held) for held in self.parts(parts, rng)[:networks]]
         trained, held_out = (min(map(len, rows)) for rows in zip(*pairs, strict=True))
@@ -121,7 +121,7 @@ class RowUnits:
 
 
 def keep_neighbours_together(strata: Rows, parts: int, rng: np.random.Generator) -> Rows:
-    """All rows, in the order of so many equal parts: blocks of neighbours, dealt to the parts in turn.
+    """All rows in an order whose ``parts`` equal parts are made of blocks of neighbours, dealt to the parts in turn.
 
     Rows next to each other are often related (measurements of one person, frames of one recording), and a network that
     has seen one of them is not tested by the other. So the rows of each stratum are cut into four blocks of neighbours
@@ -137,7 +137,7 @@ def keep_neighbours_together(strata: Rows, parts: int, rng: np.random.Generator)
 
 
 def adjacent_order(unit: NDArray[Any]) -> Rows:
-    """An order in which equal values are next to each other, where the first of them was."""
+    """An order in which equal values are next to each other, sorted by where each value occurs first."""
     _, first, number = np.unique(unit, return_index=True, return_inverse=True)
     return np.argsort(first[number], kind="stable")
 

@@ -36,7 +36,7 @@ __all__ = [
     "take_rows",
 ]
 
-FEW_ROWS = 1024  # of many, in which nearly every feature varies
+FEW_ROWS = 1024  # rows in which nearly every feature varies that varies in all rows
 
 
 @dataclass(frozen=True)
@@ -247,7 +247,7 @@ def constant_within(data: TableData, rows: NDArray[np.int64]) -> NDArray[np.bool
     """Which features (d,) are constant in these rows of a table."""
     few = rows[:: max(1, len(rows) // FEW_ROWS)]
     constant = take_rows(data, few).constant
-    # A feature that varies in a few of the rows varies in all: a large table is seldom copied for the others.
+    # A feature that varies in a few rows varies in all of them, so that a large table is seldom copied as a whole.
     return constant if (constant == data.constant).all() else take_rows(data, rows).constant
 
 

@@ -17,8 +17,8 @@ from seqatt.losses.loss import Loss, to_floats
 from seqatt.losses.table import find_loss
 from seqatt.validation import show
 
-FEW_CLASSES, MAX_CLASSES = 20, 100  # distinct whole numbers that are classes if they repeat, and at most
-NUMBER_STRATA = 10  # ranges of a target of numbers, of which every part of the rows has its share
+FEW_CLASSES, MAX_CLASSES = 20, 100  # distinct whole numbers that are classes if they repeat; most that can be
+NUMBER_STRATA = 10  # ranges of a numeric target; every part of the rows has its share of each
 FEW_VALUES = 5  # distinct whole numbers that are hardly a count or a score
 BALANCED = 1.25  # rows of the most frequent class per row of the rarest, where rows were collected by class
 # Classes from which on it is refused that most occur once; smaller tables are for trying out.
@@ -56,7 +56,7 @@ class Target:
 
     @property
     def strata(self) -> NDArray[np.int64]:
-        """What every part of the rows should have its share of (n,): the classes, or ten ranges of the numbers."""
+        """The stratum of each row (n,), for stratified splits: its class, or one of ten ranges of the numbers."""
         codes = self.codes
         if codes is not None:
             return codes
@@ -230,8 +230,9 @@ def _are_classes(distinct: NDArray[np.float64], rows: NDArray[np.int64]) -> bool
 def _may_be_numbers(distinct: NDArray[np.float64], rows: NDArray[np.int64], dtype: np.dtype[Any]) -> bool:
     """Whether whole numbers that are read as classes may be counts or scores as well.
 
-    They may if they are floats, or run without a gap over more than a few values, of which some are more frequent than
-    others; as many rows of each, as of handwritten digits, were collected by class.
+    They may if they are floats, or if they run without a gap over more than a few values and some values are more
+    frequent than others. Where every value has about as many rows, as with handwritten digits, rows were collected by
+    class.
     """
     if len(distinct) <= 2:
         return False
@@ -242,7 +243,7 @@ def _may_be_numbers(distinct: NDArray[np.float64], rows: NDArray[np.int64], dtyp
 
 def _holds_text(array: NDArray[Any]) -> bool:
     return array.dtype.kind in "US" or (
-        array.dtype == object and any(issubclass(each, str | bytes) for each in value_types(array))
+        array.dtype == object and any(issubclass(type_, str | bytes) for type_ in value_types(array))
     )
 
 
@@ -264,7 +265,7 @@ def _codes(array: NDArray[Any], classes: NDArray[Any], argument: str) -> NDArray
 def _classification(array: NDArray[Any], kind: str, argument: str) -> Target:
     if array.ndim == 2:
         raise ValueError(f"{argument}: one label per row is needed for {kind}, got {array.shape[1]} columns")
-    if array.dtype == object and len({issubclass(each, str) for each in value_types(array)}) > 1:
+    if array.dtype == object and len({issubclass(type_, str) for type_ in value_types(array)}) > 1:
         raise ValueError(f"{argument}: labels mix text and numbers; convert all of them to text")
     distinct = np.array(find_distinct(array)[0], dtype=object) if array.dtype == object else array
     classes = np.unique(distinct)

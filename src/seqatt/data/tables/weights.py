@@ -42,8 +42,8 @@ def effective_sample_size(row_weights: Floats | None, weights: Floats | None, ro
         return float(rows)
     row_weights = np.ones(rows) if row_weights is None else row_weights
     repeats = row_weights if not (row_weights % 1).any() else np.ones(rows)
-    each = weights / weights.max() / np.maximum(repeats, 1)
-    return float((repeats * each).sum() ** 2 / (repeats * each**2).sum())
+    per_repeat = weights / weights.max() / np.maximum(repeats, 1)
+    return float((repeats * per_repeat).sum() ** 2 / (repeats * per_repeat**2).sum())
 
 
 def fit_class_weights(

@@ -48,7 +48,7 @@ class Loader(Protocol):
 
     @property
     def graph_capturable(self) -> bool:
-        """Whether the batches made ready are at the same memory as those before, as CUDA graphs require."""
+        """Whether the batches made ready are in the same memory as those before, as CUDA graphs require."""
 
     def load(self, count: int) -> None:
         """Make the next ``count`` batches ready."""
@@ -145,11 +145,11 @@ class InMemoryLoader:
         while done < count:
             if self._cursor == len(self._order.rows):
                 self._order, self._cursor = self._next_order(), 0
-            some = min(count - done, len(self._order.rows) - self._cursor)
-            self._index[done : done + some] = self._order.rows[self._cursor : self._cursor + some]
-            self._offsets[done : done + some] = self._order.offsets[self._cursor : self._cursor + some]
-            self._cursor += some
-            done += some
+            size = min(count - done, len(self._order.rows) - self._cursor)
+            self._index[done : done + size] = self._order.rows[self._cursor : self._cursor + size]
+            self._offsets[done : done + size] = self._order.offsets[self._cursor : self._cursor + size]
+            self._cursor += size
+            done += size
         rows = self._index[:count].flatten()
         torch.index_select(self._table.y, 0, rows, out=self._y[:count].flatten(0, 2))
         if self._w is not None and self._table.w is not None:
@@ -177,8 +177,8 @@ class InMemoryLoader:
         """Up to ``count`` rows per model for validation, in batches; every call returns the same rows.
 
         They are the model's validation rows, where it has such, else random rows of the table. Where
-        training drops inputs, so does validation, and rows are used up to ``VALIDATION_REPEATS`` times: how
-        useful a feature is also shows where other features are missing. Not so without ``drop_inputs``.
+        training drops inputs, so does validation, unless ``drop_inputs`` is False: how useful a feature is also
+        shows where other features are missing. Rows are then used up to ``VALIDATION_REPEATS`` times.
         """
         generator = torch.Generator().manual_seed(0)
         index = self._validation_rows(count, generator)
@@ -186,9 +186,9 @@ class InMemoryLoader:
         return validation_batches(self._table, index, count, self.batch_size, dropout, generator)
 
     def _validation_rows(self, count: int, generator: torch.Generator) -> Tensor:
-        own = [member.validation_rows for member in self._members if member.validation_rows is not None]
-        if own:
-            return spread_rows(torch.stack(own), count)
+        held_out = [member.validation_rows for member in self._members if member.validation_rows is not None]
+        if held_out:
+            return spread_rows(torch.stack(held_out), count)
         count = min(count, self._table.count)
         index = torch.randperm(self._table.count, generator=generator)[:count]
         return index.expand(len(self._members), -1)
@@ -267,9 +267,9 @@ def validation_batches(
     index, models = index.to(table.device), len(index)
     rows = min(1024, max(64, VALIDATION_CELLS // (max(1, table.columns) * models)))
     if dropout is None:
-        yield from (table.batch(some) for some in torch.split(index, rows, dim=1))
+        yield from (table.batch(part) for part in torch.split(index, rows, dim=1))
         return
     repeats = min(VALIDATION_REPEATS, max(1, count // index.shape[1]))
-    for some in torch.split(index.repeat(1, repeats), min(rows, batch_size), dim=1):
+    for part in torch.split(index.repeat(1, repeats), min(rows, batch_size), dim=1):
         offsets = dropout.draw_offsets(1, generator).to(table.device).long().expand(models)
-        yield table.batch(some, dropout, offsets)
+        yield table.batch(part, dropout, offsets)

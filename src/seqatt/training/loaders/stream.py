@@ -138,8 +138,8 @@ def device_table(
 class StreamLoader:
     """The batches of a ``FileStream`` for T models. The stream is advanced once for all trainers of a group.
 
-    ``noise`` are the generators of the models' dropped inputs. Of the ``validation`` rows, which no model trains on,
-    model t uses every ``parts``-th from number ``part[t]`` on.
+    ``noise`` are the generators of the models' dropped inputs. No model trains on the ``validation`` rows; model t
+    validates on every ``part_count``-th of them, from number ``parts[t]`` on.
     """
 
     chunk_steps = 1
@@ -201,8 +201,8 @@ class StreamLoader:
     def validation_batches(self, count: int, *, drop_inputs: bool = True) -> Iterator[Batch]:
         table = self._validation
         assert table is not None, "no rows were held out"
-        each = max(1, table.count // self._part_count)
-        rows = torch.arange(each)[:count] * self._part_count
+        per_part = max(1, table.count // self._part_count)
+        rows = torch.arange(per_part)[:count] * self._part_count
         index = torch.stack([(rows + part).clamp_max(table.count - 1) for part in self._parts])
         generator = torch.Generator().manual_seed(0)
         dropout = self._dropout if drop_inputs else None

@@ -38,7 +38,7 @@ class CategoricalColumn:
     known: NDArray[np.uint64]
     shared: int
     counts: NDArray[np.int64]  # rows of the schema sample per code 0 to len(known)
-    level_rows: int  # of the schema sample, from which a value has a one-hot column
+    level_rows: int  # rows of the schema sample from which on a value has a one-hot column
     constant: bool
 
     @property
@@ -63,11 +63,11 @@ class CategoricalColumn:
 def fit_codes(name: str, column: Any, max_codes: int, min_rows: float = 0.0) -> CategoricalColumn:
     """Fit the codes of a categorical column of the schema sample, at most ``max_codes``.
 
-    The most frequent values get a code of their own; values not seen in the sample share codes. The number of
-    unseen values is estimated from the values that occur once (Good-Turing), so that a feature of a few
-    values reserves a single shared code. A value with fewer than ``min_rows`` rows of the sample shares a code too,
-    and if that is more than one, so do all values not seen in it, which are rarer still: a single one.
-    Without ``min_rows`` the codes become one-hot columns in sums, which rare values do not have.
+    The most frequent values get a code of their own; values not seen in the sample share codes. The number of unseen
+    values is estimated from the values that occur once (Good-Turing), so that a feature of a few values reserves a
+    single shared code. A value with fewer than ``min_rows`` rows of the sample shares a code too. If ``min_rows`` is
+    above 1, there is a single shared code: unseen values are rarer still. Without ``min_rows`` the codes are for sums,
+    in which they become one-hot columns, and rare values have none.
     """
     values, value_of = encode_dictionary(column)
     hashes = hash_texts(values)
@@ -101,8 +101,8 @@ class CodeTable:
     A batch has dozens of columns, most of a few distinct values. Looked up one column at a time, their cost is that of
     hundreds of calls, during which no other thread can run Python.
 
-    The known hashes of a column are sorted and uniform, so that their first bits tell about where one is: ``_first``
-    has for each value of these bits the position of the first known hash that has these bits or more.
+    The known hashes of a column are sorted and uniform, so that the first bits of a hash tell about where it is. For
+    each value of these bits, ``_first`` has the position of the first known hash that begins with this value or more.
     """
 
     def __init__(self, columns: Sequence[CategoricalColumn]) -> None:
@@ -110,7 +110,7 @@ class CodeTable:
         known_counts = np.array([len(column.known) for column in columns], dtype=np.int64)
         bits = np.array([max(1, count).bit_length() + 1 for count in known_counts.tolist()], dtype=np.int64)
         self._shift = (64 - bits).astype(np.uint64)
-        # After those of each column there is a hash that no value is looked up beyond.
+        # The hashes of each column end with the largest one, so that no search goes beyond them.
         known = [np.append(column.known, LARGEST_HASH) for column in columns]
         self._known = np.concatenate([np.empty(0, dtype=np.uint64), *known])
         self._known_start = np.cumsum(known_counts + 1) - (known_counts + 1)
@@ -128,7 +128,7 @@ class CodeTable:
         coded = (encode_dictionary(batch.column(name)) for name in self._names)
         for first, dictionaries in _together(coded):
             values = [values.cast(pa.large_string()) for values, _ in dictionaries]
-            sizes = np.array([len(each) for each in values])
+            sizes = np.array([len(texts) for texts in values])
             column = np.repeat(np.arange(first, first + len(sizes)), sizes)
             found = self._find(hash_texts(pa.concat_arrays(values)), column)
             codes = np.zeros(len(found) + len(sizes), dtype=np.int32)  # the last of each column is "missing"
@@ -150,17 +150,17 @@ class CodeTable:
 
 
 def _together(coded: Iterator[Dictionary]) -> Iterator[tuple[int, list[Dictionary]]]:
-    """Columns that are looked up together, with the number of the first of them."""
-    some: list[Dictionary] = []
+    """Groups of columns that are looked up together, each with the number of its first column."""
+    group: list[Dictionary] = []
     first, size = 0, 0
     for dictionary in coded:
-        if some and size + len(dictionary[0]) > VALUES_AT_ONCE:
-            yield first, some
-            first, size, some = first + len(some), 0, []
-        some.append(dictionary)
+        if group and size + len(dictionary[0]) > VALUES_AT_ONCE:
+            yield first, group
+            first, size, group = first + len(group), 0, []
+        group.append(dictionary)
         size += len(dictionary[0])
-    if some:
-        yield first, some
+    if group:
+        yield first, group
 
 
 @dataclass(frozen=True)

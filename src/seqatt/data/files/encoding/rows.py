@@ -57,9 +57,9 @@ def concatenate(blocks: Sequence[EncodedRows]) -> EncodedRows:
 class FileBatch(NamedTuple):
     """The rows of this rank in a batch, and what all ranks agreed on.
 
-    ``expected_rows`` is the number of rows of the whole pass, as far as it is known by now. ``total`` is the
-    number of rows of the batch over all ranks, of which ``first_row`` are on lower ranks than this. After the batch all
-    ranks ``save`` a checkpoint or ``stop``.
+    ``expected_rows`` is the number of rows of the whole pass, as far as it is known by now. ``total`` is the number of
+    rows of the batch over all ranks, and ``first_row`` the number of those on lower ranks than this one. After the
+    batch, all ranks ``save`` a checkpoint or ``stop``.
     """
 
     rows: EncodedRows

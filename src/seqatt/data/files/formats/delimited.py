@@ -90,16 +90,16 @@ class DelimitedFormat:
 
 
 def find_delimiter(path: FilePath, block: bytes, usual: str, *, sniff: bool) -> str:
-    """The one that divides the first lines into most columns, of several the usual one; without ``sniff`` that one."""
-    own, headers = count_columns(block, usual), {each: len(read_header(block, each)) for each in DELIMITERS}
-    if own > 1 and own >= max(headers.values()):
+    """The delimiter that divides the first lines into most columns; ``usual`` in a tie, or without ``sniff``."""
+    columns, names = count_columns(block, usual), [len(read_header(block, other)) for other in DELIMITERS]
+    if columns > 1 and columns >= max(names):
         return usual
-    others = {each: count_columns(block, each) for each in DELIMITERS if each != usual}
+    others = {other: count_columns(block, other) for other in DELIMITERS if other != usual}
     best = max(others, key=lambda other: others[other])
-    if sniff and others[best] > max(own, 1):
+    if sniff and others[best] > max(columns, 1):
         return best
     divided = len(read_header(block, usual)) > 1
-    if divided and (own or others[best] < 2):
+    if divided and (columns or others[best] < 2):
         return usual
     problem = f"the lines differ in their number of columns with the delimiter {usual!r}"
     if not divided:
@@ -139,7 +139,7 @@ def _infer_types(
         return types, ()
     inferred, read_as = _infer_from_values(block, dialect)
     known = {name: type_ for name, type_ in types.items() if not of.is_null(type_)}
-    return inferred | known, tuple((name, each) for name, each in read_as.items() if name not in known)
+    return inferred | known, tuple((name, read) for name, read in read_as.items() if name not in known)
 
 
 def _infer_from_values(block: bytes, dialect: Dialect) -> tuple[dict[str, Any], dict[str, ReadAs]]:

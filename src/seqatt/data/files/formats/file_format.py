@@ -31,10 +31,10 @@ class RowSubset(NamedTuple):
         first = 0
         for batch, share in batches:
             picked = np.arange(first, first + batch.num_rows) % self.step == self.offset
-            own = batch.filter(pa.array(~picked if self.others else picked))
+            part = batch.filter(pa.array(~picked if self.others else picked))
             first += batch.num_rows
-            if own.num_rows:
-                yield own, share
+            if part.num_rows:
+                yield part, share
 
 
 @dataclass(frozen=True)

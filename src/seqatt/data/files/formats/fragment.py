@@ -60,7 +60,7 @@ def find_fragments(dataset: Any) -> list[FragmentFile]:
     except ValueError:
         rows = dataset.count_rows()
         return [FragmentFile("the dataset", "", None, dataset.schema, (dataset.to_batches,), ((rows, rows),))]
-    return [_fragment_file(number, each, dataset.schema) for number, each in enumerate(fragments)]
+    return [_fragment_file(n, fragment, dataset.schema) for n, fragment in enumerate(fragments)]
 
 
 def _fragment_file(number: int, fragment: Any, schema: Any) -> FragmentFile:

@@ -34,7 +34,7 @@ def partition_type(values: Collection[str | None]) -> Any:
 
 
 def add_partition(batch: Any, partition: dict[str, Any], types: dict[str, Any]) -> Any:
-    """A batch with the columns of ``types``, in this order, of which ``partition`` has one value for all rows."""
+    """A batch with the columns of ``types``, in this order; those of ``partition`` have one value for all rows."""
     columns = [
         _repeat(partition[name], type_, batch.num_rows) if name in partition else batch.column(name)
         for name, type_ in types.items()

@@ -16,7 +16,7 @@ from seqatt.data.files.formats.file_format import RowGroup, check_types, types_b
 from seqatt.data.files.remote import FilePath, RemoteFile
 from seqatt.data.tables.containers import Kind
 
-PAGE_BYTES = 1 << 20  # of a column's page, at most, as files are usually written
+PAGE_BYTES = 1 << 20  # bytes of the largest pages of a column, as files are usually written
 LARGE_PAGES = 1 << 28  # bytes of the pages of all columns from which a row group may be decoded as a whole
 COLUMNS_PER_READ = 64  # columns that are decoded at a time
 

@@ -17,9 +17,9 @@ from seqatt.data.tables.containers import InputTable
 from seqatt.data.tables.numbers.moments import Floats, Moments, dense_moments, map_numbers, to_floats
 
 FENCE = 10.0  # interquartile ranges from a quartile, beyond which a value is extreme
-EXTREME_SHARE = 0.05  # of the values of a column, at most: more are no exception
-INFLATION = 4.0  # standard deviation with extreme values, at least, in units of that without
-MIN_DEVIATION = 4.0  # standard deviations of the farthest value: few values cannot inflate it otherwise
+EXTREME_SHARE = 0.05  # largest share of extreme values in a column: more are no exception
+INFLATION = 4.0  # smallest ratio of the standard deviations with and without extreme values
+MIN_DEVIATION = 4.0  # of the farthest value from the mean, in standard deviations: nearer ones inflate little
 FENCE_ROWS, FENCE_CELLS = 2_000, 1 << 22  # rows that quartiles are computed from; cells at a time (32 MiB)
 
 
@@ -40,17 +40,19 @@ class Extremes:
     def clip(self, values: Floats) -> None:
         """Clip the numbers (rows, numeric columns) in place; infinity stays, because it is refused later."""
         if len(self.columns):
-            own = values[:, self.columns]
-            values[:, self.columns] = np.where(np.isinf(own), own, np.clip(own, self.low, self.high))
+            raw = values[:, self.columns]
+            values[:, self.columns] = np.where(np.isinf(raw), raw, np.clip(raw, self.low, self.high))
 
-    def take(self, which: NDArray[np.bool_]) -> Extremes:
-        """Those of some numeric columns, which are numbered anew."""
-        own = self.only(which[self.columns])
-        return replace(own, columns=(np.cumsum(which) - 1)[own.columns])
+    def take(self, kept: NDArray[np.bool_]) -> Extremes:
+        """Extremes of a subset of the numeric columns, renumbered from 0; ``kept`` marks the subset."""
+        extremes = self.only(kept[self.columns])
+        return replace(extremes, columns=(np.cumsum(kept) - 1)[extremes.columns])
 
-    def only(self, own: NDArray[np.bool_]) -> Extremes:
-        """Those where ``own`` (columns,) is True."""
-        return Extremes(self.columns[own], self.low[own], self.high[own], self.rows[own], self.farthest[own])
+    def only(self, mask: NDArray[np.bool_]) -> Extremes:
+        """Extremes of the columns where ``mask`` (columns,) is True."""
+        return Extremes(
+            self.columns[mask], self.low[mask], self.high[mask], self.rows[mask], self.farthest[mask]
+        )
 
 
 def find_fences(sample: Floats) -> tuple[Floats, Floats]:
@@ -83,14 +85,14 @@ def find_limits(values: Floats) -> tuple[float, float] | None:
 def clipped_moments(
     table: InputTable, numeric: list[int], logarithms: list[int], weights: Floats | None, argument: str
 ) -> tuple[Moments, Extremes]:
-    """The moments of a dense table without its extreme values, and these."""
+    """The moments of a dense table with its extreme values clipped, and these extremes."""
     moments = dense_moments(table, numeric, logarithms, weights, argument)
     extremes = find_extremes(table, numeric, logarithms, moments)
     if len(extremes.columns):
-        own = [numeric[j] for j in extremes.columns]
-        which = np.flatnonzero(np.isin(extremes.columns, logarithms)).tolist()
-        of_own = replace(extremes, columns=np.arange(len(own)))
-        clipped = dense_moments(table, own, which, weights, argument, of_own.clip)
+        affected = [numeric[j] for j in extremes.columns]
+        with_logarithms = np.flatnonzero(np.isin(extremes.columns, logarithms)).tolist()
+        renumbered = replace(extremes, columns=np.arange(len(affected)))
+        clipped = dense_moments(table, affected, with_logarithms, weights, argument, renumbered.clip)
         inflated = moments.spread[extremes.columns] >= INFLATION * clipped.spread
         extremes = extremes.only(inflated)
         for whole, part in zip(moments, clipped, strict=True):
@@ -108,25 +110,25 @@ def find_extremes(table: InputTable, numeric: list[int], logarithms: list[int], 
     far = np.flatnonzero((spread > 0) & ((ends[1] - mean > reach) | (mean - ends[0] > reach)))
     step = -(-table.rows // FENCE_ROWS)
     fences = np.empty((2, len(far)))
-    # Of an array the rows first: it copies what it selects.
+    # The columns of an array are selected after its rows, because an array copies what it selects.
     sampled = table.select(numeric) if table.framed else table
     if step > 1:
         sampled = sampled.select_rows(np.arange(table.rows) % step == 0)
     place = range(len(numeric)) if table.framed else numeric
     size = max(1, FENCE_CELLS // sampled.rows)
     for start in range(0, len(far), size):
-        some = far[start : start + size]
-        which = np.flatnonzero(np.isin(some, logarithms)).tolist()
-        sample = to_floats(sampled.numbers([place[j] for j in some]), which)
+        block = far[start : start + size]
+        with_logarithms = np.flatnonzero(np.isin(block, logarithms)).tolist()
+        sample = to_floats(sampled.numbers([place[j] for j in block]), with_logarithms)
         fences[:, start : start + size] = find_fences(np.ascontiguousarray(sample.T))
     beyond = (ends[0][far] < fences[0]) | (ends[1][far] > fences[1])
     far, (below, above) = far[beyond], fences[:, beyond]
     if not len(far):
         return Extremes()
-    which = np.flatnonzero(np.isin(far, logarithms)).tolist()
+    with_logarithms = np.flatnonzero(np.isin(far, logarithms)).tolist()
 
     def count(rows: slice, raw: NDArray[Any]) -> tuple[Any, ...]:
-        values = to_floats(raw, which)
+        values = to_floats(raw, with_logarithms)
         extreme = (values < below) | (values > above)
         inside = np.where(extreme | np.isnan(values), np.nan, values)
         low, high = np.fmin.reduce(inside, axis=0), np.fmax.reduce(inside, axis=0)

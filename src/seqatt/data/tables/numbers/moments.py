@@ -40,7 +40,7 @@ def dense_moments(
     argument: str,
     clip: Callable[[Floats], None] = lambda values: None,
 ) -> Moments:
-    """In two passes over chunks of rows, each of which is clipped first, in place."""
+    """The moments of a dense table, in two passes over chunks of rows; ``clip`` first clips each chunk in place."""
 
     @np.errstate(over="ignore", invalid="ignore")  # a sum that is too large is found below
     def sums(rows: slice, raw: NDArray[Any]) -> tuple[Any, ...]:

@@ -105,6 +105,7 @@ def check_selection(raw: dict[str, Any]) -> None:
         isinstance(history, list) and all(isinstance(h, dict) for h in history), "history", "must be objects"
     )
     check(isinstance(raw["settings"], dict), "settings", "must be an object")
+    check(isinstance(raw["settings"].get("target", ""), str), "settings", "must have a text as target")
     environment = raw["environment"]
     texts = isinstance(environment, dict) and all(isinstance(v, str) for v in environment.values())
     check(texts, "environment", "must be an object of texts")

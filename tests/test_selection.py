@@ -122,6 +122,7 @@ DAMAGES = [
     ("method", None, "'method' must be a name"),
     ("history", {}, "'history' must be objects"),
     ("settings", [], "'settings' must be an object"),
+    ("settings", {"target": ["y"]}, "'settings' must have a text as target"),
     ("environment", {"torch": 2}, "'environment' must be an object of texts"),
     ("seconds", 10**400, "'seconds' must be a number"),
     ("timings", [1.0], "'timings' must be an object of numbers"),

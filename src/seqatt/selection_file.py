@@ -156,6 +156,7 @@ def check_selection(raw: dict[str, Any]) -> None:
         check_integers("input_columns", columns, 0, len(inputs))
     columns = [column for i in indices for column in grouped[i]]
     check(read_integers(raw, "columns", 0, len(inputs)) == columns, "columns", "must be those of the indices")
+    check(isinstance(raw["settings"].get("target", ""), str), "settings", "must have a text as target")
     findings = {name: raw[name] for name in FINDINGS if raw[name] is not None}
     for name, finding in findings.items():
         check_fields(FIELDS[name], finding, name, {"feature": len(names), "selected feature": len(indices)})

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from tests.support.problems import linear_problem
 
@@ -72,6 +74,28 @@ def test_a_selection_is_matched_by_name_and_a_mask_by_position():
     assert result["accuracy"][0] > 0.9
     by_mask = seqatt.evaluate(frame, y, frame, y, selection.support, seeds=[0], epochs=20)
     assert by_mask["accuracy"][0] > 0.9
+
+
+@pytest.mark.parametrize("columns", ["hgfedcba", "zabcdefghy", "eb"])
+@pytest.mark.parametrize("convert", [pd.DataFrame, pl.DataFrame, pa.Table.from_pandas])
+def test_columns_of_test_rows_are_found_by_name(columns, convert):
+    X, y = linear_problem("binary")
+    train = pd.DataFrame(X, columns=list("abcdefgh"))
+    test = train.assign(y=y, z=[["a list"]] * len(y))[list(columns)]  # z cannot be read as a feature
+    options = {"seeds": [0], "epochs": 3, "column_types": {"a": "numeric"}}
+    expected = seqatt.evaluate(train, y, train, y, ["b", "e"], **options)
+    assert seqatt.evaluate(train, y, convert(test), y, ["b", "e"], **options) == expected
+
+
+def test_columns_of_test_rows_that_are_needed_are_named_where_they_are_missing():
+    X, y = linear_problem("binary")
+    train = pd.DataFrame(X, columns=list("abcdefgh"))
+    with pytest.raises(ValueError, match=r"^X_test: column 'c' is missing; the training rows have it$"):
+        seqatt.evaluate(train, y, train.drop(columns="c"), y)
+    with pytest.raises(ValueError, match=r"^X_test: column 'c' is missing; the training rows have it$"):
+        seqatt.evaluate(train, y, train, "c")
+    with pytest.raises(ValueError, match="X_test: must have the same columns as X_train, in the same order"):
+        seqatt.evaluate(train, y, X, y)
 
 
 def test_regression_is_reported_in_the_targets_own_units():

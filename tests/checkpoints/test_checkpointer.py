@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import pandas as pd
 import pytest
 import torch
 from tests.support.problems import linear_problem
@@ -43,6 +44,16 @@ def test_a_run_that_is_finished_is_resumed_without_a_step(tmp_path, monkeypatch)
     for one, other in zip(first, again, strict=True):
         assert one.scores.tolist() == other.scores.tolist()
         assert one.history == other.history
+
+
+def test_a_run_is_the_same_whether_its_target_is_a_column_or_given_apart(tmp_path):
+    X, y = linear_problem("binary", rows=80)
+    frame = pd.DataFrame(X).rename(columns=str)
+    first = seqatt.select(frame, y, 2, checkpoint=tmp_path, **QUICK)
+    named = {"target": "label", "checkpoint": tmp_path, "resume": True}
+    again = seqatt.select(frame.assign(label=y), k=2, **named, **QUICK)
+    assert again.history == first.history
+    assert again.settings["target"] == "label"
 
 
 def test_trials_that_were_finished_before_a_stop_are_not_trained_again(tmp_path, monkeypatch):

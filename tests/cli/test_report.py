@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 
+import pandas as pd
 import pytest
 from tests.support.command import run
 from tests.support.reports import make_comparison, make_evaluation, make_full_selection, make_table
@@ -54,15 +55,27 @@ def test_report_makes_the_page_of_a_folder_or_of_a_file(folder, tmp_path):
 
 def test_report_with_the_data_has_distributions(folder, table, tmp_path):
     out = tmp_path / "p.html"
-    done = run("report", folder, "--data", table, "--target", "target", "--out", out)
-    assert done.returncode == 0, done.stderr
-    assert '<h2 id="distributions"' in out.read_text()
+    for target in (["--target", "target"], []):  # by default that of the selection
+        done = run("report", folder, "--data", table, *target, "--out", out)
+        assert done.returncode == 0, done.stderr
+        assert '<h2 id="distributions"' in out.read_text()
 
 
 def test_report_prints_its_facts_as_json(folder):
     facts = json.loads(run("report", folder, "--json").stdout)
     assert facts["kind"] == "selection"
     assert len(facts["features"]) == 2
+    assert facts["target"] == "target"
+    assert facts["summary"][0].startswith("Selected 2 of 30 features for target, in this order: ")
+
+
+def test_several_targets_are_known_to_the_report_where_rows_are_held_out(table, tmp_path):
+    frame = pd.read_csv(table)
+    frame.assign(other=1 - frame["target"]).to_csv(tmp_path / "two.csv", index=False)
+    arguments = ["-t", "target,other", "-k", "1", "--method", "f_test", "--holdout", "0.3"]
+    done = run("select", tmp_path / "two.csv", *arguments, "--out", tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(run("report", tmp_path, "--json").stdout)["target"] == "target, other"
 
 
 def test_report_of_a_comparison(tmp_path):

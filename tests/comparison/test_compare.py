@@ -522,6 +522,16 @@ def test_invalid_arguments_raise_before_any_run(small, changed, error, message, 
         seqatt.compare(*small, **arguments)
 
 
+def test_columns_of_test_rows_are_found_by_name(small):
+    X, y = small
+    arguments = {"k": 2, "methods": QUICK, "seeds": [0], "y_test": y}
+    expected = seqatt.compare(X, y, X_test=X, **arguments)
+    shuffled = seqatt.compare(X, y, X_test=X.assign(z="more")[list("zfedcba")], **arguments)
+    assert _without_seconds(shuffled) == _without_seconds(expected)
+    with pytest.raises(ValueError, match=r"^X_test: column 'c' is missing; the training rows have it$"):
+        seqatt.compare(X, y, X_test=X.drop(columns="c"), **arguments)
+
+
 def _without_seconds(comparison: seqatt.Comparison) -> list[dict]:
     return [row | {"seconds": 0} for row in comparison.table()]
 

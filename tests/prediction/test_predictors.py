@@ -297,8 +297,9 @@ def test_a_frame_of_the_selected_columns_is_enough_to_predict_from(convert, shor
     for frame in (X[names], X[names[::-1]], X[names].assign(another=1)):
         np.testing.assert_array_equal(fitted.predict_proba(convert(frame)), expected)
     np.testing.assert_array_equal(fitted.predict(convert(X[names])), fitted.predict(convert(X)))
-    with pytest.raises(ValueError, match="feature names should match"):
-        fitted.predict(convert(X[names[1:]]))
+    for frame in (X[names[1:]], X.drop(columns=names[0])):
+        with pytest.raises(ValueError, match=f"^X: column '{names[0]}' is missing, which the model needs$"):
+            fitted.predict(convert(frame))
     with pytest.raises(ValueError, match="feature names should match"):
         fitted.predict(convert(X[X.columns[::-1]]))  # all of them, in another order than in fit
     text = next((name for name in names if X[name].dtype.kind in "if"), names[0])

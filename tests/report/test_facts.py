@@ -66,7 +66,11 @@ def test_nan_and_infinite_scores_are_no_value():
 
 def test_the_summary_says_what_was_measured_and_nothing_else():
     bare = selection_facts(make_selection())
-    assert bare["summary"] == []
+    names = f"{HOSTILE}, worst concave points, worst perimeter"
+    assert bare["summary"] == [
+        f"Selected 3 of 30 features, in this order: {names}.",
+        "What is lost against all features was not measured.",
+    ]
     assert any('k="auto"' in step for step in bare["next"])
     full = " ".join(selection_facts(make_full_selection(), evaluation=make_evaluation())["summary"])
     assert "reach AUC 0.980" in full
@@ -290,7 +294,27 @@ def test_the_code_of_a_selection_by_rate_repeats_it_even_if_nothing_was_found(k)
 def test_an_evaluation_of_other_features_only_is_a_sentence_too(sets, sentence):
     every = make_evaluation()["holdout"]
     facts = selection_facts(make_selection(), evaluation={name: every[name] for name in sets})
-    assert facts["summary"] == [sentence]
+    assert facts["summary"][1:] == [sentence]
+
+
+def test_a_target_that_was_named_is_known_to_the_report():
+    X, y = linear_problem("binary")
+    frame = pd.DataFrame(X, columns=[f"f{i}" for i in range(X.shape[1])])
+    selection = seqatt.select(frame.assign(kind=y), target="kind", k=1, method="f_test")
+    facts = selection_facts(selection)
+    assert facts["target"] == "kind"
+    assert facts["summary"][0] == f"Selected 1 of 8 features for kind: {selection.features[0]}."
+    assert "target='kind'" in facts["code"]
+    assert "target" not in facts["settings"]
+    assert selection_facts(selection, target="label")["target"] == "label"
+    assert selection_facts(seqatt.select(frame, y, 1, method="f_test"))["target"] is None
+
+
+def test_the_summary_names_ten_features_and_counts_the_others():
+    X = np.random.default_rng(0).normal(size=(60, 13))
+    selection = seqatt.select(X, X[:, 0], 12, method="f_test")
+    first = selection_facts(selection)["summary"][0]
+    assert first.endswith(f": {', '.join(selection.features[:10])} and 2 more.")
 
 
 def test_a_selection_by_rate_is_not_sent_to_options_that_a_rate_excludes():

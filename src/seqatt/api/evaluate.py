@@ -90,8 +90,9 @@ def evaluate(
     Parameters
     ----------
     X_train, X_test : tables or files, as in ``select``
-        Training rows and test rows, with the same columns. Of files, only the selected columns are read; files that do
-        not fit in memory are read batch by batch.
+        Training rows and test rows. Columns of data frames and files are matched by name: test rows need the selected
+        ones, and may have others, in any order. Of files, only the selected columns are read; files that do not fit in
+        memory are read batch by batch.
     y_train, y_test : targets, as in ``select``, or the name of the column to predict
         With a name, ``y_test`` is not needed.
     indices : Selection, sequence of int, str or bool, or None, default None

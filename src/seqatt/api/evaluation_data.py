@@ -15,7 +15,6 @@ from seqatt.data.files.file_data import FileData
 from seqatt.data.files.file_set import FileSet, open_files
 from seqatt.data.files.options import FileOptions
 from seqatt.data.tables.column_roles import read_columns
-from seqatt.data.tables.consistency import check_same_columns, number_columns
 from seqatt.data.tables.containers import InputTable
 from seqatt.data.tables.options import Categories, TableOptions
 from seqatt.data.tables.table_data import TableData
@@ -87,10 +86,8 @@ def read_tables(
         {"groups_of_rows": options.groups_of_rows, "time": options.time},
     )
     y_test = y_train if y_test is None and isinstance(y_train, str) else y_test
-    target = y_train if isinstance(y_train, str) else None
-    test = read_test_table(X_test, y_test, options, target, number_columns(roles.table))
     columns = sorted(find_columns(roles.table, indices))  # the order of selection must not matter
-    check_same_columns(roles.table, test.table, ("X_train", "X_test"))
+    test = read_test_table(X_test, y_test, options, roles.table, columns, "X_train")
     train_table = roles.table.select(columns)
     names = set(train_table.names)
     options = replace(
@@ -103,7 +100,7 @@ def read_tables(
         log1p=only_columns(options.log1p, names),
     )
     data = read_table(train_table, roles.y, options, categories, by_name=False, arguments=arguments)
-    return EvaluationData(data, test.select(columns, data), table=roles.table)
+    return EvaluationData(data, test.encode(data), table=roles.table)
 
 
 def find_columns(table: InputTable, indices: Selection | Sequence[int | str] | None) -> list[int]:

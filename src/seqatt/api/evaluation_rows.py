@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -20,6 +20,7 @@ from seqatt.data.files.file_set import FileSet, read_row_group
 from seqatt.data.files.options import FileOptions
 from seqatt.data.files.prefetch import PREFETCHED_BLOCKS, prefetch
 from seqatt.data.tables.column_roles import read_columns
+from seqatt.data.tables.consistency import check_same_columns, number_columns
 from seqatt.data.tables.containers import InputTable
 from seqatt.data.tables.encoding import EncodedTable, SparseColumns
 from seqatt.data.tables.options import TableOptions
@@ -48,8 +49,8 @@ class EvaluationTable:
     table: InputTable
     y: Any
 
-    def select(self, columns: Sequence[int], data: TableData) -> RowBlocks:
-        """The rows of these columns, encoded as those of ``data``."""
+    def encode(self, data: TableData) -> RowBlocks:
+        """The rows, encoded as those of ``data``, which has the same columns."""
         reconstruct = data.target.task == "reconstruction"
         targets = np.empty(self.table.rows) if reconstruct else data.target.encode(self.y, "y_test")
         if len(targets) != self.table.rows:
@@ -57,15 +58,14 @@ class EvaluationTable:
                 f"X_test has {self.table.rows} rows and y_test has {len(targets)}: "
                 "they must have the same length"
             )
-        table = self.table.select(columns)
         encoded: list[EncodedTable] = []
 
         def blocks() -> Iterator[RowBlock]:
             if not encoded:  # several sets of features are evaluated on the same rows
-                encoded.append(data.encoder.encode(table, "X_test"))
+                encoded.append(data.encoder.encode(self.table, "X_test"))
             columns, codes = encoded[0]
-            for start in range(0, table.rows, PREDICTED_ROWS):
-                rows = np.arange(start, min(start + PREDICTED_ROWS, table.rows))
+            for start in range(0, self.table.rows, PREDICTED_ROWS):
+                rows = np.arange(start, min(start + PREDICTED_ROWS, self.table.rows))
                 dense = columns.to_dense(rows) if isinstance(columns, SparseColumns) else columns[rows]
                 yield RowBlock(dense, codes[rows], dense if reconstruct else targets[rows])
 
@@ -73,19 +73,33 @@ class EvaluationTable:
 
 
 def read_test_table(
-    X: Any, y: Any, options: TableOptions, target: str | None, numbers: Collection[str]
+    X: Any, y: Any, options: TableOptions, train: InputTable, columns: Sequence[int], argument: str
 ) -> EvaluationTable:
-    """Test rows; a data frame may still have the target and the other columns that are no features.
+    """The test rows, with the columns that are at the positions ``columns`` of the training rows.
 
-    ``numbers`` are the columns that are numbers in the training rows.
+    Columns of a data frame are found by name; it may have others, in any order. An array has all columns of the
+    training rows, whose argument is ``argument``.
     """
-    others = [*options.ignore, options.sample_weight, options.groups_of_rows, options.time]
-    others += [] if isinstance(y, str) or target is None else [target, *target.split(",")]
     names = getattr(X, "column_names", getattr(X, "columns", ()))
-    columns = {str(plain_name(name)) for name in names}
-    present = [name for name in others if isinstance(name, str) and name in columns]
-    roles = read_columns(X, y, None, present, options.column_types, ("X_test", "y_test"), numbers=numbers)
-    return EvaluationTable(roles.table, roles.y)
+    given = {str(plain_name(name)) for name in names}
+    by_name = bool(given) and train.named
+    expected, ignored = train, set[str]()
+    if by_name:
+        expected = train.select_rows(np.zeros(train.rows, dtype=bool)).select(columns)
+        targets = [] if not isinstance(y, str) else [y] if y in given else y.split(",")
+        missing = [name for name in expected.names if name not in given or name in targets]
+        if missing:
+            raise ValueError(f"X_test: column {missing[0]!r} is missing; the training rows have it")
+        ignored = given.difference(expected.names, targets)
+    column_types = {n: kind for n, kind in options.column_types.items() if n in expected.names}
+    numbers = number_columns(expected)
+    roles = read_columns(X, y, None, sorted(ignored), column_types, ("X_test", "y_test"), numbers=numbers)
+    table = roles.table
+    if by_name and table.names != expected.names:
+        position_of = {name: position for position, name in enumerate(table.names)}
+        table = table.select([position_of[name] for name in expected.names])
+    check_same_columns(expected, table, (argument, "X_test"))
+    return EvaluationTable(table if by_name else table.select(columns), roles.y)
 
 
 def read_test_files(

@@ -141,7 +141,8 @@ def select_trials(
     seeds = check_seeds(seeds)
     registered = get_method(method)
     given: dict[str, Any] = dict(options)
-    if y is None and target is None and read_data.are_batches(X):
+    batches = y is None and target is None and read_data.are_batches(X)
+    if batches:
         from seqatt.data.files.streams import TARGET, WEIGHTS, open_batches
 
         X, target = open_batches(X), TARGET
@@ -217,6 +218,8 @@ def select_trials(
             arguments = ("X", "y" if target is None else "target")
             table = read_data.read_table(X, y, checked.data, categories, by_name=by_name, arguments=arguments)
             reading = read_data.Reading(table)
+        if isinstance(y, str) and not batches:  # whose target has no name of the user's
+            reading.facts["target"] = y
         select_features, request = stack.enter_context(run.open(reading, k, advance))
         run.finish(run.examine(request, select_features()))
     return run.selections

@@ -21,10 +21,11 @@ def describe_run(
 ) -> dict[str, Any]:
     """Method, resolved options and data, as plain values that survive JSON unchanged.
 
-    How the files were read is part of it, but not the option ``memory``, which decided that.
+    How the files were read is part of it, but not the option ``memory``, which decided that. The target of a table is
+    in its digest, whatever its name.
     """
     arguments: dict[str, Any] = {"method": method, "k": k, "seeds": seeds}
-    resolved = {name: value for name, value in resolved.items() if name != "memory"}
+    resolved = {name: value for name, value in resolved.items() if name not in ("memory", "target")}
     if not isinstance(data, TableData):
         arguments["target"] = data.target_column.column
         inputs: dict[str, Any] = {"files": _digest_files(data), "schema_sample": _digest_schema(data)}

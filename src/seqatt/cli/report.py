@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 EXAMPLES = (
     "Examples:\n\n"
     "  seqatt report run/\n\n"
-    "  seqatt report run/ --data data.csv --target label\n\n"
+    "  seqatt report run/ --data data.csv\n\n"
     "  seqatt report selection.json --image-shape 28,28 --out digits.html\n\n"
     "  seqatt report run/ --json | jq .summary"
 )
@@ -44,7 +44,10 @@ def report(
         ),
     ] = None,
     target: Annotated[
-        str | None, typer.Option("--target", "-t", help="The column that was predicted.")
+        str | None,
+        typer.Option(
+            "--target", "-t", help="The column that was predicted; by default the one that was selected for."
+        ),
     ] = None,
     image_shape: Annotated[str | None, typer.Option(help=IMAGE_HELP)] = None,
     as_json: Annotated[
@@ -56,10 +59,6 @@ def report(
     Exit code: 0 done, 1 failed (one line on stderr says why), 2 wrong usage.
     """
     shape = read_shape(image_shape)
-    if data and not target:
-        raise typer.BadParameter(
-            "needs the column that was predicted; add --target NAME", param_hint="--data"
-        )
     if out is not None:
         check_page_name("--out", out)
     run_file = _find_run(path)
@@ -98,6 +97,11 @@ def _read_facts(
 
         return comparison_facts(Comparison.load(run_file), target=target)
     selection = Selection.load(run_file)
+    target = target or selection.settings.get("target")
+    if data and not target:
+        raise typer.BadParameter(
+            "needs the column that was predicted; add --target NAME", param_hint="--data"
+        )
     evaluation = _read_evaluation(run_file.parent / "evaluation.json", selection)
     return make_facts(selection, evaluation, data, target, {}, shape)
 

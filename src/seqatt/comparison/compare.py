@@ -84,8 +84,8 @@ def compare(
         the share of groups that is drawn equals the share of rows that ``test_size`` is. ``groups_of_rows`` does
         this for all rows that are held out, also within a selection.
     X_test, y_test : as X and y, default None
-        Test rows to use instead of splits. Columns must have the same names and types as in X. If y is a name,
-        ``y_test`` is not needed.
+        Test rows to use instead of splits. Columns of data frames and files are matched by name, and have the types of
+        those of X; there may be others. If y is a name, ``y_test`` is not needed.
     metric : str, default None
         Test metric to report, one of those that ``evaluate`` gives for the task; None is the first of these.
     device : str, default "auto"

@@ -14,7 +14,7 @@ from seqatt.api.evaluation_rows import read_test_table
 from seqatt.comparison.splits import Rows, check_test_size, hold_out
 from seqatt.data.files.file_data import FileData
 from seqatt.data.tables.column_roles import read_columns
-from seqatt.data.tables.consistency import check_same_columns, check_same_order, number_columns
+from seqatt.data.tables.consistency import check_same_order
 from seqatt.data.tables.containers import InputTable, feature_names, read_input_table
 from seqatt.data.tables.options import TableOptions
 from seqatt.data.tables.row_units import RowUnits, read_row_units, with_queries
@@ -152,10 +152,9 @@ def _check_test(
         raise ValueError(
             "split_groups: not used with X_test and y_test, because no rows are split; leave it out"
         )
-    target = y if isinstance(y, str) else None
-    tested = read_test_table(X_test, y_test, options, target, number_columns(table))
-    check_same_columns(table, tested.table, ("X", "X_test"))
-    blocks = tested.select(full_data.column_order, full_data)  # encodes the target
+    tested = read_test_table(X_test, y_test, options, table, range(len(table.names)), "X")
+    ordered = replace(tested, table=tested.table.select(full_data.column_order))
+    blocks = ordered.encode(full_data)  # encodes the target
     next(blocks(), None)  # encodes the table
     return RunRows(tested.table, target_array(tested.y, "y_test"))
 

@@ -96,7 +96,7 @@ class _Predictor(SequentialAttentionSelector):
         return predict(self._check(X, reset=False))
 
     def _has_selected_columns(self, X: Any) -> bool:
-        """Whether a data frame has other columns than those of fit, but all that are selected, by name."""
+        """Whether X is a data frame with other columns than those of fit; one that is selected must not be missing."""
         check_unique_names(X, "X")
         frame = nw.from_native(X, eager_only=True, pass_through=True)
         inputs = self.model_.inputs
@@ -104,7 +104,12 @@ class _Predictor(SequentialAttentionSelector):
             return False
         given = {str(plain_name(name)) for name in frame.columns}
         expected = [str(name) for name in self.selection_.input_names]
-        return given != set(expected) and given.issuperset(expected[column] for column in inputs.columns)
+        if given == set(expected):
+            return False
+        missing = [expected[column] for column in inputs.columns if expected[column] not in given]
+        if missing:
+            raise ValueError(f"X: column {missing[0]!r} is missing, which the model needs")
+        return True
 
 
 class SequentialAttentionClassifier(ClassifierMixin, _Predictor):  # type: ignore[misc]

@@ -519,3 +519,14 @@ def test_a_value_of_another_type_is_an_error_with_the_name_of_its_column(tmp_pat
     (tmp_path / "b.csv").write_text("x,code,y\n1,blue,0\n")
     with pytest.raises(UnreadableFile, match=r"b\.csv: .*in column 'code': .*invalid value 'blue'"):
         read_all(str(tmp_path), ["y", "code"])
+
+
+@pytest.mark.parametrize("name", ["-", "/dev/stdin", "/dev/null", "table.csv", "list"])
+def test_what_can_be_read_only_once_is_refused_with_a_remedy(tmp_path, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    os.mkfifo("table.csv")
+    what = "standard input" if name in ("-", "/dev/stdin") else "a pipe or a device"
+    reason = "cannot be read, because files are read several times; write it to a file first"
+    given = ["table.csv"] if name == "list" else name
+    with pytest.raises(UnreadableFile, match=f": {what} {reason}"):
+        open_files(given)

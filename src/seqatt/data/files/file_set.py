@@ -34,6 +34,7 @@ FORMATS: dict[str, FileFormat] = {
 }
 BATCH_BYTES = 24 << 20  # bytes per encoded batch, within these limits:
 MIN_READ_ROWS, MAX_READ_ROWS = 1 << 8, 1 << 16  # rows per batch
+STANDARD_INPUT = ("-", "/dev/stdin")
 
 
 @dataclass(frozen=True)
@@ -150,6 +151,11 @@ def _expand(name: str, argument: str, ignored: list[str]) -> list[FoundFile]:
         if not tables:
             raise UnreadableFile(f"{argument}: no file in {path} ends in one of {', '.join(FORMATS)}")
         return tables
+    if name in STANDARD_INPUT or (path.exists() and not path.is_file()):
+        what = "standard input" if name in STANDARD_INPUT else "a pipe or a device"
+        raise UnreadableFile(
+            f"{name}: {what} cannot be read, because files are read several times; write it to a file first"
+        )
     if path.exists():
         return [FoundFile(path, path.parts[:-1])]
     matched = sorted(Path(p) for p in glob.glob(name, recursive=True) if Path(p).is_file())

@@ -31,7 +31,7 @@ NOT_SELECTED = "no feature was selected"  # in a run that was stopped
 MAX_FEATURES = 500  # rows of the table of features; the others are in selection.json
 SETS = ("selected", "random", "all")  # of features that are evaluated, in this order
 # Settings that a report shows elsewhere than among settings.
-OWN_SECTIONS = ("command", "options", "rows", "classes", "task", "k", "columns", "skipped", "notes")
+OWN_SECTIONS = ("command", "options", "rows", "classes", "task", "k", "columns", "skipped", "notes", "target")
 
 
 def selection_facts(
@@ -45,9 +45,12 @@ def selection_facts(
 ) -> dict[str, Any]:
     """All facts of a selection; ``data`` are those of its table (``data_facts``), ``evaluation`` is on test rows.
 
-    ``target`` names the target for people; ``column`` is its column in the table, if it is one.
+    ``target`` names the target for people; ``column`` is its column in the table, if it is one, by default that of the
+    settings.
     """
-    target = column if target is None else target
+    column = selection.settings.get("target") if column is None else column
+    if target is None and column is not None:
+        target = ", ".join(column.split(","))
     facts: dict[str, Any] = {
         "format": FACTS_FORMAT,
         "kind": "selection",

@@ -9,6 +9,8 @@ from seqatt.report.facts.constraint_facts import frontier_sentence
 from seqatt.report.values import capital, count, metric_name, number, score
 from seqatt.selection_file import found_together
 
+MAX_NAMED = 10  # features that the summary names
+
 
 def summarize(facts: dict[str, Any]) -> list[str]:
     """The answer in a few sentences; each is there if its facts are."""
@@ -20,10 +22,14 @@ def summarize(facts: dict[str, Any]) -> list[str]:
         )
     if facts["empty"]:
         sentences.append(f"Nothing selected: {facts['empty']}.")
+    sentences += [_selected(facts)] if facts["selected"] else []
     sentences += [_curve(facts)] if facts["curve"] else []
     sentences += [frontier_sentence(facts["frontier"])] if facts["frontier"] and facts["selected"] else []
     sentences += [_evaluation(facts)] if facts["evaluation"] else []
     sentences += [_chance(facts["chance"])] if facts["chance"] else []
+    measured = any(facts[name] for name in ("curve", "frontier", "evaluation", "chance"))
+    if facts["selected"] and not measured:
+        sentences.append("What is lost against all features was not measured.")
     sentences += [_discoveries(facts)] if facts["false_discoveries"] and facts["selected"] else []
     sentences += [_stability(facts)] if facts["stability"] and facts["selected"] else []
     sentences += [facts["constraints"]] if facts["constraints"] else []
@@ -35,6 +41,16 @@ def summarize(facts: dict[str, Any]) -> list[str]:
             "still matter together."
         )
     return [*sentences, *facts["notes"]]
+
+
+def _selected(facts: dict[str, Any]) -> str:
+    k, names = facts["selected"], [row["feature"] for row in facts["features"][:MAX_NAMED]]
+    target = "" if facts["target"] is None else f" for {facts['target']}"
+    order = ", in this order" if k > 1 else ""
+    more = f" and {k - len(names):,} more" if k > len(names) else ""
+    return (
+        f"Selected {k:,} of {count(facts['available'], 'feature')}{target}{order}: {', '.join(names)}{more}."
+    )
 
 
 def _curve(facts: dict[str, Any]) -> str:

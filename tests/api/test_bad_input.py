@@ -206,7 +206,7 @@ def test_a_loss_that_does_not_fit(problem):
 def test_evaluate(problem):
     X, y = problem
     with pytest.raises(TypeError, match="indices: must be positions or names of columns"):
-        seqatt.evaluate(X, y, X, y, "ab")
+        seqatt.evaluate(X, y, X, y, 3)
     with pytest.raises(TypeError, match=r"indices: 1.7 is not a column; use its position"):
         seqatt.evaluate(X, y, X, y, [1.7])
     with pytest.raises(ValueError, match="indices: the mask has 2 values, X_train has 8 columns"):

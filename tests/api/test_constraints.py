@@ -265,7 +265,7 @@ def quota(features: str, least: int = 0, most: int | None = None) -> dict:
     ("options", "message"),
     [
         ({"forbid": ["zz"]}, "forbid: 'zz' is not a feature of X, which has 12; did you mean 'z'?"),
-        ({"forbid": "z"}, "forbid: must be positions or names"),
+        ({"forbid": 3}, "forbid: must be positions or names"),
         ({"forbid": ["z"], "keep": ["z"]}, "forbid: 'z' is in keep too; leave it out of one of them"),
         ({"candidates": [False] * 12}, "candidates: has no feature; leave it out if all may be selected"),
         ({"candidates": np.zeros(12, dtype=bool)}, "candidates: has no feature; leave it out if all may be"),

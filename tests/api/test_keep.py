@@ -129,7 +129,7 @@ def test_a_run_that_keeps_features_is_resumed_bit_for_bit(tmp_path, monkeypatch)
         ({"keep": ["q"]}, "keep: 'q' is not a feature of X, which has 12; the features are b, c, d"),
         ({"keep": ["zz"]}, "keep: 'zz' is not a feature of X, which has 12; did you mean 'z'?"),
         ({"keep": {"z", "c"}}, "keep: a set has no order, in which the features come first; use a list"),
-        ({"keep": "z"}, "keep: must be positions or names"),
+        ({"keep": 3}, "keep: must be positions or names"),
         ({"keep": ["z", "z"]}, "keep: 'z' appears twice"),
         (
             {"keep": list("bcdefg")},

@@ -216,7 +216,7 @@ def test_numbers_can_be_read_as_categories(frame, tmp_path):
     [
         ({"target": "gone"}, "target: no column 'gone'"),
         ({"target": None}, "target: must name the column"),
-        ({"target": ["click"]}, "target: must name the column"),
+        ({"target": ("click",)}, "target: must name the column"),
         ({"k": 9}, "k: 9 features requested"),
         ({"ignore": ["gone"]}, "ignore: no column 'gone'"),
         ({"ignore": ["click"]}, "ignore: 'click' is the target"),

@@ -175,7 +175,7 @@ def test_an_error_names_the_invalid_argument(problem, arguments, message):
         seqatt.marginal_gains(*problem, **arguments)
 
 
-@pytest.mark.parametrize("value", [[1.7], [None], [True, 2], 3, "x1", np.array(3), [[1], [2]]])
+@pytest.mark.parametrize("value", [[1.7], [None], [True, 2], 3, b"x1", np.array(3), [[1], [2]]])
 @pytest.mark.parametrize("argument", ["selected", "candidates"])
 def test_an_argument_that_is_not_a_list_of_features_is_an_error(problem, argument, value):
     with pytest.raises(TypeError, match=f"{argument}: (.* is not a feature; use|must be positions or names)"):

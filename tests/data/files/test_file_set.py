@@ -23,8 +23,9 @@ from seqatt.data.files.encoding.column_types import column_kind
 from seqatt.data.files.errors import IgnoredFiles, UnreadableFile
 from seqatt.data.files.file_columns import open_columns
 from seqatt.data.files.file_data import read_file_data
-from seqatt.data.files.file_set import FileSet, find_files, open_files, read_row_group
+from seqatt.data.files.file_set import FileSet, open_files, read_row_group
 from seqatt.data.files.formats import delimited, parquet
+from seqatt.data.files.found_files import find_files
 from seqatt.data.files.options import FileOptions
 from seqatt.data.files.shards import ShardSlice
 from seqatt.data.files.whole_files import read_whole_table

@@ -16,7 +16,8 @@ from typer.testing import CliRunner
 import seqatt
 from seqatt.cli.app import app
 from seqatt.data.files.errors import IgnoredFiles, UnreadableFile
-from seqatt.data.files.file_set import find_files, open_files, read_row_group
+from seqatt.data.files.file_set import open_files, read_row_group
+from seqatt.data.files.found_files import find_files
 from seqatt.datasets.synthetic import click_log
 
 QUICK = {"k": 2, "hidden": (8,), "batch_size": 64, "log1p": True, "epochs": 2}

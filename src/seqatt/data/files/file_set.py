@@ -1,40 +1,25 @@
-"""Finds files by path, pattern, folder, URL or list of these, and divides them into row groups."""
+"""Files as one table: their columns and types, and their row groups, read one at a time."""
 
 from __future__ import annotations
 
-import glob
-import os
-import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from pathlib import Path, PurePosixPath
-from typing import Any, NamedTuple
+from typing import Any
 
 from pyarrow import types as of
 
 from seqatt.data.files.encoding.column_types import compatible, describe_type, reads_text
-from seqatt.data.files.errors import SkippedData, UnreadableFile, read_errors, report_ignored
-from seqatt.data.files.formats.arrow_ipc import ArrowFormat
+from seqatt.data.files.errors import UnreadableFile, read_errors, report_ignored
 from seqatt.data.files.formats.delimited import DelimitedFormat
-from seqatt.data.files.formats.file_format import FileFormat, RowGroup, split_ending, with_numbers
-from seqatt.data.files.formats.fragment import FragmentFile, FragmentFormat
+from seqatt.data.files.formats.file_format import RowGroup, with_numbers
 from seqatt.data.files.formats.hive import Partition, add_partition, parse_partition, partition_type
-from seqatt.data.files.formats.iterable import BatchSource, IterableFormat
-from seqatt.data.files.formats.parquet import ParquetFormat
+from seqatt.data.files.found_files import FoundFile, find_files, find_format, skip_file
 from seqatt.data.files.options import FileOptions
-from seqatt.data.files.remote import FilePath, RemoteFile, find_urls, is_url, local_path
+from seqatt.data.files.remote import FilePath, RemoteFile
 from seqatt.data.tables.containers import Kind
 
-# The format of each file ending: a new format is one module in ``formats`` and one row here.
-FORMATS: dict[str, FileFormat] = {
-    **dict.fromkeys((".parquet", ".pq"), ParquetFormat()),
-    ".csv": DelimitedFormat(","),
-    **dict.fromkeys((".tsv", ".tab", ".txt"), DelimitedFormat("\t")),
-    **dict.fromkeys((".arrow", ".feather", ".ipc"), ArrowFormat()),
-}
 BATCH_BYTES = 24 << 20  # bytes per encoded batch, within these limits:
 MIN_READ_ROWS, MAX_READ_ROWS = 1 << 8, 1 << 16  # rows per batch
-STANDARD_INPUT = ("-", "/dev/stdin")
 
 
 @dataclass(frozen=True)
@@ -78,93 +63,6 @@ class FileSet:
         return train, test
 
 
-class FoundFile(NamedTuple):
-    """A file; the folders above it that may be partitions; whether it was found by listing a folder."""
-
-    path: FilePath
-    folders: tuple[str, ...]
-    listed: bool = False
-
-    @property
-    def may_be_prose(self) -> bool:
-        """Whether this may be a README beside the data."""
-        return self.listed and split_ending(self.path)[0] == ".txt"
-
-
-def find_files(
-    where: Any, argument: str, skipped: list[tuple[str, str]] | None, ignored: list[str]
-) -> list[FoundFile]:
-    """Every file that ``where`` names, once; files of one folder or pattern are sorted.
-
-    What cannot be found is an error if ``skipped`` is None; otherwise it is appended there. Files of folders that are
-    no tables are appended to ``ignored``.
-    """
-    found: list[FoundFile] = []
-    for name in where if isinstance(where, list | tuple) else [where]:
-        try:
-            found += _expand(os.fspath(name), argument, ignored)
-        except UnreadableFile as error:
-            if skipped is None:
-                raise
-            _skip(skipped, name, error)
-    return _unique(found)
-
-
-def _skip(skipped: list[tuple[str, str]], path: Any, error: UnreadableFile) -> None:
-    skipped.append((str(path), str(error)))
-    warnings.warn(f"{error}; the whole file was skipped", SkippedData, stacklevel=3)
-
-
-def _unique(files: Iterable[FoundFile]) -> list[FoundFile]:
-    """Each file once, by the first of the paths that lead to it."""
-    unique: dict[FilePath, FoundFile] = {}
-    for file in files:
-        path = file.path
-        unique.setdefault(path if isinstance(path, RemoteFile) else path.resolve(), file)
-    return list(unique.values())
-
-
-def _expand(name: str, argument: str, ignored: list[str]) -> list[FoundFile]:
-    if not name:
-        raise ValueError(f"{argument}: an empty name is no file; name a file, a folder, a pattern or a URL")
-
-    def is_table(path: FilePath, names: tuple[str, ...]) -> bool:
-        """Whether the ending is that of a table and no name starts with ``.`` or ``_``, as ``_SUCCESS`` files do."""
-        hidden = any(part.startswith((".", "_")) for part in names)
-        if hidden or split_ending(path)[0] not in FORMATS:
-            ignored.append("/".join(names))
-            return False
-        return True
-
-    if is_url(name):
-        local = local_path(name)
-        if local is None:
-            files, folder = find_urls(name, is_table, argument)
-            return [
-                FoundFile(f, PurePosixPath(f.path[len(folder) :]).parts[:-1], bool(folder)) for f in files
-            ]
-        name = local
-    path = Path(name)
-    if path.is_dir():
-        inside = [(p, p.relative_to(path).parts) for p in sorted(path.rglob("*")) if p.is_file()]
-        tables = [FoundFile(p, names[:-1], True) for p, names in inside if is_table(p, names)]
-        if not tables:
-            raise UnreadableFile(f"{argument}: no file in {path} ends in one of {', '.join(FORMATS)}")
-        return tables
-    if name in STANDARD_INPUT or (path.exists() and not path.is_file()):
-        what = "standard input" if name in STANDARD_INPUT else "a pipe or a device"
-        raise UnreadableFile(
-            f"{name}: {what} cannot be read, because files are read several times; write it to a file first"
-        )
-    if path.exists():
-        return [FoundFile(path, path.parts[:-1])]
-    matched = sorted(Path(p) for p in glob.glob(name, recursive=True) if Path(p).is_file())
-    if not matched:
-        problem = "no file matches the pattern" if glob.has_magic(name) else "no such file or folder"
-        raise UnreadableFile(f"{name}: {problem}")
-    return [FoundFile(p, p.parts[:-1]) for p in matched]
-
-
 def open_files(
     where: Any, argument: str = "X", options: FileOptions = FileOptions(), like: FileSet | None = None
 ) -> FileSet:
@@ -198,7 +96,7 @@ def open_files(
             if file.may_be_prose and not set(types) & set(first):
                 ignored.append(path.name)
             elif options.skips_bad_files:
-                _skip(skipped, path, error)
+                skip_file(skipped, path, error)
             else:
                 raise
             continue
@@ -235,7 +133,7 @@ def _describe(
     stat = path.stat()
     if stat.st_size == 0:
         raise UnreadableFile(f"{path}: the file is empty")
-    file_format, stamp = _find_format(path), (stat.st_size, stat.st_mtime_ns)
+    file_format, stamp = find_format(path), (stat.st_size, stat.st_mtime_ns)
     if not isinstance(file_format, DelimitedFormat):
         return file_format.describe(path, stamp, known_types)
     delimiter = options.delimiter
@@ -243,21 +141,6 @@ def _describe(
     stated = DelimitedFormat(delimiter or file_format.delimiter, sniff, options.decimal)
     types, groups = stated.describe(path, stamp, known_types)
     return types, [replace(group, delimiter=delimiter or group.delimiter) for group in groups]
-
-
-def _find_format(path: FilePath) -> FileFormat:
-    if isinstance(path, BatchSource):
-        return IterableFormat()
-    if isinstance(path, FragmentFile):
-        return FragmentFormat()
-    ending, compression = split_ending(path)
-    file_format = FORMATS.get(ending)
-    if file_format is None or (compression and not file_format.compressible):
-        known = ", ".join(sorted(FORMATS, key=lambda ending: FORMATS[ending].compressible))
-        raise UnreadableFile(
-            f"{path}: cannot be read in batches; use one of {known} (text may be compressed)"
-        )
-    return file_format
 
 
 def _check_same_columns(
@@ -285,7 +168,7 @@ def read_row_group(
     in_file = {name: type_ for name, type_ in types.items() if name not in partition}
     with read_errors(row_group.path):
         _check_unchanged(row_group)
-        batches = _find_format(row_group.path).read(row_group, in_file, kinds, batch_rows)
+        batches = find_format(row_group.path).read(row_group, in_file, kinds, batch_rows)
         if row_group.subset is not None:
             batches = row_group.subset.read(batches)
         for batch, share in batches:

@@ -155,6 +155,19 @@ def test_ctrl_c_saves_a_checkpoint_too_and_gives_what_is_selected(log, tmp_path,
     assert resumed.scores.tolist() == whole.scores.tolist()
 
 
+def test_ctrl_c_after_training_ends_the_run_at_once_and_the_training_is_kept(log, tmp_path, monkeypatch):
+    def interrupt(*_, **__):
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr("seqatt.api.run.examine_traces", interrupt)
+    options = {"memory": "1GB"}
+    with pytest.raises(seqatt.SelectionInterrupted) as interruption:
+        select(log, tmp_path, **options)
+    monkeypatch.undo()
+    [whole] = select(log, tmp_path, resume=True, **options)
+    assert interruption.value.selections[0].features == whole.features
+
+
 def test_a_second_ctrl_c_ends_the_run_at_once(tmp_path):
     checkpointer = Checkpointer(CheckpointOptions(checkpoint=tmp_path / "checkpoints"), writes=True)
     with checkpointer.open():

@@ -24,7 +24,8 @@ def test_a_row_number_is_noted_even_without_a_name(tmp_path):
     selection = seqatt.select(tmp_path / "data.csv", target="y", k=2, **QUICK)
     assert selection.features[0] == ""
     assert selection.notes == [
-        "'' rises or falls by the same amount from row to row, as a row number does; ignore leaves a column out."
+        "'' rises or falls by the same amount from row to row, as a row number or a time does; ignore leaves a "
+        "column out."
     ]
     assert not seqatt.select(X, y, 4, **QUICK).notes
 

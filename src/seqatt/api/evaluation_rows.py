@@ -19,8 +19,8 @@ from seqatt.data.files.file_data import FileData
 from seqatt.data.files.file_set import FileSet, read_row_group
 from seqatt.data.files.options import FileOptions
 from seqatt.data.files.prefetch import PREFETCHED_BLOCKS, prefetch
-from seqatt.data.tables.column_roles import read_columns
-from seqatt.data.tables.consistency import check_same_columns, number_columns
+from seqatt.data.tables.column_roles import read_columns, split_targets
+from seqatt.data.tables.consistency import check_same_columns, numeric_contents
 from seqatt.data.tables.containers import InputTable
 from seqatt.data.tables.encoding import EncodedTable, SparseColumns
 from seqatt.data.tables.options import TableOptions
@@ -86,14 +86,14 @@ def read_test_table(
     expected, ignored = train, set[str]()
     if by_name:
         expected = train.select_rows(np.zeros(train.rows, dtype=bool)).select(columns)
-        targets = [] if not isinstance(y, str) else [y] if y in given else y.split(",")
+        targets = split_targets(y, given) if isinstance(y, str) else []
         missing = [name for name in expected.names if name not in given or name in targets]
         if missing:
             raise ValueError(f"X_test: column {missing[0]!r} is missing; the training rows have it")
         ignored = given.difference(expected.names, targets)
     column_types = {n: kind for n, kind in options.column_types.items() if n in expected.names}
-    numbers = number_columns(expected)
-    roles = read_columns(X, y, None, sorted(ignored), column_types, ("X_test", "y_test"), numbers=numbers)
+    contents = numeric_contents(expected)
+    roles = read_columns(X, y, None, sorted(ignored), column_types, ("X_test", "y_test"), contents=contents)
     table = roles.table
     if by_name and table.names != expected.names:
         position_of = {name: position for position, name in enumerate(table.names)}
@@ -129,7 +129,7 @@ def read_test_files(
         table = pa.Table.from_batches([batch])
         y = table.select(targets) if len(targets) > 1 else table[targets[0]]
         inputs = table.select(list(data.input_names))
-        roles = read_columns(inputs, y, None, (), column_types, ("X_test", "y_test"), numbers=())
+        roles = read_columns(inputs, y, None, (), column_types, ("X_test", "y_test"), contents={})
         encoded = data.encoder.encode(roles.table, "X_test")
         assert not isinstance(encoded.columns, SparseColumns)
         return RowBlock(encoded.columns, encoded.codes, data.target.encode(roles.y, "y_test"))

@@ -222,6 +222,8 @@ class Run:
 
     def examine(self, request: SelectionRequest, traces: list[Trace]) -> list[Trace]:
         """The traces with importance, stand-ins and, where no feature stands out, a comparison with random features."""
+        if isinstance(self._hook, CheckpointHook) and self._hook.release_signals():
+            raise TrainingInterrupted(traces)
         answer = self.options.answer
         if answer.importance is False:
             traces = [replace(trace, importance=None) for trace in traces]

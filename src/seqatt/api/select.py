@@ -218,7 +218,7 @@ def select_trials(
             arguments = ("X", "y" if target is None else "target")
             table = read_data.read_table(X, y, checked.data, categories, by_name=by_name, arguments=arguments)
             reading = read_data.Reading(table)
-        if isinstance(y, str) and not batches:  # whose target has no name of the user's
+        if isinstance(y, str) and not batches:  # the targets of batches have no name
             reading.facts["target"] = y
         select_features, request = stack.enter_context(run.open(reading, k, advance))
         run.finish(run.examine(request, select_features()))

@@ -42,6 +42,7 @@ class Checkpointer:
         self._thread: threading.Thread | None = None
         self._error: Exception | None = None  # of the background thread
         self._stop_requested = self._interrupted = False  # by SIGTERM or Ctrl-C; by Ctrl-C
+        self._handlers: dict[int, Any] = {}  # of signals that are handled, as they were before
         self._monitor = monitor or Monitor()
 
     @contextmanager
@@ -181,20 +182,24 @@ class Checkpointer:
         if self._options.checkpoint is None or threading.current_thread() is not threading.main_thread():
             yield
             return
-        handled = [signal.SIGTERM, signal.SIGINT] if self._monitor.alone else [signal.SIGTERM]
-        previous = {number: signal.getsignal(number) for number in handled}
-
-        def request_stop(number: int, _: object) -> None:
-            self._stop_requested = True
-            if number == signal.SIGINT:
-                self._interrupted = True
-                signal.signal(number, previous[signal.SIGINT])
-
-        for number in handled:
-            if previous[number] is not signal.SIG_IGN:
-                signal.signal(number, request_stop)
+        for number in (signal.SIGTERM, signal.SIGINT) if self._monitor.alone else (signal.SIGTERM,):
+            handler = signal.getsignal(number)
+            if handler not in (None, signal.SIG_IGN):  # None: not set by Python, which could not set it again
+                self._handlers[number] = handler
+                signal.signal(number, self._request_stop)
         try:
             yield
         finally:
-            for number, handler in previous.items():
-                signal.signal(number, handler)
+            self.release_signals()
+
+    def _request_stop(self, number: int, _: object) -> None:
+        self._stop_requested = True
+        if number == signal.SIGINT:
+            self._interrupted = True
+            signal.signal(number, self._handlers.pop(number))
+
+    def release_signals(self) -> bool:
+        """Let signals do what they did before, when training is over; whether Ctrl-C came too late to end it."""
+        while self._handlers:
+            signal.signal(*self._handlers.popitem())
+        return self._interrupted

@@ -58,6 +58,10 @@ class CheckpointHook(TrainingHook):
         for number, traces in self._metadata.get("finished", {}).items():
             self._finished[int(number)] = [Trace.from_dict(trace) for trace in traces]
 
+    def release_signals(self) -> bool:
+        """Training is over: let signals end the process at once. Returns whether Ctrl-C came too late to end it."""
+        return self._checkpointer.release_signals()
+
     def close(self) -> None:
         """Wait for the last checkpoint and release the folder."""
         self._stack.close()

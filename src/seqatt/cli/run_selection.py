@@ -82,9 +82,8 @@ def run_selection(request: Request, timings: Timings) -> None:
     if held_out is not None:
         selection.settings.update(held_out.facts)
     selection.settings["command"] = this_command()
-    if (
-        request.target is not None
-    ):  # of several columns, ``select`` gets the values of the rows that are not held out
+    # Of several columns, ``select`` gets the values of the rows that are not held out.
+    if request.target is not None:
         selection.settings["target"] = request.target
     try:
         if not as_json:

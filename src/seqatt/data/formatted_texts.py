@@ -1,7 +1,8 @@
-"""Amounts and dates that are written as text, such as "1,234.50", "12 %", "2026-11-18" and "18.11.2026".
+"""Amounts and dates that are written as text, such as "1,234.50", "12 %", "$5", "2026-11-18" and "18.11.2026".
 
-Each text is read by itself, so that training rows, test rows and batches of files agree. Only dates with slashes
-("01/02/2026") cannot be: whether the day or the month comes first is known from other rows at best.
+Each text has one meaning, whatever the other rows hold: "12 %" is 0.12, a comma before three digits separates
+thousands, and in a date with dots the day comes first. Only dates with slashes ("01/02/2026") have no such meaning:
+whether the day or the month comes first is known from other rows at best.
 """
 
 from __future__ import annotations
@@ -12,19 +13,26 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 CURRENCIES = "$€£¥"
-AMOUNT = rf"^[+-]?[{CURRENCIES}]? ?[+-]?([0-9]{{1,3}}(,[0-9]{{3}})+|[0-9]+)(\.[0-9]+)? ?[%{CURRENCIES}]?$"
+_NUMBER = r"(?:[1-9][0-9]{0,2}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]+)?"
+AMOUNT = rf"^(?:[+-]?[{CURRENCIES}] ?{_NUMBER}|[{CURRENCIES}] ?[+-]{_NUMBER}|[+-]?{_NUMBER}(?: ?[%{CURRENCIES}])?)$"
 _YEAR, _MONTH, _DAY = r"(?P<year>[0-9]{4})", r"(?P<month>[0-9]{1,2})", r"(?P<day>[0-9]{1,2})"
-_TIME = r"(?:[T ](?P<hour>[0-9]{1,2}):(?P<minute>[0-9]{2})(?::(?P<second>[0-9]{2}(?:\.[0-9]{1,9})?))?Z?)?$"
-YEAR_FIRST = f"^{_YEAR}[-/]{_MONTH}[-/]{_DAY}{_TIME}"
-DAY_FIRST = rf"^{_DAY}\.{_MONTH}\.{_YEAR}{_TIME}"
-SLASHES = {"day": f"^{_DAY}/{_MONTH}/{_YEAR}{_TIME}", "month": f"^{_MONTH}/{_DAY}/{_YEAR}{_TIME}"}
+_CLOCK = r"(?P<hour>[01]?[0-9]|2[0-3]):(?P<minute>[0-5][0-9])(?::(?P<second>[0-5][0-9](?:\.[0-9]{1,9})?))?"
+_ZONE = r"(?:Z|(?P<sign>[+-])(?P<zone_hour>[01][0-9]):?(?P<zone_minute>[0-5][0-9]))?"
+_TIME = rf"(?:[T ]{_CLOCK}{_ZONE})?$"
+DATES = (
+    f"^{_YEAR}-{_MONTH}-{_DAY}{_TIME}",
+    f"^{_YEAR}/{_MONTH}/{_DAY}{_TIME}",
+    rf"^{_DAY}\.{_MONTH}\.{_YEAR}{_TIME}",
+)
+SLASHES = (f"^{_DAY}/{_MONTH}/{_YEAR}{_TIME}", f"^{_MONTH}/{_DAY}/{_YEAR}{_TIME}")
 
 
 def parse_amounts(texts: Any) -> Any:
-    """Trimmed texts as float64 without currency and per cent signs; null where a text is not an amount."""
+    """Trimmed texts as float64, without currency signs; null where a text is not an amount."""
     bare = pc.replace_substring_regex(texts, f"[{CURRENCIES}%, ]", "")
     is_amount = pc.match_substring_regex(texts, AMOUNT)
-    return pc.if_else(is_amount, bare, pa.scalar(None, bare.type)).cast(pa.float64())
+    numbers = pc.if_else(is_amount, bare, pa.scalar(None, bare.type)).cast(pa.float64())
+    return pc.if_else(pc.ends_with(texts, "%"), pc.divide(numbers, 100.0), numbers)
 
 
 def have_one_unit(texts: Any) -> bool:
@@ -34,13 +42,13 @@ def have_one_unit(texts: Any) -> bool:
 
 
 def parse_dates(texts: Any) -> Any:
-    """Trimmed texts as float64, in microseconds since 1970; null where a text is neither 2026-11-18 nor 18.11.2026."""
-    return pc.coalesce(_parse(texts, YEAR_FIRST), _parse(texts, DAY_FIRST))
+    """Trimmed texts as times (timestamp[us], UTC where a zone is given); null where a text is no date."""
+    return pc.coalesce(*(_parse(texts, pattern) for pattern in DATES))
 
 
 def parse_dates_with_slashes(texts: Any) -> list[Any]:
     """Trimmed texts such as "31/12/2026" as ``parse_dates``, once for each order of day and month that is possible."""
-    parsed = [_parse(texts, pattern) for pattern in SLASHES.values()]
+    parsed = [_parse(texts, pattern) for pattern in SLASHES]
     return [dates for dates in parsed if not dates.null_count]
 
 
@@ -58,7 +66,13 @@ def _parse(texts: Any, pattern: str) -> Any:
         error_is_null=True,
     )
     days = pc.if_else(pc.equal(pc.day(days), part("day").cast(pa.int64())), days, None)  # not February 30
-    minutes = pc.add(pc.multiply(part("hour").cast(pa.float64()), 60.0), part("minute").cast(pa.float64()))
-    seconds = pc.add(pc.multiply(minutes, 60.0), part("second").cast(pa.float64()))
-    microseconds = days.cast(pa.int64()).cast(pa.float64(), safe=False)
-    return pc.add(microseconds, pc.multiply(seconds, 1e6))
+    sign = pc.if_else(pc.equal(part("sign"), "-"), -1, 1)
+    offset = pc.multiply(sign, _minutes(part("zone_hour"), part("zone_minute")))
+    minutes = pc.subtract(_minutes(part("hour"), part("minute")), offset)
+    seconds = pc.multiply(part("second").cast(pa.float64()), 1e6).cast(pa.int64(), safe=False)
+    microseconds = pc.add(pc.multiply(minutes, 60_000_000), seconds)
+    return pc.add(days.cast(pa.int64()), microseconds).cast(pa.timestamp("us"))
+
+
+def _minutes(hours: Any, minutes: Any) -> Any:
+    return pc.add(pc.multiply(hours.cast(pa.int64()), 60), minutes.cast(pa.int64()))

@@ -10,7 +10,7 @@ as a category they lose nothing. A placeholder beside them explains why they are
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -42,9 +42,8 @@ PLACEHOLDERS: tuple[str, ...] = tuple(
 NUMBER = r"^([+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?(?i:inf|infinity))$"
 WHOLE = r"^[+-]?[0-9]+$"
 CODE = r"^\s*[+-]?0[0-9]+\s*$"  # a whole number with a leading zero
-SORTED_TEXT = (
-    "^[0-9]{4}([^0-9]|$)"  # starts with the year, so that its order is that of time: 2026-W47, 2026Q4
-)
+# The form, with 0 for every digit, of text whose order is that of time if all of it has this form: 2026-09, 2026-W47.
+SORTED_FORM = "^0000[-/._ ]?[QWT]?[-/._: 0T]*Z?$"
 NEARLY = 0.95  # share of distinct values that are numbers, from which a text column is reported
 CATEGORY_ROWS = 10  # mean rows per value, from which whole numbers that are written as text are categories
 HEAD = 1000  # distinct values that are looked at first; the others only if half of these are numbers
@@ -153,45 +152,64 @@ def has_leading_zero(texts: Any) -> Any:
 def to_numbers(column: Any) -> tuple[Any, str | None]:
     """A text column, or a dictionary of texts, as float64 with placeholders missing; and a text that is not a number.
 
-    The first is None if there is such a text. Dates are in microseconds, as other times.
+    Amounts of one unit are numbers too. The first is None if there is a text that is not.
     """
+
+    def parse(trimmed: Any) -> Any:
+        is_number = _is_number(trimmed)
+        plain = pc.if_else(is_number, trimmed, pa.scalar(None, trimmed.type)).cast(pa.float64())
+        others = trimmed.filter(pc.and_(pc.invert(is_number), pc.is_valid(trimmed)))
+        return pc.coalesce(plain, parse_amounts(trimmed)) if len(others) and have_one_unit(others) else plain
+
+    return _convert(column, parse, pa.float64())
+
+
+def to_dates(column: Any) -> tuple[Any, str | None]:
+    """A text column, or a dictionary of texts, as times with placeholders missing; and a text that is not a date."""
+    return _convert(column, parse_dates, pa.timestamp("us"))
+
+
+def to_numbers_or_dates(column: Any) -> tuple[Any, str | None]:
+    """The column as numbers, or as times if all of it is dates; and a text that is not a number if it is neither."""
+    numbers, wrong = to_numbers(column)
+    dates = None if wrong is None else to_dates(column)[0]
+    return (numbers, None) if wrong is None else (dates, wrong if dates is None else None)
+
+
+def _convert(column: Any, parse: Callable[[Any], Any], type_: Any) -> tuple[Any, str | None]:
+    """The column with every text parsed, by its distinct texts; and a text that is neither parsed nor missing."""
     if isinstance(column, pa.ChunkedArray):
-        parts = [to_numbers(chunk) for chunk in column.chunks]
+        parts = [_convert(chunk, parse, type_) for chunk in column.chunks]
         wrong = next((example for _, example in parts if example is not None), None)
-        return (pa.chunked_array([part for part, _ in parts], pa.float64()) if wrong is None else None), wrong
+        return (pa.chunked_array([part for part, _ in parts], type_) if wrong is None else None), wrong
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode()
     trimmed = pc.utf8_trim_whitespace(column.dictionary)
-    is_number = _is_number(trimmed)
     is_missing = pc.is_in(trimmed, value_set=pa.array([*PLACEHOLDERS, None], trimmed.type))
-    is_wrong = pc.invert(pc.or_(is_number, is_missing))
-    wrong = _first(column.dictionary, is_wrong)
+    values = parse(pc.if_else(is_missing, None, trimmed))
+    wrong = _first(column.dictionary, pc.and_(pc.is_null(values), pc.invert(is_missing)))
     if wrong is None:
-        numbers = pc.if_else(is_number, trimmed, pa.scalar(None, trimmed.type)).cast(pa.float64())
-        return numbers.take(column.indices), None
-    for parse in (parse_amounts, parse_dates):
-        numbers = parse(trimmed)
-        if not pc.any(pc.and_(is_wrong, pc.is_null(numbers))).as_py():
-            return numbers.take(column.indices), None
+        return values.take(column.indices), None
     used = column.dictionary_decode().dictionary_encode()  # without values that no row has
-    return to_numbers(used) if len(used.dictionary) < len(column.dictionary) else (None, wrong)
+    return _convert(used, parse, type_) if len(used.dictionary) < len(column.dictionary) else (None, wrong)
 
 
 def parse_times(distinct: NDArray[Any], argument: str) -> NDArray[np.float64]:
     """Distinct texts, sorted, as numbers in the order of time: numbers, dates, or else the order of the text."""
     texts = pa.array(distinct.astype(str))
     first, last = str(distinct[0]), str(distinct[-1])
-    numbers, _ = to_numbers(texts)
-    if numbers is not None and not numbers.null_count:
-        return np.asarray(numbers)
+    times, _ = to_numbers_or_dates(texts)
+    if times is not None and not times.null_count:
+        return np.asarray(times, dtype=np.float64)
     with_slashes = parse_dates_with_slashes(pc.utf8_trim_whitespace(texts))
     if len(with_slashes) > 1:
         raise ValueError(
             f"{argument}: in {first!r} the day or the month may come first; convert it, with pandas.to_datetime"
         )
     if with_slashes:
-        return np.asarray(with_slashes[0])
-    if not pc.all(pc.match_substring_regex(texts, SORTED_TEXT)).as_py():
+        return np.asarray(with_slashes[0], dtype=np.float64)
+    forms = pc.replace_substring_regex(texts, "[0-9]", "0").unique()
+    if len(forms) > 1 or not pc.match_substring_regex(forms, SORTED_FORM)[0].as_py():
         _warn(
             f"{argument}: is text in the order of its letters, from {first!r} to {last!r}; convert it to dates "
             "or numbers if that is not the order of time"

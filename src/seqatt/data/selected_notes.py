@@ -45,7 +45,7 @@ def _note_constant(names: Sequence[str]) -> str:
 def _note_row_numbers(names: Sequence[str]) -> str:
     rises = "rises or falls" if len(names) == 1 else "rise or fall"
     return (
-        f"{listed(names)} {rises} by the same amount from row to row, as a row number does; ignore leaves a "
+        f"{listed(names)} {rises} by the same amount from row to row, as a row number or a time does; ignore leaves a "
         "column out."
     )
 
@@ -83,10 +83,9 @@ def _determines(values: NDArray[Any], data: TableData) -> bool:
         if data.target.task != "regression" or numbers.shape[1] > 1 or not numbers.std():
             return False
         return bool(abs(np.corrcoef(values, numbers[:, 0])[0, 1]) > 1 - SAME)
-    if len(np.unique(values[:HEAD])) > MAX_VALUES:
-        return False
-    distinct, number = np.unique(values, return_inverse=True)
-    if len(distinct) > min(MAX_VALUES, data.rows // ROWS_PER_VALUE):
-        return False
-    pairs = np.unique(number * (int(classes.max()) + 1) + classes)
-    return len(pairs) == len(distinct)
+    for rows in (slice(HEAD), slice(None)):  # most features are told apart by the first rows
+        distinct, number = np.unique(values[rows], return_inverse=True)
+        pairs = np.unique(number * (int(classes.max()) + 1) + classes[rows])
+        if len(distinct) > min(MAX_VALUES, data.rows // ROWS_PER_VALUE) or len(pairs) > len(distinct):
+            return False
+    return True

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from seqatt.data.tables.categories import FittedCategory, find_values
 from seqatt.data.tables.column_roles import with_numbers
-from seqatt.data.tables.consistency import check_same_columns, number_columns
+from seqatt.data.tables.consistency import check_same_columns, numeric_contents
 from seqatt.data.tables.containers import InputTable, read_input_table
 from seqatt.data.tables.encoding import Encoder
 from seqatt.data.tables.numbers.moments import check_finite
@@ -48,7 +48,8 @@ class ModelInputs:
         pairs = zip(table.names, self.schema.names, strict=True)
         texts = {name for given, name in pairs if given in table.texts}
         table = replace(table, names=self.schema.names)  # which were compared
-        table = with_numbers(table, texts & number_columns(self.schema))
+        contents = numeric_contents(self.schema)
+        table = with_numbers(table, {name: contents[name] for name in texts if name in contents})
         check_same_columns(self.schema, table, ("the rows of fit", "X"))
         if table.sparse:
             numbers = table.data[:, self.numeric].toarray().astype(np.float64)

@@ -11,7 +11,13 @@ from seqatt.data.files.file_set import FileSet, open_files
 from seqatt.data.files.formats.parquet import is_pandas_index
 from seqatt.data.files.options import FileOptions
 from seqatt.data.files.whole_files import Skips, estimate_table_bytes, read_whole_table
-from seqatt.data.number_texts import distinct_texts, examine_texts, report_columns, rows_per_value, to_numbers
+from seqatt.data.number_texts import (
+    distinct_texts,
+    examine_texts,
+    report_columns,
+    rows_per_value,
+    to_numbers_or_dates,
+)
 from seqatt.data.tables.column_roles import split_targets
 from seqatt.data.tables.containers import Kind, feature_names
 from seqatt.data.tables.options import Categories, TableOptions
@@ -55,7 +61,7 @@ class FileColumns(NamedTuple):
         kinds = find_numbers({name: table[name] for name in self.texts}, self.files, rows or table.num_rows)
         for position, name in enumerate(table.column_names):
             if name in kinds:
-                table = table.set_column(position, name, to_numbers(table[name])[0])
+                table = table.set_column(position, name, to_numbers_or_dates(table[name])[0])
             elif name in self.inputs and is_text(table[name].type):
                 table = table.set_column(position, name, table[name].dictionary_encode())
         return self._replace(kinds=self.kinds | kinds, texts=()), table

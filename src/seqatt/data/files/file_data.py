@@ -27,10 +27,10 @@ from seqatt.data.files.encoding.target_column import (
 )
 from seqatt.data.files.file_columns import find_numbers, open_columns
 from seqatt.data.files.file_set import FileSet, read_row_group
+from seqatt.data.files.formats.file_format import numbers_of_text
 from seqatt.data.files.options import FileOptions
 from seqatt.data.files.schema_sample import note_sample, read_sample
 from seqatt.data.files.shards import ShardSlice
-from seqatt.data.number_texts import to_numbers
 from seqatt.data.tables.categories import MIN_CATEGORY_ROWS
 from seqatt.data.tables.column_roles import log1p_columns
 from seqatt.data.tables.containers import Kind
@@ -221,9 +221,9 @@ def read_file_data(
             raise ValueError(f"{name}: needs a table; raise memory so that the files are read into one")
     files, inputs, [target], kinds, types, texts = open_columns(where, target, options)
     sample, expected_rows = read_sample(files, types, kinds, options)
-    numbers_of_text = find_numbers({name: sample[name] for name in texts}, files, expected_rows)
-    kinds |= numbers_of_text
-    sample |= {name: to_numbers(sample[name])[0] for name in numbers_of_text}
+    numeric_texts = find_numbers({name: sample[name] for name in texts}, files, expected_rows)
+    kinds |= numeric_texts
+    sample |= {name: numbers_of_text(sample[name])[0] for name in numeric_texts}
     logarithms = {inputs[i] for i in log1p_columns(options.log1p, inputs, list(kinds.values()))}
     listed = sorted(list_features(inputs, options.groups), key=lambda feature: feature[0])
     feature_of_column = {inputs[c]: f for f, (_, columns) in enumerate(listed) for c in columns}

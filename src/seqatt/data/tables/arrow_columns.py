@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyarrow import types as of
 
-from seqatt.data.number_texts import not_a_number, to_numbers
+from seqatt.data.number_texts import not_a_number, to_dates, to_numbers, to_numbers_or_dates
 from seqatt.data.tables.objects import COMPLEX, find_distinct, find_missing, value_types
 
 MICROSECONDS = {"s": 1_000_000, "ms": 1_000, "us": 1}  # per tick
@@ -111,7 +111,7 @@ class NumberColumn:
 
     def __init__(self, column: Any, name: str, argument: str) -> None:
         if of.is_dictionary(column.type):
-            column = numbers_of_text(column, name, argument)
+            column = read_text(column, name, argument)
         self._column = column
         plain = of.is_integer(column.type) or of.is_floating(column.type)
         shared = plain and column.num_chunks == 1 and not column.null_count
@@ -148,12 +148,20 @@ class NumberColumn:
         return np.asarray(chunk.to_numpy(zero_copy_only=False))
 
 
-def numbers_of_text(column: Any, name: str, argument: str) -> Any:
-    """A column of text as numbers, placeholders as missing; any other text is an error."""
-    numbers, example = to_numbers(column)
+def read_text(column: Any, name: str, argument: str, contents: str | None = None) -> Any:
+    """A column of text as the numbers or times that it holds, placeholders as missing; any other text is an error.
+
+    ``contents`` says which of them it is to be ("numbers" or "times"), where the training rows tell.
+    """
+    convert = {"numbers": to_numbers, "times": to_dates, None: to_numbers_or_dates}[contents]
+    values, example = convert(column)
+    if example is not None and contents == "times":
+        raise ValueError(
+            f"{argument}: column {name!r} holds {example!r}, but dates in the training rows; write it as 2026-12-31"
+        )
     if example is not None:
         raise ValueError(f"{argument}: {not_a_number(name, example)}")
-    return numbers
+    return values
 
 
 def read_numbers(frame: nw.DataFrame[Any]) -> NDArray[Any] | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, NamedTuple, cast
@@ -41,14 +41,14 @@ def read_columns(
     column_types: Mapping[str, str],
     arguments: tuple[str, str],
     of_rows: Mapping[str, Any] = MappingProxyType({}),
-    numbers: Collection[str] | None = None,
+    contents: Mapping[str, str] | None = None,
     report: bool = True,
 ) -> ColumnRoles:
     """Read a table; ``y``, ``sample_weight`` and ``of_rows`` given as names are columns of it and no features.
 
-    ``y`` may name several columns, with commas. A column of text is read as numbers if all of it is numbers, or, where
-    ``numbers`` are the columns that are numbers in the training rows, if it is one of these. With ``report``, a
-    warning says so.
+    ``y`` may name several columns, with commas. A column of text is read as numbers or times if all of it is; of
+    test rows, if it is one of those that hold "numbers" or "times" in the training rows, which ``contents`` gives. With
+    ``report``, a warning says so.
     """
     ignored = column_names("ignore", ignore)
     check_same_order(X, y, arguments)
@@ -78,7 +78,7 @@ def read_columns(
         of_rows = dict(of_rows) | {name: table.column(column) for name, column in named.items()}
         table = table.select([table.names.index(name) for name in inputs])
     return ColumnRoles(
-        _with_kinds(table, column_types, ignored, numbers, report), y, sample_weight, dict(of_rows)
+        _with_kinds(table, column_types, ignored, contents, report), y, sample_weight, dict(of_rows)
     )
 
 
@@ -108,7 +108,7 @@ def _with_kinds(
     table: InputTable,
     requested: Mapping[str, str],
     ignored: Sequence[str],
-    numbers: Collection[str] | None,
+    contents: Mapping[str, str] | None,
     report: bool,
 ) -> InputTable:
     if not requested and not table.texts:
@@ -131,35 +131,36 @@ def _with_kinds(
             )
         kinds[position] = kind
     undecided = [name for name in table.names if name in table.texts and name not in requested]
-    if numbers is None:
-        numbers = _find_numbers(table, undecided, report)
-    converted += [name for name in undecided if name in numbers]
-    return replace(with_numbers(replace(table, kinds=tuple(kinds)), converted), texts=frozenset())
+    if contents is None:
+        contents = _find_contents(table, undecided, report)
+    texts = dict.fromkeys(converted) | {name: contents[name] for name in undecided if name in contents}
+    return replace(with_numbers(replace(table, kinds=tuple(kinds)), texts), texts=frozenset())
 
 
-def with_numbers(table: InputTable, names: Iterable[str]) -> InputTable:
-    """The table with these columns of text as numbers; what is not a number is an error."""
+def with_numbers(table: InputTable, texts: Mapping[str, str | None]) -> InputTable:
+    """The table with these columns of text as "numbers", as "times", or as whichever they are; else it is an error."""
     data, kinds = table.data, list(table.kinds)
-    for name in names:
-        from seqatt.data.tables.arrow_columns import numbers_of_text
+    for name, contents in texts.items():
+        from seqatt.data.tables.arrow_columns import read_text
 
         position = table.names.index(name)
-        numbers = numbers_of_text(data.column(position), name, table.argument)
-        data, kinds[position] = data.set_column(position, name, numbers), "numeric"
+        values = read_text(data.column(position), name, table.argument, contents)
+        data, kinds[position] = data.set_column(position, name, values), "numeric"
     return replace(table, data=data, kinds=tuple(kinds))
 
 
-def _find_numbers(table: InputTable, undecided: Sequence[str], report: bool) -> list[str]:
-    """The columns of text that are numbers; with ``report`` a warning names them and those that nearly are."""
+def _find_contents(table: InputTable, undecided: Sequence[str], report: bool) -> dict[str, str]:
+    """What the columns of text hold that are "numbers" or "times"; with ``report`` a warning names them."""
     if not undecided:
-        return []
+        return {}
     from seqatt.data.number_texts import examine_texts, report_columns
 
     columns = {name: table.categories(table.names.index(name)).texts for name in undecided}
     read = {name: examine_texts(texts, table.rows / max(1, len(texts))) for name, texts in columns.items()}
     if report:
         report_columns(read, table.argument, framed=True)
-    return [name for name, each in read.items() if each.numeric]
+    contents = {"numbers": "numbers", "dates": "times"}
+    return {name: contents[each.contents] for name, each in read.items() if each.numeric}
 
 
 def log1p_columns(log1p: Any, names: Sequence[str], kinds: Sequence[str]) -> list[int]:

@@ -42,9 +42,9 @@ def check_same_columns(train: InputTable, test: InputTable, arguments: tuple[str
             )
 
 
-def number_columns(table: InputTable) -> set[str]:
-    """The columns of a table that hold numbers, and no times."""
-    return {name for name, held in zip(table.names, _contents(table), strict=True) if held == "numbers"}
+def numeric_contents(table: InputTable) -> dict[str, str]:
+    """What the columns of a table that are no text hold, by name: "numbers" or "times"."""
+    return {name: held for name, held in zip(table.names, _contents(table), strict=True) if held != "text"}
 
 
 def _contents(table: InputTable) -> list[str]:

@@ -12,7 +12,7 @@ import pyarrow as pa
 from seqatt.data.files.encoding.column_types import compatible
 from seqatt.data.files.errors import UnreadableFile
 from seqatt.data.files.remote import FilePath
-from seqatt.data.number_texts import ReadAs, not_a_number, to_numbers
+from seqatt.data.number_texts import ReadAs, not_a_number, to_numbers_or_dates
 from seqatt.data.tables.containers import Kind
 
 COMPRESSED = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4", ".br": "brotli"}
@@ -128,11 +128,19 @@ def check_types(path: FilePath, batch: Any, types: dict[str, Any]) -> None:
             raise UnreadableFile(f"{path}: column {name!r} is of another type than at the start")
 
 
+def numbers_of_text(column: Any) -> tuple[Any, str | None]:
+    """A column of text as numbers, dates in microseconds; and a text that is neither, if there is one."""
+    values, example = to_numbers_or_dates(column)
+    if values is not None and pa.types.is_timestamp(values.type):
+        values = values.cast(pa.int64()).cast(pa.float64(), safe=False)
+    return values, example
+
+
 def with_numbers(path: FilePath, batch: Any, texts: list[str]) -> Any:
     """A batch with these columns of text as numbers."""
     columns = dict(zip(batch.schema.names, batch.columns, strict=True))
     for name in texts:
-        columns[name], example = to_numbers(columns[name])
+        columns[name], example = numbers_of_text(columns[name])
         if example is not None:
             raise UnreadableFile(f"{path}: {not_a_number(name, example)}")
     return pa.RecordBatch.from_arrays(list(columns.values()), list(columns))

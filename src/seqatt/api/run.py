@@ -233,10 +233,8 @@ class Run:
         fixed = self._curve is None and not answer.repeats and answer.fdr is None and not nothing
         request = replace(request, data=self._layout)  # without knockoffs
         try:
-            measures = {"importance": bool(answer.importance), "chance": fixed}
-            return examine_traces(
-                self.method, request, traces, self.monitor.advance, self.timings, **measures
-            )
+            advance, measures = self.monitor.advance, {"importance": bool(answer.importance), "chance": fixed}
+            return examine_traces(self.method, request, traces, advance, self.timings, **measures)
         except KeyboardInterrupt:
             if self.monitor.stop_requested:  # when all features were selected: nothing is missing of them
                 return traces

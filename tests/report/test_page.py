@@ -110,6 +110,15 @@ def test_any_name_gives_a_page_that_can_be_parsed_and_written(name, tmp_path):
     assert not [tag for tag, _ in reader.tags if tag == "img"]
 
 
+def test_only_columns_without_a_name_are_shown_as_such(full_page, comparison_page):
+    assert "(no name)" not in full_page + comparison_page
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(60, 3)), columns=["", "b", "c"])
+    selection = seqatt.select(X, X["b"] > 0, 2, method="f_test", keep=[""])
+    page = make_page(selection_facts(selection))
+    assert len(re.findall(r"<t[dh][^>]*>\(no name\)</t[dh]>", page)) == 1
+
+
 def test_a_page_needs_no_network_and_allows_only_its_own_script(full_page, comparison_page):
     for page in (full_page, comparison_page):
         assert not re.search(r"(src|href)=|url\(|@import|https?://", page)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from seqatt.data.tables.column_notes import MIN_ROWS, listed
 from seqatt.data.tables.table_data import TableData
+from seqatt.display_text import NO_NAME
 
 if TYPE_CHECKING:  # files need pyarrow, tables do not
     from seqatt.data.files.file_data import FileData
@@ -17,7 +18,6 @@ if TYPE_CHECKING:  # files need pyarrow, tables do not
 HEAD = 1000  # rows whose values are counted first
 MAX_VALUES = 50  # different values of a feature that is compared with the target
 ROWS_PER_VALUE = 5  # rows per value, at least: rows that are all different determine everything
-EVEN = 0.1  # relative difference of two steps of a column that rises evenly, as rounding allows for
 SAME = 1e-6  # difference to 1 of the correlation of a feature that is the target
 
 
@@ -27,11 +27,11 @@ def note_selected(data: TableData | FileData, order: Sequence[int]) -> list[str]
     if isinstance(data, TableData) and isinstance(data.columns, np.ndarray) and data.rows >= MIN_ROWS:
         for feature in set(order) - set(constant):
             values = _values(data, feature)
-            numbered += [feature] if _rises_evenly(values) else []
+            numbered += [feature] if _is_sorted(values) else []
             copies += [feature] if _determines(values, data) else []
     notes = ((_note_constant, constant), (_note_row_numbers, numbered), (_note_target, copies))
     return [
-        note([str(data.given_names[feature]) or "''" for feature in order if feature in features])
+        note([str(data.given_names[feature]) or NO_NAME for feature in order if feature in features])
         for note, features in notes
         if features
     ]
@@ -44,10 +44,7 @@ def _note_constant(names: Sequence[str]) -> str:
 
 def _note_row_numbers(names: Sequence[str]) -> str:
     rises = "rises or falls" if len(names) == 1 else "rise or fall"
-    return (
-        f"{listed(names)} {rises} by the same amount from row to row, as a row number or a time does; ignore leaves a "
-        "column out."
-    )
+    return f"{listed(names)} {rises} from row to row, as a row number or a time does; ignore leaves a column out."
 
 
 def _note_target(names: Sequence[str]) -> str:
@@ -69,10 +66,10 @@ def _values(data: TableData, feature: int) -> NDArray[Any]:
     return np.asarray(np.round(np.hstack([columns, codes]) @ weights, 9))
 
 
-def _rises_evenly(values: NDArray[Any]) -> bool:
+def _is_sorted(values: NDArray[Any]) -> bool:
+    """Whether the values rise from row to row, or fall; some rows may be left out of the table."""
     steps = np.diff(values)
-    mean = steps.mean()
-    return bool(mean != 0 and (np.abs(steps - mean) < EVEN * abs(mean)).all())
+    return bool((steps > 0).all() or (steps < 0).all())
 
 
 def _determines(values: NDArray[Any], data: TableData) -> bool:

@@ -42,7 +42,7 @@ def to_plain(value: Any) -> Any:
 
 def html(value: Any) -> str:
     """Text for HTML, in an element or in a quoted attribute: no name can become markup."""
-    return escape(show_name(value), quote=True)
+    return escape(escape_controls(str(value)), quote=True)
 
 
 def number(value: float | None, digits: int = 3) -> str:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqatt.column_names import is_sparse, plain_name, take_columns
+from seqatt.display_text import escape_controls
 from seqatt.report.values import finite, show_name
 
 if TYPE_CHECKING:
@@ -114,8 +115,10 @@ def _describe_target(y: NDArray[Any], rows: int, task: Any) -> dict[str, Any] | 
     position = {value: i for i, value in enumerate(order)}
     code = np.array([position.get(label, len(order)) for label in labels.tolist()])
     names = order + ["other classes"] * (len(values) > len(order))
-    shares = [{"class": show_name(n), "share": float((code == i).mean())} for i, n in enumerate(names)]
-    return {"classes": [show_name(name) for name in names], "codes": code, "shares": shares}
+    shares = [
+        {"class": escape_controls(str(n)), "share": float((code == i).mean())} for i, n in enumerate(names)
+    ]
+    return {"classes": [escape_controls(str(name)) for name in names], "codes": code, "shares": shares}
 
 
 def _whole(values: list[Any]) -> list[Any]:
@@ -194,7 +197,7 @@ def _value_bins(texts: NDArray[Any], *, sort_by_count: bool) -> tuple[dict[str, 
     )
     position = {label: i for i, label in enumerate(labels)}
     of_value = np.array([position.get(str(value), len(labels)) for value in values], dtype=np.int64)
-    shown = [show_name(label) for label in labels] + ["other values"] * (len(values) > len(labels))
+    shown = [escape_controls(str(label)) for label in labels] + ["other values"] * (len(values) > len(labels))
     return {"labels": shown}, of_value[code] if len(code) else np.zeros(0, dtype=np.int64)
 
 

@@ -1,10 +1,10 @@
 """Numbers and dates that are written as text: which texts they are, which stand for a missing value, which are codes.
 
-One rule for text files and for text columns of tables: a column is numeric if all of its values are numbers, apart from
-missing values and placeholders such as "?"; so it is if all are amounts of one unit ("12 %") or dates
-(``formatted_texts``). Whole numbers with leading zeros ("00123") are codes, and stay text. So do
-other whole numbers of a text column that repeat, as categories do: many people convert integers to text to say so, and
-as a category they lose nothing. A placeholder beside them explains why they are text, so that they are numbers.
+One rule for text files and for text columns of tables: a column is numeric if all of its values are numbers, or all are
+amounts of one unit ("12 %"), or all are dates (``formatted_texts.py``), apart from missing values and placeholders such
+as "?". Whole numbers with leading zeros ("00123") are codes, and stay text. So do other whole numbers of a text column
+that repeat, as categories do: many people convert integers to text to say so, and as a category they lose nothing. A
+placeholder beside them explains why they are text, so that they are numbers.
 """
 
 from __future__ import annotations
@@ -78,6 +78,7 @@ def examine_texts(texts: Any, rows_per_value: float = 0.0) -> ReadAs:
 
 
 def _examine_plain_numbers(texts: Any, rows_per_value: float) -> ReadAs:
+    """Whether the texts are numbers without signs and separators, nearly are, or are codes."""
     for part in (texts[:HEAD], texts):
         trimmed = pc.utf8_trim_whitespace(part)
         is_number = _is_number(trimmed)

@@ -48,9 +48,11 @@ def _note_row_numbers(names: Sequence[str]) -> str:
 
 
 def _note_target(names: Sequence[str]) -> str:
-    determines = "determines" if len(names) == 1 else "determine"
+    determine, known, it = (
+        ("determines", "Is it", "it") if len(names) == 1 else ("determine", "Are they", "them")
+    )
     return (
-        f"{listed(names)} {determines} the target in every row. Is it known before the target is? Else leave it out "
+        f"{listed(names)} {determine} the target in every row. {known} known before the target is? Else leave {it} out "
         "with ignore."
     )
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from scipy.stats import chisquare
 
 from seqatt.data.tables.table_data import read_table_data, take_features
 from seqatt.training.ensemble import NOISE, ORDER, Member
 from seqatt.training.loaders.batch import DeviceTable
 from seqatt.training.loaders.in_memory import InMemoryLoader, MemberData
 from seqatt.training.loaders.input_dropout import InputDropout
+from seqatt.training.loaders.row_order import HashedRows
 
 CPU = torch.device("cpu")
 ROWS = 24
@@ -22,8 +24,9 @@ def make_loader(
     rows: int = ROWS,
     dropout: float = 0.0,
     train_rows=None,
+    hashed: bool = False,
 ) -> InMemoryLoader:
-    """A loader of rows whose inputs, target and weight tell their number."""
+    """A loader of rows whose inputs, target and weight tell their number; ``hashed`` as on an accelerator."""
     numbers = torch.arange(rows, dtype=torch.float32)
     table = DeviceTable(numbers[:, None].repeat(1, 3) + 1, numbers[:, None] * 10, numbers + 100)
     members = [
@@ -31,7 +34,11 @@ def make_loader(
         for seed in seeds
     ]
     bank = InputDropout(dropout, batch_size * 3, CPU) if dropout else None
-    return InMemoryLoader(table, batch_size, members, bank)
+    loader = InMemoryLoader(table, batch_size, members, bank)
+    if hashed:
+        own, generators = [member.train_rows for member in members], [member.order for member in members]
+        loader._order = HashedRows(table, loader._count, batch_size, generators, own, batches=5)
+    return loader
 
 
 def next_batches(loader: InMemoryLoader, count: int) -> torch.Tensor:
@@ -40,8 +47,12 @@ def next_batches(loader: InMemoryLoader, count: int) -> torch.Tensor:
     return torch.stack([loader.batch(i).index.clone() for i in range(count)])
 
 
-def test_a_pass_has_every_row_once_and_the_next_one_another_order():
-    loader = make_loader()
+ORDERS = pytest.mark.parametrize("hashed", [False, True])
+
+
+@ORDERS
+def test_a_pass_has_every_row_once_and_the_next_one_another_order(hashed):
+    loader = make_loader(hashed=hashed)
     passes = [next_batches(loader, 4)[:, 0] for _ in range(3)]
     for batches in passes:
         assert sorted(batches.flatten().tolist()) == list(range(ROWS))
@@ -50,17 +61,19 @@ def test_a_pass_has_every_row_once_and_the_next_one_another_order():
     assert tuple(range(6)) not in groups[0]  # not the order of the table
 
 
-def test_the_order_is_that_of_the_seed_whatever_other_seeds_are_beside_it():
-    alone = next_batches(make_loader(seeds=(3,)), 12)[:, 0]
-    beside = next_batches(make_loader(seeds=(0, 3)), 12)
+@ORDERS
+def test_the_order_is_that_of_the_seed_whatever_other_seeds_are_beside_it(hashed):
+    alone = next_batches(make_loader(seeds=(3,), hashed=hashed), 12)[:, 0]
+    beside = next_batches(make_loader(seeds=(0, 3), hashed=hashed), 12)
     assert torch.equal(beside[:, 1], alone)
     assert not torch.equal(beside[:, 0], alone)
 
 
-def test_rows_that_do_not_fill_a_batch_are_in_other_passes():
-    seen = next_batches(make_loader(batch_size=7), 30)
+@ORDERS
+def test_rows_that_do_not_fill_a_batch_are_in_other_passes(hashed):
+    seen = next_batches(make_loader(batch_size=7, hashed=hashed), 30)
     assert set(seen.flatten().tolist()) == set(range(ROWS))
-    first = next_batches(make_loader(batch_size=7), 3).flatten().tolist()
+    first = next_batches(make_loader(batch_size=7, hashed=hashed), 3).flatten().tolist()
     assert len(set(first)) == 21  # no row twice in a pass
 
 
@@ -75,15 +88,33 @@ def test_a_batch_has_the_inputs_the_target_and_the_weights_of_its_rows():
         assert torch.equal(batch.w, index + 100)
 
 
-def test_a_member_sees_its_own_rows_alone():
+@ORDERS
+@pytest.mark.parametrize("batch_size", [4, 8])
+def test_a_member_sees_its_own_rows_alone(hashed, batch_size):
     own = torch.tensor([1, 5, 6, 7, 11, 13, 17, 23])
-    seen = next_batches(make_loader(batch_size=4, train_rows=own), 10)
+    loader = make_loader(batch_size=batch_size, train_rows=own, dropout=0.5, hashed=hashed)
+    seen = next_batches(loader, 10)
     assert set(seen.flatten().tolist()) == set(own.tolist())
+    assert seen.shape == (10, 1, batch_size)
+
+
+def test_hashed_orders_are_as_random_as_permutations():
+    """Every row is equally often at every place, and next to every other row: chi-squared tests of 4,000 orders."""
+    rows, passes = 6, 4000
+    loader = make_loader(batch_size=1, rows=rows, hashed=True)
+    orders = torch.cat([next_batches(loader, 60) for _ in range(passes * rows // 60)]).view(-1, rows).numpy()
+    places = np.array([np.bincount(column, minlength=rows) for column in orders.T])
+    assert chisquare(places.ravel()).pvalue > 1e-4
+    pairs = np.bincount((orders[:, :-1] * rows + orders[:, 1:]).ravel(), minlength=rows * rows)
+    assert chisquare(pairs[pairs > 0]).pvalue > 1e-4
+    assert (pairs > 0).sum() == rows * (rows - 1)
+    assert len(np.unique(orders, axis=0)) > 700  # of 720
 
 
 @pytest.mark.parametrize("done", [0, 1, 3, 4, 9])
 @pytest.mark.parametrize("dropout", [0.0, 0.5])
-def test_a_restored_loader_continues_with_the_same_batches(done, dropout):
+@ORDERS
+def test_a_restored_loader_continues_with_the_same_batches(done, dropout, hashed):
     """Before the first batch, within a pass, and at its end."""
 
     def batches(loader: InMemoryLoader, count: int) -> list[torch.Tensor]:
@@ -93,11 +124,11 @@ def test_a_restored_loader_continues_with_the_same_batches(done, dropout):
             taken.append(loader.batch(0).x.clone())
         return taken
 
-    loader = make_loader(dropout=dropout)
+    loader = make_loader(dropout=dropout, hashed=hashed)
     batches(loader, done)
     saved = loader.state_arrays()
     expected = batches(loader, 6)
-    restored = make_loader(dropout=dropout)
+    restored = make_loader(dropout=dropout, hashed=hashed)
     restored.load_arrays(saved)
     assert all(torch.equal(*pair) for pair in zip(batches(restored, 6), expected, strict=True))
 

@@ -95,14 +95,17 @@ def make_trial_groups(
     score_penalties: Sequence[ScorePenalty | None] | None = None,
     subsets: Sequence[Rows] | None = None,
     source: StreamSource | None = None,
+    table: DeviceTable | None = None,
 ) -> Iterable[TrialGroup]:
     """One trial group per seed, or one for all where trials share a tensor.
 
     Groups of a table are a list, because they train together. Those of files are made one after another.
     ``score_penalties`` give the penalties (0 or less) that are added to the scores, and ``subsets`` the rows of the
-    table that a trial sees, if not all: one of each per seed.
+    table that a trial sees, if not all: one of each per seed. ``table`` is the data on the device, if it is there.
     """
-    builder = _GroupBuilder(data, options, device, setup, make_gate, source)
+    if table is None and isinstance(data, TableData):
+        table = DeviceTable.of_data(data, device)
+    builder = _GroupBuilder(data, options, device, setup, make_gate, source, table)
     nothing = [None] * len(seeds)
     trials = [
         _Trial(*parts) for parts in zip(seeds, subsets or nothing, score_penalties or nothing, strict=True)
@@ -138,6 +141,7 @@ class _GroupBuilder:
         setup: TrainingSetup,
         make_gate: MakeGate | None,
         source: StreamSource | None,
+        table: DeviceTable | None,
     ) -> None:
         self._data, self._options, self._device, self._setup = data, options, device, setup
         self._make_gate, self._source = make_gate, source
@@ -149,7 +153,7 @@ class _GroupBuilder:
         dropout = setup.input_dropout
         self._dropout = InputDropout(dropout, cells, device, rescale=setup.rescale) if dropout else None
         self._reducer = Reducer() if source is None else source.reducer
-        self._table = DeviceTable.of_data(data, device) if isinstance(data, TableData) else None
+        self._table = table
         self._validation: DeviceTable | None = None
 
     def on_table(self, trials: Sequence[_Trial]) -> TrialGroup:

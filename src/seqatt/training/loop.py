@@ -141,7 +141,7 @@ class _Threads:
 
     Groups whose results do not depend on threads train concurrently, on up to ``threads`` threads. If there is one
     group, its trainers do; if it has one trainer, the slices of its batches do, or its products use several threads
-    where that is faster. While a GPU waits, the score penalties of trials on different rows are computed concurrently.
+    where that is faster.
     """
 
     def __init__(self, groups: Sequence[TrialGroup], threads: int) -> None:
@@ -155,8 +155,6 @@ class _Threads:
         self.tuner = ThreadTuner(torch.get_num_threads() if single and not sliced else 1)
         self.pool = WorkerPool(min(trainers, threads))
         self._slice_pool = WorkerPool(threads if sliced else 1)
-        penalties = 1 if on_cpu else max(group.penalties.distinct_count for group in groups)
-        self._penalty_pool = WorkerPool(min(penalties, threads))
 
     def __enter__(self) -> _Threads:
         self._torch_threads = torch.get_num_threads()
@@ -164,7 +162,6 @@ class _Threads:
             # Threads that wait inside a product would take the cores from the other threads.
             torch.set_num_threads(1)
         for group in self._groups:
-            group.penalties.use_pool(self._penalty_pool)
             for trainer in group.trainers:
                 trainer.model.use_pool(self._slice_pool)
         return self
@@ -172,10 +169,9 @@ class _Threads:
     def __exit__(self, *error: object) -> None:
         torch.set_num_threads(self._torch_threads)
         for group in self._groups:
-            group.penalties.use_pool(WorkerPool(1))
             for trainer in group.trainers:
                 trainer.model.use_pool(WorkerPool(1))
-        for pool in (self.pool, self._slice_pool, self._penalty_pool):
+        for pool in (self.pool, self._slice_pool):
             pool.__exit__()
         for group in self._groups:
             if group.stream is not None:

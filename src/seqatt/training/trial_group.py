@@ -163,9 +163,8 @@ class TrialGroup:
             return
         hidden_gradients = [trainer.hidden_gradient for trainer in self.trainers]
         outside = working_set.outside_scores(hidden_gradients, selected, pool)
-        penalty = self.penalties[0]
-        if outside is not None and penalty is not None:
-            outside += penalty.share * penalty.penalties(selected)
+        if outside is not None:
+            self.penalties.add_to_scores(outside[None], [selected])
         self._use_features(working_set.choose(self._last_scores[0], outside, selected))
 
     def _use_features(self, features: NDArray[np.int64]) -> None:

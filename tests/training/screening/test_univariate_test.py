@@ -9,6 +9,7 @@ import sys
 import numpy as np
 import pytest
 import scipy.sparse as sp
+import torch
 from scipy.special import fdtrc
 from sklearn.datasets import load_breast_cancer
 from sklearn.feature_selection import f_classif, f_regression
@@ -96,10 +97,12 @@ def test_the_number_of_blas_threads_changes_no_bit():
             "import numpy as np; from seqatt.data.tables.table_data import read_table_data;"
             "from seqatt.training.screening.row_sample import draw_sample;"
             "from seqatt.training.screening.univariate_test import univariate_test;"
-            "from seqatt.training.screening.score_penalty import ScorePenalty;"
+            "from seqatt.training.screening.score_penalty import ScorePenalty, TrialPenalties;"
             "X = np.random.default_rng(0).normal(size=(3000, 300)); y = np.arange(3000) % 5;"
             "s = draw_sample(read_table_data(X, y, groups={'g': [1, 2, 3]})); q = univariate_test(s);"
-            "print((q.tobytes() + ScorePenalty(s, -np.ones(len(q))).penalties([3, 5]).tobytes()).hex())"
+            "scores = np.zeros((1, len(q)));"
+            "TrialPenalties([ScorePenalty(s, -np.ones(len(q)))]).add_to_scores(scores, [[3, 5]]);"
+            "print((q.tobytes() + scores.tobytes()).hex())"
         )
         names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
         environment = os.environ | dict.fromkeys(names, threads)
@@ -159,7 +162,10 @@ def test_the_unit_of_unscaled_numbers_changes_nothing(unit):
 
 def test_benjamini_hochberg_by_hand():
     p = np.array([0.04, 0.001, 0.5, 0.02])
-    np.testing.assert_allclose(benjamini_hochberg(p), [0.04 * 4 / 3, 0.004, 0.5, 0.04])
+    expected = [0.04 * 4 / 3, 0.004, 0.5, 0.04]
+    np.testing.assert_allclose(benjamini_hochberg(p), expected)
+    families = benjamini_hochberg(np.array([[*p, np.inf], [0.3, np.inf, np.inf, 0.2, np.inf]]))
+    np.testing.assert_allclose(families, [[*expected, 1], [0.3, 1, 1, 0.3, 1]])
 
 
 @pytest.mark.parametrize(
@@ -228,8 +234,8 @@ def test_the_threshold_is_checked_and_reported():
 
 
 def test_equal_weights_give_the_same_bins_as_any_others():
-    values = np.random.default_rng(0).normal(size=(301, 20)).round(1)  # with ties
+    values = torch.from_numpy(np.random.default_rng(0).normal(size=(301, 20)).round(1))  # with ties
     equal = np.full(301, 0.7)
     nearly = equal.copy()
     nearly[0] = np.nextafter(0.7, 1)
-    assert np.array_equal(_quantiles(values, equal, 6), _quantiles(values, nearly, 6))
+    assert torch.equal(_quantiles(values, equal, 6), _quantiles(values, nearly, 6))

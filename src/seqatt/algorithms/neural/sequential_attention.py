@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from seqatt.algorithms.neural.attention_options import AttentionOptions
 from seqatt.algorithms.neural.attention_schedule import CLOSING_SHARE, MAX_PHASES, make_schedule
@@ -19,7 +20,7 @@ from seqatt.algorithms.request import SelectionRequest
 from seqatt.data.tables.table_data import SparseColumns, TableData
 from seqatt.progress import Advance
 from seqatt.trace import Trace
-from seqatt.training.backend.threads import WorkerPool, training_threads
+from seqatt.training.backend.threads import training_threads
 from seqatt.training.build import TrainingSetup, make_trial_groups
 from seqatt.training.defaults import (
     ENSEMBLE_SIZE,
@@ -42,6 +43,7 @@ from seqatt.training.ensemble import Member
 from seqatt.training.gates.attention import AttentionGate
 from seqatt.training.gates.masks import Mask, make_mask
 from seqatt.training.kernels import start_device
+from seqatt.training.loaders.batch import DeviceTable
 from seqatt.training.loop import train
 from seqatt.training.model_factory import largest_product
 from seqatt.training.models.model import Model
@@ -227,12 +229,13 @@ def sequential_attention(request: SelectionRequest, plan: AttentionPlan, advance
         gate.keeps_logits = not options.reset_logits
         return gate
 
-    screen = partial(_screen, screened, plan, penalty_share(request.rows, data.encoded_columns))
+    table = DeviceTable.of_data(data, device) if isinstance(data, TableData) else None
+    share = penalty_share(request.rows, data.encoded_columns)
+    columns = None if table is None or screened is not data else table.x
     if request.subsets is None:
-        screenings = [screen(None)] * len(request.seeds)
+        screenings = [_screen(screened, plan, share, device, columns)] * len(request.seeds)
     else:
-        with WorkerPool(min(len(request.subsets), torch.get_num_threads())) as pool:
-            screenings = pool.run([partial(screen, rows) for rows in request.subsets])
+        screenings = [_screen(screened, plan, share, device, columns, rows) for rows in request.subsets]
     with training_threads(largest_product(data, options, plan.setup.batch_size), device) as threads:
         groups = make_trial_groups(
             data,
@@ -244,6 +247,7 @@ def sequential_attention(request: SelectionRequest, plan: AttentionPlan, advance
             score_penalties=[screening.score_penalty for screening in screenings],
             subsets=request.subsets,
             source=request.source,
+            table=table,
         )
         traces = train(groups, plan.schedule, request.hook, threads)
     finished = []
@@ -275,17 +279,22 @@ class _Screening(NamedTuple):
 
 
 def _screen(
-    data: TableData | FileData, plan: AttentionPlan, share: float, subset: NDArray[np.int64] | None
+    data: TableData | FileData,
+    plan: AttentionPlan,
+    share: float,
+    device: torch.device,
+    table: Tensor | None,
+    subset: NDArray[np.int64] | None = None,
 ) -> _Screening:
     """The penalty of features that fall short in the univariate test, and the smallest q-value for the settings.
 
     Features beyond the threshold have a penalty of zero, so that their scores come from attention alone. The penalty
-    is None where it is the same for all features.
+    is None where it is the same for all features. ``table`` are the columns of the data on the device.
     """
     threshold = plan.univariate_test
     if not isinstance(data, TableData) or not (threshold or plan.schedule[-1].orders):
         return _Screening()
-    sample = draw_sample(data, subset)
+    sample = draw_sample(data, subset, table=table, device=device)
     if not threshold:
         return _Screening(sample)
     log_q = univariate_test(sample)

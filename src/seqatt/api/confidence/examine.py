@@ -60,7 +60,7 @@ def examine_traces(
                 for seed, trace in zip(request.seeds, traces, strict=True)
             ]
             timings.end("examine")
-        add_stand_ins(data, examined)
+        add_stand_ins(data, examined, request.device)
         if not (chance and _may_be_noise(method, data, examined)):
             return examined
         from seqatt.api.confidence.chance import (  # here, because it needs pyarrow

@@ -56,14 +56,15 @@ def measure_importance(data: TableData, order: Sequence[int], seed: int) -> dict
     return trace.importance | {"features": [int(features[f]) for f in trace.importance["features"]]}
 
 
-def add_stand_ins(data: TableData, traces: Sequence[Trace]) -> None:
+def add_stand_ins(data: TableData, traces: Sequence[Trace], device: torch.device) -> None:
     """Note in the importance of each trace which rejected features are related most to each selected one."""
     measured = [trace for trace in traces if trace.importance is not None]
     if measured:
         if data.rows > MAX_ROWS:
             data = take_rows(data, np.sort(np.random.default_rng(0).permutation(data.rows)[:MAX_ROWS]))
         orders = [trace.importance["features"] for trace in measured if trace.importance is not None]
-        for trace, stand_ins in zip(measured, find_stand_ins(draw_sample(data), orders), strict=True):
+        found = find_stand_ins(draw_sample(data, device=device), orders)
+        for trace, stand_ins in zip(measured, found, strict=True):
             assert trace.importance is not None
             trace.importance["stand_ins"] = stand_ins
 

@@ -9,7 +9,9 @@ them. Two related features of which each adds something are chosen together and 
 from __future__ import annotations
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from seqatt.data.tables.table_data import TableData, take_rows
 from seqatt.training.screening.row_sample import RowSample, draw_sample, transposed_product
@@ -61,9 +63,9 @@ def correlations(sample: RowSample, features: NDArray[np.int64]) -> Floats:
     """
     bases = [_orthonormal_basis(sample, feature) for feature in features]
     widths = np.array([basis.shape[1] for basis in bases])
-    columns = np.concatenate(bases, axis=1)
+    columns = torch.cat(bases, 1)
     starts = np.cumsum(widths) - widths
-    squares = transposed_product(columns, columns) ** 2
+    squares = transposed_product(columns, columns).numpy() ** 2
     sums = np.add.reduceat(np.add.reduceat(squares, starts, axis=0), starts, axis=1)
     by_chance = np.outer(widths, widths) / max(1.0, sample.effective_rows - 1)
     most = np.minimum(widths[:, None], widths)
@@ -71,12 +73,12 @@ def correlations(sample: RowSample, features: NDArray[np.int64]) -> Floats:
     return np.asarray(np.sqrt(np.minimum(beyond, 1)))
 
 
-def _orthonormal_basis(sample: RowSample, feature: int) -> Floats:
+def _orthonormal_basis(sample: RowSample, feature: int) -> Tensor:
     """An orthonormal basis (rows, m) of the centred and weighted columns of a feature; zeros if it is constant."""
     columns = sample.centred_columns(np.flatnonzero(sample.data.feature_of == feature))
-    columns *= np.sqrt(sample.weights)[:, None]
-    eigenvalues, eigenvectors = np.linalg.eigh(transposed_product(columns, columns))
+    eigenvalues, eigenvectors = np.linalg.eigh(sample.gram_matrix(columns))
     positive = eigenvalues > 1e-8 * max(eigenvalues[-1], np.finfo(np.float64).tiny)
     if not positive.any():
-        return np.zeros((len(columns), 1))
-    return np.asarray(columns @ (eigenvectors[:, positive] / np.sqrt(eigenvalues[positive])))
+        return torch.zeros_like(columns[:, :1])
+    scaled = torch.from_numpy(eigenvectors[:, positive] / np.sqrt(eigenvalues[positive]))
+    return (columns * sample.row_weights.sqrt()) @ scaled

@@ -22,12 +22,13 @@ from seqatt.progress import Advance
 from seqatt.trace import Trace
 from seqatt.training.build import TrainingSetup, share_a_tensor
 from seqatt.training.loop import TrainingInterrupted
+from seqatt.training.screening.row_sample import MIN_ROWS as MIN_SAMPLE
 
 BUDGET = 0.3  # steps of a repeat, as a share of those of one selection
 MEMBERS = 2  # models per repeat, unless requested: what an ensemble is for, the repeats do
 MANY, SURPLUS = 20, 1.25  # of more features, a repeat drops fewer: each is found by a pass over held-out rows
 AT_ONCE = 20  # repeats that train in one tensor, at most
-# Their inputs of a batch and weights of first layers, at most: 2 GiB, and Adam's moments beside them.
+# Their inputs of a batch, weights of first layers and samples of rows, at most: 2 GiB, and Adam's moments beside them.
 MAX_CELLS = 1 << 29
 MIN_ROWS = 10  # of a half; with fewer, methods would fail
 HALVES, SEEDS = 21, 22  # independent random streams of one seed
@@ -94,6 +95,7 @@ def _count_together(method: Method, request: SelectionRequest, plan: Any) -> int
         return 1
     setup: TrainingSetup = plan.setup
     cells = setup.members * setup.variants * columns * (setup.batch_size + max(options.hidden, default=1))
+    cells += columns * min(request.rows // 2, MIN_SAMPLE)
     return min(AT_ONCE, max(2, MAX_CELLS // cells // 2 * 2))
 
 

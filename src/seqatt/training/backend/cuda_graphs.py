@@ -44,7 +44,7 @@ class GraphRecorder:
             yield
             return
         graph = torch.cuda.CUDAGraph()
-        # The thread that draws the order of rows may use the device meanwhile: it is no part of the capture.
+        # Other threads may use the device meanwhile: what they launch is no part of the capture.
         with torch.cuda.graph(graph, self._pool, self._stream, capture_error_mode="thread_local"):
             yield
         self._graphs[kind, steps] = graph

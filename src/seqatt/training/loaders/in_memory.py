@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from seqatt.data.tables.row_units import adjacent_order
 from seqatt.training.loaders.batch import Batch, DeviceTable, IndexedBatch
 from seqatt.training.loaders.input_dropout import InputDropout
+from seqatt.training.loaders.row_order import HashedRows, RowOrder, ShuffledRows
 from seqatt.training.state import Arrays, Stateful, copy_state, load_state
 
 CHUNK_STEPS = 64  # batches loaded at a time, at most: the steps an accelerator gets in one chunk
 CHUNK_ROWS = 1 << 22  # row numbers loaded at a time, at most
-# Batches whose order is drawn at a time for an accelerator, at least: enough for the chunk that trains while a thread
-# draws the next ones, and no more, because training waits for the first ones.
-ORDERED_BATCHES = 2 * CHUNK_STEPS
 VALIDATION_CELLS = 1 << 24  # inputs per validation batch, at most: wide tables get fewer rows per batch
 VALIDATION_REPEATS = 4  # times a validation row is used, with different dropped inputs, at most
 
@@ -66,17 +62,6 @@ class Loader(Protocol):
         """Restore what ``state_arrays`` returned."""
 
 
-class BatchOrder(NamedTuple):
-    """The next m batches: row numbers ``rows`` (m, T, B) and ``offsets`` (m, T) into the dropout bank.
-
-    ``state`` is that of the members' generators before the order was drawn.
-    """
-
-    rows: Tensor
-    offsets: Tensor
-    state: Arrays
-
-
 class InMemoryLoader:
     """An endless sequence of batches; each pass over the rows uses a new order, drawn from the seed.
 
@@ -98,14 +83,14 @@ class InMemoryLoader:
         self._count = table.count if train_rows is None else len(train_rows)
         models, batch_size = len(members), min(batch_size, self._count)
         self.batch_size = batch_size
-        self._per_pass = self._count // batch_size
-        self._passes = -(-ORDERED_BATCHES // self._per_pass) if table.device.type != "cpu" else 1
         self._dropout = dropout
         self.use_table(table)
-        self._order = BatchOrder(torch.empty(0, models, batch_size), torch.empty(0, models), {})
-        self._cursor = 0  # of the next batch in the order
-        self._worker = ThreadPoolExecutor(1) if table.device.type != "cpu" else None
-        self._next: Future[BatchOrder] | None = None
+        self._order = self._make_order()
+        self._rows = torch.empty(0, models, batch_size)  # row numbers (m, T, B) of the batches drawn last,
+        self._drawn_offsets = torch.empty(0, models)  # and their offsets (m, T) into the dropout bank
+        self._state: Arrays = {}  # from which they were drawn
+        self._cursor = 0  # of the next batch among them
+        self._validation_index: dict[int, Tensor] = {}
 
     def use_table(self, table: DeviceTable) -> None:
         """Take batches from this table, which has the same rows, and may have other columns."""
@@ -143,11 +128,13 @@ class InMemoryLoader:
             return
         done = 0
         while done < count:
-            if self._cursor == len(self._order.rows):
-                self._order, self._cursor = self._next_order(), 0
-            size = min(count - done, len(self._order.rows) - self._cursor)
-            self._index[done : done + size] = self._order.rows[self._cursor : self._cursor + size]
-            self._offsets[done : done + size] = self._order.offsets[self._cursor : self._cursor + size]
+            if self._cursor == len(self._rows):
+                self._draw()
+            size = min(count - done, len(self._rows) - self._cursor)
+            drawn = slice(self._cursor, self._cursor + size)
+            self._index[done : done + size] = self._rows[drawn]
+            if self._dropout is not None:
+                self._offsets[done : done + size] = self._drawn_offsets[drawn]
             self._cursor += size
             done += size
         rows = self._index[:count].flatten()
@@ -181,73 +168,57 @@ class InMemoryLoader:
         shows where other features are missing. Rows are then used up to ``VALIDATION_REPEATS`` times.
         """
         generator = torch.Generator().manual_seed(0)
-        index = self._validation_rows(count, generator)
+        if count not in self._validation_index:
+            self._validation_index[count] = self._validation_rows(count).to(self._table.device)
+        index = self._validation_index[count]
         dropout = self._dropout if drop_inputs else None
         return validation_batches(self._table, index, count, self.batch_size, dropout, generator)
 
-    def _validation_rows(self, count: int, generator: torch.Generator) -> Tensor:
+    def _validation_rows(self, count: int) -> Tensor:
         held_out = [member.validation_rows for member in self._members if member.validation_rows is not None]
         if held_out:
             return spread_rows(torch.stack(held_out), count)
         count = min(count, self._table.count)
-        index = torch.randperm(self._table.count, generator=generator)[:count]
+        index = torch.randperm(self._table.count, generator=torch.Generator().manual_seed(0))[:count]
         return index.expand(len(self._members), -1)
 
-    def _next_order(self) -> BatchOrder:
-        """The order of the next batches; for an accelerator a thread draws it while the device works."""
-        if self._worker is None:
-            return self._draw_order()
-        order = self._draw_order() if self._next is None else self._next.result()
-        self._next = self._worker.submit(self._draw_order)
-        return BatchOrder(
-            order.rows.to(self._table.device), order.offsets.to(self._table.device), order.state
-        )
+    def _make_order(self) -> RowOrder:
+        table, generators = self._table, [member.order for member in self._members]
+        train_rows = [member.train_rows for member in self._members]
+        if (
+            table.device.type == "cpu" or table.queries is not None
+        ):  # queries are brought together on the host
+            return ShuffledRows(table, self._count, self.batch_size, generators, train_rows)
+        return HashedRows(table, self._count, self.batch_size, generators, train_rows, CHUNK_STEPS)
+
+    def _draw(self) -> None:
+        """Draw the next batches, in whole passes over the rows."""
+        self._state = self._order.state_arrays() | copy_state(self._named_noise())
+        self._rows, self._cursor = self._order.draw(), 0
+        if self._dropout is not None:
+            count = len(self._rows)
+            offsets = [self._dropout.draw_offsets(count, member.noise) for member in self._members]
+            self._drawn_offsets = torch.stack(offsets, 1).to(self._table.device)
 
     def state_arrays(self) -> Arrays:
         if self._whole is not None:
             return {}
-        state = self._order.state or copy_state(self._named_generators())
-        return {"cursor": np.array(self._cursor), "drawn": np.array(len(self._order.rows) > 0), **state}
+        drawn = len(self._rows) > 0
+        state = self._state if drawn else self._order.state_arrays() | copy_state(self._named_noise())
+        return {"cursor": np.array(self._cursor), "drawn": np.array(drawn), **state}
 
     def load_arrays(self, arrays: Arrays) -> None:
         if self._whole is not None:
             return
-        if self._next is not None:
-            self._next.result()
-        load_state(self._named_generators(), arrays)
-        self._next = None
+        self._order.load_arrays(arrays)
+        load_state(self._named_noise(), arrays)
         if arrays["drawn"]:
-            self._order = self._next_order()
+            self._draw()
         self._cursor = int(arrays["cursor"])
 
-    def _named_generators(self) -> Iterator[tuple[str, Stateful]]:
-        for number, member in enumerate(self._members):
-            yield f"order{number}", member.order
-            yield f"noise{number}", member.noise
-
-    def _draw_order(self) -> BatchOrder:
-        state = copy_state(self._named_generators())
-        shape = (self._passes, self._per_pass, len(self._members))
-        rows = torch.empty(*shape, self.batch_size, dtype=torch.int32)
-        offsets = torch.zeros(shape, dtype=torch.int32)
-        for pass_rows, pass_offsets in zip(rows, offsets, strict=True):
-            for i, member in enumerate(self._members):
-                pass_rows[:, i] = self._shuffle(member)
-                if self._dropout is not None:
-                    pass_offsets[:, i] = self._dropout.draw_offsets(self._per_pass, member.noise)
-        return BatchOrder(rows.flatten(0, 1), offsets.flatten(0, 1), state)
-
-    def _shuffle(self, member: MemberData) -> Tensor:
-        """One pass over a model's training rows, in m batches (m, B)."""
-        if self.batch_size == self._count:  # a single batch: the order does not matter
-            return (torch.arange(self._count) if member.train_rows is None else member.train_rows)[None]
-        rows = torch.randperm(self._count, generator=member.order)
-        rows = rows if member.train_rows is None else member.train_rows[rows]
-        if self._table.queries is not None:
-            rows = rows[torch.from_numpy(adjacent_order(self._table.queries[rows.numpy()]))]
-        batches = rows[: self._per_pass * self.batch_size].view(self._per_pass, self.batch_size)
-        # A CPU gathers the rows of a batch faster in the order of the table.
-        return batches if self._worker else torch.from_numpy(np.sort(batches.numpy()))
+    def _named_noise(self) -> Iterator[tuple[str, Stateful]]:
+        if self._dropout is not None:
+            yield from ((f"noise{number}", member.noise) for number, member in enumerate(self._members))
 
 
 def spread_rows(rows: Tensor, count: int) -> Tensor:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqatt.data.tables.table_data import SparseColumns
-from seqatt.training.screening.row_sample import Floats, RowSample, transposed_product
+from seqatt.training.screening.row_sample import Floats, RowSample
 
 PREDICTED = 0.99  # a feature is a copy if others predict this share of the variance of its columns
 ROUNDING = 1e-9  # share of the variance of a column; an unexplained share below it is a rounding error
@@ -55,5 +55,4 @@ def _gram_matrix(sample: RowSample, columns: NDArray[np.int64]) -> Floats:
         sums = data.T @ weights
         products = (data.T @ data.multiply(weights[:, None])).toarray()
         return np.asarray(products - np.outer(sums, sums) / sample.effective_rows)
-    centred = sample.centred_columns(columns) * np.sqrt(weights)[:, None]
-    return transposed_product(centred, centred)
+    return sample.gram_matrix(sample.centred_columns(columns))

@@ -11,6 +11,7 @@ from functools import cached_property
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from seqatt.data.tables.table_data import SparseColumns, TableData, constant_within, take_rows
 from seqatt.training.backend.matmul import matmul
@@ -25,60 +26,97 @@ MAX_HOT_VALUES = 64  # most frequent values of a category that a sample distingu
 
 @dataclass(frozen=True)
 class RowSample:
-    """Row numbers of a table, with weights that sum to the effective sample size."""
+    """Row numbers of a table, with weights that sum to the effective sample size.
+
+    Sums over the rows are computed in double precision on the device of ``values`` (n, c), the sampled rows of a dense
+    table on an accelerator. None: they are read from ``data``, a few columns at a time.
+    """
 
     data: TableData
     rows: NDArray[np.int64]
     weights: Floats
+    values: Tensor | None = None
 
-    @property
+    @cached_property
     def effective_rows(self) -> float:
         """The effective sample size: the number of rows of weight 1 that are as informative."""
         return float(self.weights.sum())
 
-    def centred_columns(self, columns: slice | NDArray[np.int64]) -> Floats:
-        """These columns of the sampled rows, minus their weighted means."""
+    @cached_property
+    def columns_per_feature(self) -> NDArray[np.int64]:
+        return np.bincount(self.data.feature_of, minlength=self.data.features)
+
+    def on_device(self, vectors: Floats) -> Tensor:
+        """Vectors (rows, m) where sums over the rows are computed."""
+        tensor = torch.from_numpy(np.ascontiguousarray(vectors))
+        return tensor if self.values is None else tensor.to(self.values.device)
+
+    @cached_property
+    def row_weights(self) -> Tensor:
+        """The weights (rows, 1) where sums over the rows are computed."""
+        return self.on_device(self.weights[:, None])
+
+    def centred_columns(self, columns: slice | NDArray[np.int64]) -> Tensor:
+        """These columns (rows, m) of the sampled rows, minus their weighted means."""
         table = self.data.columns
+        if self.values is not None:
+            number = (
+                columns if isinstance(columns, slice) else torch.from_numpy(columns).to(self.values.device)
+            )
+            return self.centre(self.values[:, number].double())
         if isinstance(table, SparseColumns):
             dense = table.data[:, columns].toarray()
             values = np.asarray((dense - table.shift[columns]) / table.scale[columns], dtype=np.float64)
-        else:
+        elif isinstance(columns, slice):
             every_row = len(self.rows) == len(table)
-            if isinstance(columns, slice):
-                values = table[slice(None) if every_row else self.rows, columns].astype(np.float64)
-            else:
-                values = table[np.ix_(self.rows, columns)].astype(np.float64)
-        return self.centre(values)
+            values = table[slice(None) if every_row else self.rows, columns].astype(np.float64)
+        else:
+            values = table[np.ix_(self.rows, columns)].astype(np.float64)
+        return self.centre(torch.from_numpy(values))
 
-    def centre(self, values: Floats) -> Floats:
+    def centre(self, values: Tensor) -> Tensor:
         """Values (rows, m) minus their weighted means."""
-        return np.asarray(values - (self.weights[:, None] * values).sum(0) / self.effective_rows)
+        return values - transposed_product(values, self.row_weights).T / self.effective_rows
 
-    def inner_products(self, vectors: Floats) -> Floats:
+    def gram_matrix(self, centred: Tensor) -> Floats:
+        """Weighted inner products (m, m) of centred columns (rows, m)."""
+        return transposed_product(centred, self.row_weights * centred).cpu().numpy()
+
+    def unit_columns(self, columns: NDArray[np.int64]) -> Tensor:
+        """These columns as (columns, rows) in float32, weighted, centred and of norm 1; constant columns are 0."""
+        norms, roots = np.sqrt(self.moments[0]), self.row_weights.sqrt()
+        out = torch.empty(len(columns), len(self.rows), device=roots.device)
+        for start in range(0, len(columns), BLOCK_COLUMNS):
+            block = columns[start : start + BLOCK_COLUMNS]
+            scale = torch.from_numpy(np.where(norms[block] > 0, norms[block], np.inf)).to(roots.device)
+            out[start : start + BLOCK_COLUMNS] = (self.centred_columns(block) * roots / scale).T
+        return out
+
+    def inner_products(self, vectors: Tensor) -> Floats:
         """Weighted inner products (c, m) of all columns with centred vectors (rows, m)."""
-        columns, weighted = self.data.columns, self.weights[:, None] * vectors
+        columns, weighted = self.data.columns, self.row_weights * vectors
         if isinstance(columns, SparseColumns):
             data = columns.data.astype(np.float64, copy=False)
-            return np.asarray(data.T @ weighted / columns.scale[:, None])
+            return np.asarray(data.T @ weighted.numpy() / columns.scale[:, None])
         starts = range(0, columns.shape[1], BLOCK_COLUMNS)
         blocks = (self.centred_columns(slice(start, start + BLOCK_COLUMNS)) for start in starts)
-        return np.concatenate([transposed_product(block, weighted) for block in blocks])
+        return torch.cat([transposed_product(block, weighted) for block in blocks]).cpu().numpy()
 
     @cached_property
     def moments(self) -> tuple[Floats, Floats]:
         """Each column's weighted sum of squares around the mean, and its skewness; 0 for constant columns."""
-        columns, weights = self.data.columns, self.weights
+        columns = self.data.columns
         if isinstance(columns, SparseColumns):
             squares, cubes = self._sparse_moments(columns)
         else:
-            squares, cubes = np.empty(columns.shape[1]), np.empty(columns.shape[1])
+            blocks = []
             for start in range(0, columns.shape[1], BLOCK_COLUMNS):
-                block = slice(start, start + BLOCK_COLUMNS)
-                centred = self.centred_columns(block)
-                weighted = weights[:, None] * centred**2
-                squares[block] = weighted.sum(0)
-                cubes[block] = (weighted * centred).sum(0)
-                squares[block][np.ptp(centred, axis=0) == 0] = 0  # in any unit: columns may be unscaled
+                centred = self.centred_columns(slice(start, start + BLOCK_COLUMNS))
+                squared = centred**2
+                sums = [transposed_product(power, self.row_weights) for power in (squared, squared * centred)]
+                sums[0][centred.amax(0) == centred.amin(0)] = 0  # in any unit: columns may be unscaled
+                blocks.append(torch.cat(sums, 1))
+            squares, cubes = torch.cat(blocks).cpu().numpy().T
         divisor = np.where(squares > 0, squares, np.inf)
         return squares, np.asarray(cubes * np.sqrt(self.effective_rows) / divisor**1.5)
 
@@ -93,31 +131,51 @@ class RowSample:
         return squares / columns.scale**2, cubes / columns.scale**3
 
 
-def transposed_product(a: Floats, b: Floats) -> Floats:
+def transposed_product(a: Tensor, b: Tensor) -> Tensor:
     """``a.T @ b`` for ``b`` of a few columns, with the same result for any number of threads."""
     # As b.T @ a, in which both factors are read in the order of their memory: eight times faster.
-    out = torch.empty(1, b.shape[1], a.shape[1], dtype=torch.float64)
-    matmul(torch.from_numpy(np.ascontiguousarray(b.T))[None], torch.from_numpy(a)[None], out)
-    return np.asarray(out[0].numpy().T)
+    out = a.new_empty(1, b.shape[1], a.shape[1])
+    return matmul(b.T.contiguous()[None], a[None], out)[0].T
 
 
-def draw_sample(data: TableData, subset: NDArray[np.int64] | None = None) -> RowSample:
+def draw_sample(
+    data: TableData,
+    subset: NDArray[np.int64] | None = None,
+    *,
+    table: Tensor | None = None,
+    device: torch.device | None = None,
+) -> RowSample:
     """All rows of a sparse or small table, else random rows, the same ones at every call.
 
-    With a ``subset`` of row numbers, the sample is that of a table of these rows; its ``data`` are the sampled rows
-    alone.
+    With a ``subset`` of row numbers, the sample is that of a table of these rows. Sums are computed on ``device``, to
+    which the sampled rows are copied; ``table`` are the columns of all rows there, where they are there already.
     """
     hot = [min(MAX_HOT_VALUES, count - 1) for count in data.code_counts]
     if subset is not None:
         drawn = subset[_draw_rows(data, len(subset), hot)]
-        return draw_sample(replace(take_rows(data, drawn), constant=constant_within(data, subset)))
-    rows = _draw_rows(data, data.rows, hot)
+        constant = constant_within(data, subset)
+        if hot or isinstance(data.columns, SparseColumns):
+            return draw_sample(replace(take_rows(data, drawn), constant=constant), device=device)
+        data, rows = replace(data, constant=constant), drawn
+    else:
+        rows = _draw_rows(data, data.rows, hot)
     share = len(rows) / data.rows
     weights = np.ones(len(rows)) if data.weights is None else data.weights[rows].astype(np.float64)
     weights = weights * share * data.effective_rows / weights.sum()
-    if not hot:
-        return RowSample(data, rows, weights)
-    return RowSample(_with_hot_codes(data, rows, hot), np.arange(len(rows)), weights)
+    if hot:
+        data, rows, table = _with_hot_codes(data, rows, hot), np.arange(len(rows)), None
+    on_host = device is None or device.type == "cpu" or isinstance(data.columns, SparseColumns)
+    return RowSample(data, rows, weights, None if on_host else _copy_rows(data, rows, table, device))
+
+
+def _copy_rows(
+    data: TableData, rows: NDArray[np.int64], table: Tensor | None, device: torch.device | None
+) -> Tensor:
+    """These rows of a dense table on the device."""
+    if table is not None:
+        return table.index_select(0, torch.from_numpy(rows).to(table.device))
+    assert not isinstance(data.columns, SparseColumns)
+    return torch.from_numpy(data.columns[rows]).to(device)
 
 
 def _draw_rows(data: TableData, count: int, hot: list[int]) -> NDArray[np.int64]:

@@ -1,0 +1,131 @@
+"""The order in which models see the rows of a table: a new one for every pass, given by the seed of the model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from seqatt.data.tables.row_units import adjacent_order
+from seqatt.training.loaders.batch import DeviceTable
+from seqatt.training.state import Arrays, Stateful, copy_state, load_state
+
+# Constants of SplitMix64 (Steele, Lea and Flood 2014) as signed numbers: its step, and the factors of its hash.
+STEP, FACTORS = -7046029254386353131, (-4658895280553007687, -7723592293110705685)
+
+
+class RowOrder(Protocol):
+    """Draws the rows of the next batches of T models, in whole passes."""
+
+    def draw(self) -> Tensor:
+        """Row numbers (m, T, B) of the next m batches, on the device of the table."""
+
+    def state_arrays(self) -> Arrays:
+        """Copies of everything that the next draw depends on, for a checkpoint."""
+
+    def load_arrays(self, arrays: Arrays) -> None:
+        """Restore what ``state_arrays`` returned."""
+
+
+class ShuffledRows:
+    """One pass at a time, a random permutation per model by a generator on the host."""
+
+    def __init__(
+        self,
+        table: DeviceTable,
+        count: int,
+        batch_size: int,
+        generators: Sequence[torch.Generator],
+        train_rows: Sequence[Tensor | None],
+    ) -> None:
+        """``count`` rows per model, those numbered ``train_rows`` or, if None, all of the table."""
+        self._device, self._queries = table.device, table.queries
+        self._count, self._batch_size = count, batch_size
+        self._generators, self._train_rows = list(generators), list(train_rows)
+
+    def draw(self) -> Tensor:
+        pairs = zip(self._generators, self._train_rows, strict=True)
+        return torch.stack([self._shuffle(*pair) for pair in pairs], 1).to(self._device)
+
+    def _shuffle(self, generator: torch.Generator, train_rows: Tensor | None) -> Tensor:
+        """One pass over a model's training rows, in m batches (m, B)."""
+        if self._batch_size == self._count:  # a single batch: the order does not matter
+            return (torch.arange(self._count) if train_rows is None else train_rows)[None]
+        rows = torch.randperm(self._count, generator=generator)
+        rows = rows if train_rows is None else train_rows[rows]
+        if self._queries is not None:
+            rows = rows[torch.from_numpy(adjacent_order(self._queries[rows.numpy()]))]
+        batches = rows[: self._count // self._batch_size * self._batch_size].view(-1, self._batch_size)
+        # A CPU gathers the rows of a batch faster in the order of the table.
+        return torch.from_numpy(np.sort(batches.numpy())) if self._device.type == "cpu" else batches
+
+    def state_arrays(self) -> Arrays:
+        return copy_state(self._named_generators())
+
+    def load_arrays(self, arrays: Arrays) -> None:
+        load_state(self._named_generators(), arrays)
+
+    def _named_generators(self) -> Iterator[tuple[str, Stateful]]:
+        yield from ((f"order{number}", generator) for number, generator in enumerate(self._generators))
+
+
+class HashedRows:
+    """Rows sorted by a hash of the model's seed, the pass and the row, on an accelerator.
+
+    A few kernels draw the batches of all models for a chunk of steps, and the host neither draws nor copies row
+    numbers: for forty models it took longer than their training.
+    """
+
+    def __init__(
+        self,
+        table: DeviceTable,
+        count: int,
+        batch_size: int,
+        generators: Sequence[torch.Generator],
+        train_rows: Sequence[Tensor | None],
+        batches: int,
+    ) -> None:
+        """At least ``batches`` batches are drawn at a time; the other arguments are those of ``ShuffledRows``."""
+        device = table.device
+        self._count, self._batch_size = count, batch_size
+        self._passes, self._done = -(-batches // (count // batch_size)), 0
+        self._seeds = torch.tensor([generator.initial_seed() for generator in generators], device=device)
+        own = [rows for rows in train_rows if rows is not None]
+        self._train_rows = torch.stack(own).to(device) if own else None
+        self._rows = torch.arange(count, device=device)
+
+    def draw(self) -> Tensor:
+        numbers = self._done + torch.arange(self._passes, device=self._rows.device)
+        self._done += self._passes
+        models = len(self._seeds)
+        if self._batch_size == self._count:  # a single batch: the order does not matter
+            rows = self._rows.expand(models, -1) if self._train_rows is None else self._train_rows
+            return rows.expand(self._passes, -1, -1)
+        streams = _hash(self._seeds + (numbers[:, None] + 1) * STEP)
+        keys = _hash(streams[:, :, None] + (self._rows + 1) * STEP)
+        used = self._count // self._batch_size * self._batch_size
+        order = keys.argsort(dim=2, stable=True)[:, :, :used]
+        if self._train_rows is not None:
+            order = self._train_rows.expand(self._passes, -1, -1).gather(2, order)
+        return order.view(self._passes, models, -1, self._batch_size).transpose(1, 2).flatten(0, 1)
+
+    def state_arrays(self) -> Arrays:
+        return {"passes": np.array(self._done)}
+
+    def load_arrays(self, arrays: Arrays) -> None:
+        self._done = int(arrays["passes"])
+
+
+def _hash(x: Tensor) -> Tensor:
+    """The hash of SplitMix64 of each number, whose products overflow on purpose."""
+    for bits, factor in zip((30, 27), FACTORS, strict=True):
+        x = (x ^ _shift_right(x, bits)) * factor
+    return x ^ _shift_right(x, 31)
+
+
+def _shift_right(x: Tensor, bits: int) -> Tensor:
+    """Shift the 64 bits of each number; those that come in are 0."""
+    return (x >> bits) & ((1 << (64 - bits)) - 1)

@@ -1,0 +1,143 @@
+"""How closely features are related: p-values of their correlations, in samples of a table's rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.special import gammaincc
+from torch import Tensor
+from torch.nn.functional import pad
+
+from seqatt.data.tables.table_data import SparseColumns
+from seqatt.training.backend.matmul import matmul
+from seqatt.training.screening.row_sample import RowSample
+
+Floats = NDArray[np.float64]
+Numbers = NDArray[np.int64]
+
+COLUMNS_AT_A_TIME = 8, 1  # compared with all others in one product, on an accelerator and on a CPU
+
+
+class Relatedness:
+    """The p-values of the correlations of some features with any others, in several samples of the same table.
+
+    Those with a feature are computed when they are first asked for, and kept.
+    """
+
+    def __init__(self, samples: Sequence[RowSample], features: NDArray[np.bool_]) -> None:
+        """``features`` (d,) tells which are compared with others."""
+        self._samples = list(samples)
+        self._skewness = np.stack([sample.moments[1] for sample in samples])
+        self._rows = np.array([sample.effective_rows for sample in samples])
+        data = samples[0].data
+        self._feature_of = data.feature_of
+        self._columns = np.flatnonzero(features[data.feature_of])
+        self._first_columns = np.flatnonzero(np.diff(data.feature_of[self._columns], prepend=-1))
+        self._features = data.feature_of[self._columns[self._first_columns]]
+        # Columns of norm 1 (samples, columns, rows) of a dense table: all on an accelerator, else the compared ones.
+        self._all_units = samples[0].values is not None
+        self._units: Tensor | None = None
+        if not isinstance(data.columns, SparseColumns):
+            kept = np.arange(len(data.feature_of)) if self._all_units else self._columns
+            self._units = _stack([sample.unit_columns(kept) for sample in samples])
+        # The smallest p-value per feature (d,), 1 for those not compared: a row for each sample and feature asked for.
+        self._p_values = np.empty((0, data.features), dtype=np.float32)
+        self._row_of: dict[tuple[int, int], int] = {}
+
+    def smallest_p_values(self, samples: Numbers, selected: Numbers) -> Floats:
+        """For each of t trials and each feature (t, d), the smallest p-value of a correlation with a selected one.
+
+        ``samples`` (t,) are the numbers of the trials' samples, and ``selected`` (t, m) their features. A feature is
+        not compared with itself.
+        """
+        pairs = [
+            [(sample, feature) for feature in features]
+            for sample, features in zip(samples.tolist(), selected.tolist(), strict=True)
+        ]
+        new = sorted({pair for row in pairs for pair in row if pair not in self._row_of})
+        if new:
+            self._find_p_values(new)
+        smallest = [self._p_values[[self._row_of[pair] for pair in row]].min(0) for row in pairs]
+        return np.stack(smallest).astype(np.float64)
+
+    def _find_p_values(self, pairs: list[tuple[int, int]]) -> None:
+        """Compute and keep the p-values of these pairs of a sample and a feature, sorted."""
+        columns_of = [np.flatnonzero(self._feature_of == feature) for _, feature in pairs]
+        sample = np.repeat([sample for sample, _ in pairs], [len(columns) for columns in columns_of])
+        columns = np.concatenate(columns_of)
+        skew = self._skewness[sample[:, None], self._columns] * self._skewness[sample, columns][:, None]
+        correlations = self._correlations(sample, columns)
+        by_column = correlation_p_value(correlations, skew, self._rows[sample][:, None])
+        by_feature = np.minimum.reduceat(by_column, self._first_columns, axis=1)
+        starts = np.cumsum([0, *(len(columns) for columns in columns_of[:-1])])
+        first = len(self._row_of)
+        last = first + len(pairs)
+        if last > len(self._p_values):
+            more = np.ones((max(last, 2 * first) - len(self._p_values), self._p_values.shape[1]), np.float32)
+            self._p_values = np.concatenate([self._p_values, more])
+        self._p_values[first:last, self._features] = np.minimum.reduceat(by_feature, starts, axis=0)
+        self._p_values[np.arange(first, last), [feature for _, feature in pairs]] = 1.0
+        self._row_of |= {pair: first + number for number, pair in enumerate(pairs)}
+
+    def _correlations(self, sample: Numbers, columns: Numbers) -> Floats:
+        """Correlations (m, compared columns) with these ``columns`` (m,), each in its ``sample`` (m,), sorted."""
+        if self._units is None:
+            numbers = np.unique(sample)
+            return np.concatenate([self._of_sparse(number, columns[sample == number]) for number in numbers])
+        # The shape of a product must not depend on how many columns there are: after a resume all come at once, and
+        # the last bits of a product may depend on its shape.
+        width = COLUMNS_AT_A_TIME[self._units.device.type == "cpu"]
+        rounds, place = np.divmod(np.arange(len(sample)) - np.searchsorted(sample, sample), width)
+        found = np.empty((len(sample), len(self._columns)))
+        for number in range(rounds.max() + 1):
+            now = np.flatnonzero(rounds == number)
+            others = np.zeros((len(self._samples), width), dtype=np.int64)
+            others[sample[now], place[now]] = columns[now]
+            found[now] = self._products(self._units, others)[sample[now], :, place[now]]
+        return found
+
+    def _products(self, units: Tensor, columns: Numbers) -> NDArray[np.float32]:
+        """Per sample, correlations (samples, compared columns, m) with these columns (samples, m) of a dense table."""
+        if self._all_units:
+            number = torch.arange(len(units), device=units.device)[:, None]
+            vectors = units[number, torch.from_numpy(columns).to(units.device)]
+        else:
+            parts = zip(self._samples, columns, strict=True)
+            vectors = _stack([sample.unit_columns(part) for sample, part in parts])
+        products = matmul(units, vectors.mT, units.new_empty(len(units), units.shape[1], columns.shape[1]))
+        compared = torch.from_numpy(self._columns).to(units.device) if self._all_units else slice(None)
+        return products[:, compared].cpu().numpy()
+
+    def _of_sparse(self, number: int, columns: Numbers) -> Floats:
+        """Correlations (m, compared columns) with these columns (m,) of a sparse table."""
+        sample = self._samples[number]
+        squares = sample.moments[0]
+        norms = np.sqrt(np.outer(squares[columns], squares[self._columns]))
+        products = sample.inner_products(sample.centred_columns(columns))[self._columns].T
+        return np.asarray(products / np.where(norms > 0, norms, np.inf))
+
+
+def _stack(columns: Sequence[Tensor]) -> Tensor:
+    """The columns (m, rows) of several samples as one tensor; samples of fewer rows are filled up with zeros."""
+    if len(columns) == 1:  # without a copy
+        return columns[0][None]
+    most = max(part.shape[1] for part in columns)
+    return torch.stack([pad(part, (0, most - part.shape[1])) for part in columns])
+
+
+def correlation_p_value(correlation: Floats, skew: Floats, rows: float | Floats) -> Floats:
+    """Two-sided p-value of a correlation under random permutations of the rows.
+
+    The permutation distribution is approximated by a Pearson type III distribution of the same mean, variance
+    and skewness; ``skew`` is the product of the two columns' skewness. This matters for columns that are
+    mostly zero, whose few other values may coincide by chance. On the side of the short tail the normal
+    distribution is used instead, because it is more conservative.
+    """
+    spread = np.sqrt(np.maximum(1.0, np.asarray(rows) - 1))
+    deviation = np.abs(correlation) * spread
+    skewness = np.sign(correlation) * skew * spread / np.maximum(1.0, np.asarray(rows) - 2)
+    shape = 4 / np.maximum(skewness, 1e-2) ** 2
+    return np.asarray(np.minimum(1.0, 2 * gammaincc(shape, shape + deviation * np.sqrt(shape))))

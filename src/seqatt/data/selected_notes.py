@@ -15,7 +15,7 @@ from seqatt.display_text import NO_NAME
 if TYPE_CHECKING:  # files need pyarrow, tables do not
     from seqatt.data.files.file_data import FileData
 
-HEAD = 1000  # rows that are looked at first
+HEAD = 200  # rows that are looked at first
 MAX_VALUES = 50  # different values of a feature that is compared with the target
 ROWS_PER_VALUE = 5  # rows per value, at least: rows that are all different determine everything
 SAME = 1e-6  # difference to 1 of the correlation of a feature that is the target

@@ -110,9 +110,7 @@ class SelectionState:
         self._active: NDArray[np.int64] | None = None  # the features of the tensors, None if all
         self.order: list[list[int]] = [list(kept) for _ in range(trials)]
         self._dropped: list[list[int]] = [[] for _ in range(trials)]
-        self.selected = torch.zeros(trials * repeats, constant.shape[-1], device=device)
-        self.blocked = torch.zeros_like(self.selected)
-        self._update_tensors()
+        self._make_tensors(constant.shape[-1], device)
 
     def of_models(self, models: slice) -> FeatureState:
         """The state of some models, as views that change with the selection."""
@@ -121,9 +119,7 @@ class SelectionState:
     def use_features(self, active: NDArray[np.int64]) -> None:
         """Make new tensors for these features alone, to which the selected ones belong."""
         self._active = active
-        self.selected = self.selected.new_zeros(len(self.selected), len(active))
-        self.blocked = torch.zeros_like(self.selected)
-        self._update_tensors()
+        self._make_tensors(len(active), self.selected.device)
 
     def take(self, scores: NDArray[np.float64], count: int) -> list[list[int]]:
         """Select the ``count`` unselected features of each trial with the highest scores (trials, d).
@@ -206,6 +202,11 @@ class SelectionState:
                 features[:] = saved_features
         self._update_tensors()
 
+    def _make_tensors(self, features: int, device: torch.device) -> None:
+        self._tensors = torch.zeros(2, len(self.order) * self._repeats, features, device=device)
+        self.selected, self.blocked = self._tensors
+        self._update_tensors()
+
     def _update_tensors(self) -> None:
         selected = np.zeros(self._constant.shape, dtype=bool)
         for row, order in zip(selected, self.order, strict=True):
@@ -213,9 +214,8 @@ class SelectionState:
         blocked = ~self.candidates()
         none_left = blocked.all(1)
         blocked[none_left] = selected[none_left]  # only constant features are left: unblock them
-        self._copy_per_model(self.selected, selected)
-        self._copy_per_model(self.blocked, np.where(blocked, -np.inf, 0.0))
-
-    def _copy_per_model(self, models: torch.Tensor, trials: NDArray[Any]) -> None:
-        active = trials if self._active is None else trials[:, self._active]
-        models.copy_(torch.from_numpy(np.repeat(active, self._repeats, axis=0)))
+        both = np.stack([selected, np.where(blocked, -np.inf, 0.0)]).astype(np.float32)
+        active = both if self._active is None else both[:, :, self._active]
+        self._tensors.copy_(
+            torch.from_numpy(np.repeat(active, self._repeats, axis=1))
+        )  # once: a GPU waits for it

@@ -27,7 +27,7 @@ from seqatt.training.models.model import MIN_COUPLED_ROWS, GradientPenalty, Mode
 from seqatt.training.reducer import Reducer
 from seqatt.training.state import Arrays, Stateful, copy_state, load_state, named_adam_state
 
-CHUNK_CELLS = (1 << 25, 1 << 18)  # elements that ``losses_without`` computes at a time: on a GPU, on a CPU
+CHUNK_CELLS = (1 << 26, 1 << 18)  # elements that ``losses_without`` computes at a time: on a GPU, on a CPU
 
 
 class MLP(Model):

@@ -34,21 +34,21 @@ class Relatedness:
         self._rows = np.array([sample.effective_rows for sample in samples])
         data = samples[0].data
         self._feature_of = data.feature_of
+        self._features = np.flatnonzero(features)
         self._columns = np.flatnonzero(features[data.feature_of])
         self._first_columns = np.flatnonzero(np.diff(data.feature_of[self._columns], prepend=-1))
-        self._features = data.feature_of[self._columns[self._first_columns]]
         # Columns of norm 1 (samples, columns, rows) of a dense table: all on an accelerator, else the compared ones.
         self._all_units = samples[0].values is not None
         self._units: Tensor | None = None
         if not isinstance(data.columns, SparseColumns):
             kept = np.arange(len(data.feature_of)) if self._all_units else self._columns
             self._units = _stack([sample.unit_columns(kept) for sample in samples])
-        # The smallest p-value per feature (d,), 1 for those not compared: a row for each sample and feature asked for.
-        self._p_values = np.empty((0, data.features), dtype=np.float32)
+        # The smallest p-value per compared feature (f,): a row for each sample and feature asked for.
+        self._p_values = np.empty((0, len(self._features)), dtype=np.float32)
         self._row_of: dict[tuple[int, int], int] = {}
 
     def smallest_p_values(self, samples: Numbers, selected: Numbers) -> Floats:
-        """For each of t trials and each feature (t, d), the smallest p-value of a correlation with a selected one.
+        """The smallest p-value of a correlation with a selected feature, per trial and compared feature (t, f).
 
         ``samples`` (t,) are the numbers of the trials' samples, and ``selected`` (t, m) their features. A feature is
         not compared with itself.
@@ -76,10 +76,11 @@ class Relatedness:
         first = len(self._row_of)
         last = first + len(pairs)
         if last > len(self._p_values):
-            more = np.ones((max(last, 2 * first) - len(self._p_values), self._p_values.shape[1]), np.float32)
+            more = np.empty((max(last, 2 * first) - len(self._p_values), len(self._features)), np.float32)
             self._p_values = np.concatenate([self._p_values, more])
-        self._p_values[first:last, self._features] = np.minimum.reduceat(by_feature, starts, axis=0)
-        self._p_values[np.arange(first, last), [feature for _, feature in pairs]] = 1.0
+        p = np.minimum.reduceat(by_feature, starts, axis=0)
+        p[np.array([feature for _, feature in pairs])[:, None] == self._features] = 1.0
+        self._p_values[first:last] = p
         self._row_of |= {pair: first + number for number, pair in enumerate(pairs)}
 
     def _correlations(self, sample: Numbers, columns: Numbers) -> Floats:

@@ -56,11 +56,13 @@ class TrialPenalties:
             return
         self._share = present[0].share
         self._shortfall = np.stack([penalty.shortfall for penalty in present])
-        self._penalised = np.stack([penalty.penalised for penalty in present])
+        penalised = np.stack([penalty.penalised for penalty in present])
+        compared = np.asarray(penalised.any(0))  # features that some trial penalises
+        self._compared, self._penalised = np.flatnonzero(compared), penalised[:, compared]
         distinct = list(dict.fromkeys(present))  # trials on the same rows share one
         self._sample_of = np.array([distinct.index(penalty) for penalty in present])
         samples = [penalty.sample for penalty in distinct]
-        self._relatedness = Relatedness(samples, np.asarray(self._penalised.any(0)))
+        self._relatedness = Relatedness(samples, compared)
         self._width = samples[0].columns_per_feature
 
     def __bool__(self) -> bool:
@@ -94,17 +96,19 @@ class TrialPenalties:
         Features unrelated to every selected feature get up to three times their shortfall. A selected feature is
         compared with the other selected ones.
         """
-        shortfall, penalised = self._shortfall[numbers], self._penalised[numbers]
+        penalties, penalised = self._shortfall[numbers], self._penalised[numbers]
         selected = np.array([orders[self._trials[number]] for number in numbers], dtype=np.int64)
         if not selected.shape[1]:
-            return shortfall
+            return penalties
         p = self._relatedness.smallest_p_values(self._sample_of[numbers], selected)
-        is_selected = np.zeros(penalised.shape, dtype=bool)
+        is_selected = np.zeros(penalties.shape, dtype=bool)
         np.put_along_axis(is_selected, selected, values=True, axis=1)
-        others = self._width[selected].sum(1, keepdims=True) - is_selected * self._width
-        tests = self._width * np.maximum(others, 1)
+        width = self._width[self._compared]
+        others = self._width[selected].sum(1, keepdims=True) - is_selected[:, self._compared] * width
+        tests = width * np.maximum(others, 1)
         # Sidak's correction for the smallest of several p-values.
         p = -np.expm1(tests * np.log1p(-np.minimum(p, 1 - 1e-16)))
         log_q = -np.log10(benjamini_hochberg(np.where(penalised, p, np.inf)))
         unrelated = 1 - np.minimum(log_q, CERTAIN) / CERTAIN  # 0 if certainly related, 1 if related to none
-        return np.asarray(shortfall * (1 + UNRELATED_FACTOR * unrelated * penalised))
+        penalties[:, self._compared] *= 1 + UNRELATED_FACTOR * unrelated * penalised
+        return penalties

@@ -37,7 +37,9 @@ def _start(device: torch.device) -> Future[Any]:
 
 
 def _start_cuda(device: torch.device) -> Any:
-    torch.zeros(1, device=device)
+    for dtype in (torch.float32, torch.float64):  # the first product and the first sort of a type load their libraries
+        square = torch.ones(1, 8, 8, dtype=dtype, device=device)
+        torch.bmm(square, square).sort()
     try:
         from seqatt.training.triton import fused
     except ImportError:

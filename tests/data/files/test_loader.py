@@ -107,8 +107,8 @@ def test_the_number_of_rows_in_memory_is_bounded():
     reader = RowReader(make_row_groups([100_000]), read, make_rows(0, 0))
     for batch in FileLoader(reader, ShuffleSettings(50, shuffle_rows, 0)):
         yielded += batch.rows.count
-        prefetched = 100 * (PREFETCHED_BLOCKS + 2 + 2 * reader_threads())
-        assert read_rows - yielded <= 3 * shuffle_rows + prefetched
+        prefetched = 100 * (PREFETCHED_BLOCKS + 1 + reader_threads())
+        assert read_rows - yielded <= 2 * shuffle_rows + prefetched
 
 
 def test_the_rows_of_a_window_and_of_the_schema_sample_are_bounded_in_bytes(tmp_path, monkeypatch):
@@ -276,6 +276,25 @@ def test_an_error_of_the_reader_is_raised_after_the_items_before_it():
     assert [next(items) for _ in range(10)] == list(range(10))
     with pytest.raises(ValueError, match=r"one\.csv: broken"):
         next(items)
+
+
+@pytest.mark.parametrize("depth", [1, 3])
+def test_items_are_not_computed_further_ahead_than_the_depth(depth):
+    computed = threading.Semaphore(0)
+
+    def count() -> Iterator[int]:
+        for number in range(10):
+            computed.release()
+            yield number
+
+    items = prefetch(count(), depth)
+    for number in range(4):
+        assert next(items) == number
+        for _ in range(depth if number == 0 else 0):  # the first items ahead
+            assert computed.acquire(timeout=10)
+        assert computed.acquire(timeout=10)  # the one that replaces the item just taken
+        assert not computed.acquire(timeout=0.05)
+    items.close()
 
 
 def test_stopping_early_leaves_no_thread_behind():

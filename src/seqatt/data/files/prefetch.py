@@ -59,11 +59,15 @@ def _run(task: Callable[[], Iterator[Item]]) -> Iterator[Item]:
 
 
 class _Producer(Generic[Item]):
-    """A thread that computes items and waits while ``depth`` of them are not yet consumed."""
+    """A thread that computes items while fewer than ``depth`` of them are not yet consumed.
+
+    Items may be large, so it waits before it computes one, not with one in its hands.
+    """
 
     def __init__(self, items: Iterator[Item], depth: int) -> None:
         self._items = items
-        self._queue: queue.Queue[tuple[str, Item | BaseException | None]] = queue.Queue(depth)
+        self._queue: queue.SimpleQueue[tuple[str, Item | BaseException | None]] = queue.SimpleQueue()
+        self._free = threading.Semaphore(depth)
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._work, daemon=True, name="seqatt-prefetch")
         self._thread.start()
@@ -76,31 +80,29 @@ class _Producer(Generic[Item]):
                 raise item
             if event == "end":
                 return
+            self._free.release()
             yield item  # type: ignore[misc]
 
     def close(self) -> None:
         self._closed.set()
+        self._free.release()
         self._thread.join()
 
     def _work(self) -> None:
         try:
+            self._free.acquire()
             for item in self._items:
-                self._put("item", item)
                 if self._closed.is_set():
-                    break
-            else:
-                self._put("end", None)
+                    return
+                self._queue.put(("item", item))
+                del item  # it belongs to the consumer
+                self._free.acquire()
+                if self._closed.is_set():
+                    return
+            self._queue.put(("end", None))
         except BaseException as error:
-            self._put("error", error)
+            self._queue.put(("error", error))
         finally:
             close = getattr(self._items, "close", None)
             if close is not None:
                 close()
-
-    def _put(self, event: str, item: Item | BaseException | None) -> None:
-        while not self._closed.is_set():
-            try:
-                self._queue.put((event, item), timeout=0.1)
-                return
-            except queue.Full:
-                continue

@@ -73,6 +73,26 @@ def test_the_folds_select_with_one_model_unless_an_ensemble_was_asked_for(monkey
     assert requested["epochs"] > 90
 
 
+@pytest.mark.parametrize(("k", "share"), [(4, 0.15), (10, 0.18), (20, 0.3)])
+def test_the_folds_of_a_wide_table_take_half_of_the_steps_unless_phases_get_too_short(monkeypatch, k, share):
+    plans = []
+
+    def select(method, request, fold, number):
+        full = method.plan(replace(request, options=replace(request.options, ensemble=1), data=fold.train))
+        plans.append((full, method.plan(chance._with_one_model(method, replace(request, data=fold.train)))))
+        raise KeyboardInterrupt
+
+    rng = np.random.default_rng(0)
+    monkeypatch.setattr(chance, "_select", select)
+    trained = Trace(list(range(k)), list(range(k, 2100)), [])
+    monkeypatch.setattr("seqatt.algorithms.neural.sequential_attention.train", lambda *_: [trained])
+    with pytest.raises(seqatt.SelectionInterrupted):
+        seqatt.select(rng.normal(size=(100, 2100)), rng.integers(0, 2, 100), k)
+    ((full, fold),) = plans
+    assert fold.settings["epochs"] / full.settings["epochs"] == pytest.approx(share, rel=0.03)
+    assert min(phase.steps for phase in fold.schedule if phase.take) >= 18
+
+
 def test_one_fold_that_is_far_better_is_enough_and_a_little_better_is_not():
     random = [[Score(0.5, 0.03)] * 3] * 5
     found = [Score(0.85, 0.03), Score(0.46, 0.03), Score(0.44, 0.03)]

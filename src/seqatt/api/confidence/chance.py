@@ -27,6 +27,7 @@ from seqatt.api.confidence.folds import (
     score_nothing,
     score_per_fold,
 )
+from seqatt.api.phase_steps import ENOUGH_STEPS, fewest_steps
 from seqatt.data.tables.table_data import SparseColumns, TableData
 from seqatt.losses.loss import Score
 from seqatt.progress import Advance
@@ -36,7 +37,9 @@ from seqatt.training.defaults import resolve_batch_size
 from seqatt.training.loop import Diverged, TrainingHook
 from seqatt.training.model_factory import largest_product
 
-BUDGET = 0.3  # steps of a fold's single model, as a share of its default
+# Steps of a fold's single model, as a share of its default. On a wide table, whose models fit their rows at once, fewer
+# do, where they are enough for every phase.
+BUDGET, WIDE_BUDGET = 0.3, 0.15
 RANDOM_SETS = 5
 SIDE_BY_SIDE_CELLS = 1 << 26  # of a table, at most, whose folds select at the same time, each on a copy
 # A selection is better if its score exceeds that of random features by so many standard errors:
@@ -195,8 +198,11 @@ def _with_one_model(method: Method, request: SelectionRequest) -> SelectionReque
     if getattr(options, "ensemble", 1) is not None:
         return request
     options = replace(options, ensemble=1)
-    epochs = method.plan(replace(request, options=options)).settings["epochs"]
-    return replace(request, options=replace(options, epochs=BUDGET * epochs))
+    plan = method.plan(replace(request, options=options))
+    share = BUDGET
+    if plan.settings.get("working_set"):
+        share = min(BUDGET, max(WIDE_BUDGET, ENOUGH_STEPS / (fewest_steps(plan) or 1)))
+    return replace(request, options=replace(options, epochs=share * plan.settings["epochs"]))
 
 
 def _random_sets(request: SelectionRequest, fold: Fold) -> list[list[int]]:

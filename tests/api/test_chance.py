@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import threading
+import time
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from tests.support.command import run
 from tests.support.problems import linear_problem
 
@@ -15,6 +18,8 @@ import seqatt
 from seqatt.api.confidence import chance
 from seqatt.api.confidence.chance import _compare
 from seqatt.losses.loss import Score
+from seqatt.trace import Trace
+from seqatt.training.loop import Diverged
 
 FAST = {"epochs": 40}
 
@@ -68,6 +73,26 @@ def test_the_folds_select_with_one_model_unless_an_ensemble_was_asked_for(monkey
     assert requested["epochs"] > 90
 
 
+@pytest.mark.parametrize(("k", "share"), [(4, 0.15), (10, 0.18), (20, 0.3)])
+def test_the_folds_of_a_wide_table_take_half_of_the_steps_unless_phases_get_too_short(monkeypatch, k, share):
+    plans = []
+
+    def select(method, request, fold, number):
+        full = method.plan(replace(request, options=replace(request.options, ensemble=1), data=fold.train))
+        plans.append((full, method.plan(chance._with_one_model(method, replace(request, data=fold.train)))))
+        raise KeyboardInterrupt
+
+    rng = np.random.default_rng(0)
+    monkeypatch.setattr(chance, "_select", select)
+    trained = Trace(list(range(k)), list(range(k, 2100)), [])
+    monkeypatch.setattr("seqatt.algorithms.neural.sequential_attention.train", lambda *_: [trained])
+    with pytest.raises(seqatt.SelectionInterrupted):
+        seqatt.select(rng.normal(size=(100, 2100)), rng.integers(0, 2, 100), k)
+    ((full, fold),) = plans
+    assert fold.settings["epochs"] / full.settings["epochs"] == pytest.approx(share, rel=0.03)
+    assert min(phase.steps for phase in fold.schedule if phase.take) >= 18
+
+
 def test_one_fold_that_is_far_better_is_enough_and_a_little_better_is_not():
     random = [[Score(0.5, 0.03)] * 3] * 5
     found = [Score(0.85, 0.03), Score(0.46, 0.03), Score(0.44, 0.03)]
@@ -88,6 +113,82 @@ def test_the_test_ends_for_each_seed_with_the_first_clear_fold(monkeypatch):
     assert folds_of == {0: [1, 2, 3], 1: [1, 2]}
     assert (unclear.chance["better"], unclear.chance["folds"]) == (False, 3)
     assert (clear.chance["better"], clear.chance["folds"]) == (True, 2)
+
+
+@pytest.fixture
+def side_by_side(monkeypatch):
+    """Folds of small tables select at the same time too, on two threads."""
+    before = torch.get_num_threads()
+    monkeypatch.setattr(chance, "SERIAL_WORK", 0)
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(before)
+
+
+def test_folds_that_select_at_the_same_time_answer_as_one_after_another(side_by_side, monkeypatch):
+    threads, real = set(), chance._select
+
+    def select(*arguments):
+        threads.add(threading.get_ident())
+        return real(*arguments)
+
+    monkeypatch.setattr(chance, "_select", select)
+    together = [seqatt.select(X, y, 3, epochs=20).chance for X, y in (noise(0), noise(1), pair(0))]
+    assert len(threads) > 1
+    torch.set_num_threads(1)
+    assert together == [seqatt.select(X, y, 3, epochs=20).chance for X, y in (noise(0), noise(1), pair(0))]
+
+
+def test_a_fold_beside_a_clear_one_does_not_count(side_by_side, monkeypatch):
+    def select(method, request, fold, number):
+        if number == 3:
+            raise Diverged([Trace([], [], [])])
+        return [[2, 7, 0] if number == 2 else [0, 1, 3] for _ in request.seeds]
+
+    monkeypatch.setattr(chance, "_select", select)
+    clear = seqatt.select(*pair(0), 3, epochs=1).chance
+    assert (clear["better"], clear["folds"]) == (True, 2)
+
+
+def test_a_fold_that_diverges_and_counts_is_warned_about(side_by_side, monkeypatch):
+    def select(method, request, fold, number):
+        if number == 3:
+            raise Diverged([Trace([], [], [])])
+        return [[0, 1, 3] for _ in request.seeds]
+
+    monkeypatch.setattr(chance, "_select", select)
+    with pytest.warns(UserWarning, match="how sure that is could not be measured"):
+        assert seqatt.select(*pair(0), 3, epochs=1).chance is None
+
+
+def test_folds_that_are_interrupted_while_they_select_stop(side_by_side, monkeypatch):
+    stopped, real = [], chance._select
+
+    def select(method, request, fold, number):
+        if number == 2:
+            raise KeyboardInterrupt
+        if number == 3:
+            monitor = request.hook.part.monitor
+            while not monitor.stop_requested:
+                time.sleep(0.001)
+            stopped.append(number)
+        return real(method, request, fold, number)
+
+    monkeypatch.setattr(chance, "_select", select)
+    with pytest.raises(seqatt.SelectionInterrupted):
+        seqatt.select(*noise(0), 3, epochs=1)
+    assert stopped == [3]
+
+
+def test_callbacks_are_called_by_one_thread(side_by_side):
+    threads = set()
+
+    class Watch(seqatt.Callback):
+        def on_phase_end(self, state):
+            threads.add(threading.get_ident())
+
+    seqatt.select(*noise(0), 3, epochs=1, callbacks=[Watch()])
+    assert threads == {threading.get_ident()}
 
 
 def test_random_features_are_not_tested_against_random_features():

@@ -4,6 +4,7 @@ from hypothesis import strategies as st
 from seqatt.training.schedule import (
     algorithm_1,
     cosine_schedule,
+    narrow_first_phase,
     one_pass,
     retraining,
     split_evenly,
@@ -82,3 +83,18 @@ def test_a_network_that_evaluates_features_starts_anew_and_slows_down():
     assert [phase.lr_factor for phase in schedule] == [1.0, 0.3, 0.1]
     assert all(phase.sees == "selected" for phase in schedule)
     assert sum(phase.steps for phase in schedule) == 100
+
+
+def test_a_wide_table_has_a_short_phase_that_selects_nothing_before_the_first_that_does():
+    schedule = one_pass(4, 1000, surplus=4, replacement=1)
+    warmup, narrowing, first, *others = narrow_first_phase(schedule)
+    assert (warmup, first, *others) == schedule
+    assert narrowing.narrows
+    assert (narrowing.take, narrowing.drop, narrowing.sees) == (0, 0, "attended")
+    assert narrowing.steps == round(first.steps / 4)
+
+
+def test_a_schedule_of_short_phases_has_none():
+    for steps, narrows in ((200, False), (1000, True)):
+        schedule = one_pass(8, steps, warmup=0.0, surplus=8)
+        assert any(phase.narrows for phase in narrow_first_phase(schedule)) == narrows

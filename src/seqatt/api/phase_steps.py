@@ -20,13 +20,13 @@ def warn_about_few_steps(method: Method, request: SelectionRequest, plan: Any) -
 
     ``ENOUGH_STEPS`` are, or as many as the default number of epochs gives, where that is less.
     """
-    fewest, given = _fewest_steps(plan), getattr(request.options, "epochs", None)
+    fewest, given = fewest_steps(plan), getattr(request.options, "epochs", None)
     if given is None or fewest is None or fewest >= ENOUGH_STEPS:
         return
 
     def steps_with(epochs: float | None) -> int:
         options = replace(request.options, epochs=epochs)
-        return _fewest_steps(method.plan(replace(request, options=options))) or 0
+        return fewest_steps(method.plan(replace(request, options=options))) or 0
 
     enough = min(ENOUGH_STEPS, steps_with(None))
     if fewest >= enough:
@@ -45,6 +45,6 @@ def warn_about_few_steps(method: Method, request: SelectionRequest, plan: Any) -
     )
 
 
-def _fewest_steps(plan: Any) -> int | None:
+def fewest_steps(plan: Any) -> int | None:
     """The steps of the shortest phase that selects features; None if the method has no phases."""
     return min((phase.steps for phase in getattr(plan, "schedule", ()) if phase.take), default=None)

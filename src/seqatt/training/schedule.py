@@ -15,7 +15,8 @@ class Phase:
     """Train for ``steps`` steps; at the end select ``take`` features and drop ``drop`` of the selected.
 
     With ``orders`` the selected features are then ordered by usefulness, so that the first j are a good choice of j.
-    With ``measures`` it is measured how much each of them adds, on held-out rows.
+    With ``measures`` it is measured how much each of them adds, on held-out rows. With ``narrows`` the working set of a
+    wide table is chosen, and no feature is selected.
 
     ``sees`` is "all" (every feature at weight 1), "attended" (selected features at weight 1, the others at
     their attention weights) or "selected" (selected features only). With ``reset_model`` the phase starts
@@ -27,6 +28,7 @@ class Phase:
     drop: int = 0
     orders: bool = False
     measures: bool = False
+    narrows: bool = False
     sees: Sees = "attended"
     reset_model: bool = False
     lr_factor: float = 1.0
@@ -34,6 +36,8 @@ class Phase:
 
 Schedule = tuple[Phase, ...]
 REPLACED_ONE_IN = 10  # a replacement round replaces one selected feature in this many, at least one
+# Steps on all features of a wide table before the first working set is chosen: this share of a phase, at least so many.
+NARROWING_SHARE, MIN_NARROWING_STEPS = 0.25, 8
 MAX_DROP_PHASES = 10  # phases, at most, over which a surplus of selected features is dropped
 
 
@@ -92,6 +96,18 @@ def one_pass(
             phases.append(Phase(0, drop=replaced, sees="selected"))
         phases.append(replace(phase, steps=share))
     return tuple(phases)
+
+
+def narrow_first_phase(schedule: Schedule) -> Schedule:
+    """The schedule with a short phase before the first that selects, which chooses the features that train in it.
+
+    A schedule whose phases are as short as that one would be is not changed.
+    """
+    first = next(number for number, phase in enumerate(schedule) if phase.take)
+    steps = max(MIN_NARROWING_STEPS, round(NARROWING_SHARE * schedule[first].steps))
+    if schedule[first].steps < 3 * steps:
+        return schedule
+    return (*schedule[:first], Phase(steps, narrows=True), *schedule[first:])
 
 
 def algorithm_1(k: int, steps: int, *, features_per_phase: int = 1) -> Schedule:

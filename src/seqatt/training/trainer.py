@@ -39,8 +39,14 @@ class Trainer:
         weight_decay: float = 0.0,
         members: int = 1,
         reducer: Reducer | None = None,
+        *,
+        coasts: bool = False,
     ) -> None:
-        """``members`` is the size of a trial's ensemble, which shares the validation rows."""
+        """``members`` is the size of a trial's ensemble, which shares the validation rows.
+
+        With ``coasts``, for an ``MLP`` on a CPU, a phase that sees all features is over for a model that fits its rows:
+        what is left of the steps is taken at once, as if all gradients were zero.
+        """
         self.model = model
         self.chunk_steps = loader.chunk_steps
         self._reducer = reducer or Reducer()
@@ -55,6 +61,7 @@ class Trainer:
         self._set_columns(state, columns)
         self._losses = torch.zeros(self.models, device=device)
         self._recorded_losses = 0
+        self._coasts, self._steps_left = coasts, 0  # of the phase
         # With several ranks a step contains collectives, which no CUDA graph records.
         capturable = model.graph_capturable and (gate is None or gate.graph_capturable)
         self._recorder = GraphRecorder(device, enabled=capturable and self._reducer.ranks == 1)
@@ -99,6 +106,7 @@ class Trainer:
     def start_phase(self, phase: Phase) -> None:
         self._losses.zero_()
         self._recorded_losses = 0
+        self._steps_left = phase.steps
         if phase.reset_model:
             self.model.reset_parameters()
         self.resume_phase(phase)
@@ -124,6 +132,9 @@ class Trainer:
         """Train for ``steps`` steps, at most ``chunk_steps``; a GPU records them once and replays them."""
         model, gate, state, loader = self.model, self._gate, self._state, self._loader
         attended = self._sees == "attended"
+        may_coast = self._coasts and self._sees == "all"
+        if may_coast and not self._steps_left:
+            return
         loader.load(steps)
         if gate is not None:
             gate.draw(steps)
@@ -151,6 +162,18 @@ class Trainer:
                     loss = model.last_loss(batch)
                     self._reducer.average([loss], batch.x.shape[1])
                     self._losses += loss
+                    if may_coast and self._coast(steps_done=i + 1):
+                        return
+        self._steps_left -= steps
+
+    def _coast(self, steps_done: int) -> bool:
+        """Take the steps that are left of the phase at once if the model is at rest; returns whether it was."""
+        assert isinstance(self.model, MLP)
+        at_rest = self.model.is_at_rest()
+        if at_rest:
+            self.model.coast(self._steps_left - steps_done)
+            self._steps_left = 0
+        return at_rest
 
     def mean_losses(self) -> Tensor:
         """The mean (T,) of the losses recorded in this phase."""
@@ -229,6 +252,7 @@ class Trainer:
         arrays: Arrays = {
             "losses": self._losses.cpu().numpy().copy(),
             "recorded": torch.tensor(self._recorded_losses).numpy(),
+            "steps_left": torch.tensor(self._steps_left).numpy(),
         }
         for name, part in self._stateful_parts():
             arrays |= {f"{name}.{key}": array for key, array in part.state_arrays().items()}
@@ -237,7 +261,7 @@ class Trainer:
     def load_arrays(self, arrays: Arrays) -> None:
         """Restore what ``state_arrays`` returned."""
         load_state([("losses", self._losses)], arrays)
-        self._recorded_losses = int(arrays["recorded"])
+        self._recorded_losses, self._steps_left = int(arrays["recorded"]), int(arrays["steps_left"])
         for name, part in self._stateful_parts():
             prefix = f"{name}."
             saved = {key[len(prefix) :]: a for key, a in arrays.items() if key.startswith(prefix)}

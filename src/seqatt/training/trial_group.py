@@ -100,6 +100,9 @@ class TrialGroup:
                 records[trial].taken, records[trial].scores = taken, scores[trial]
             self._last_scores = scores
             self._change_working_set(pool)
+        if phase.narrows:
+            self._last_scores = self._scores()
+            self._change_working_set(pool)
         if phase.drop:
             for _ in range(phase.drop):  # one at a time: of two copies, only one can be spared
                 for record, dropped in zip(records, self.state.drop(self._usefulness(pool)), strict=True):

@@ -18,6 +18,7 @@ from seqatt.training.schedule import Phase
 from seqatt.training.screening import working_set
 from seqatt.training.screening.working_set import WorkingSet
 from seqatt.training.trainer import Trainer
+from seqatt.training.trial_group import TrialGroup
 
 CPU = torch.device("cpu")
 QUICK = {"hidden": (8,), "epochs": 20}
@@ -56,6 +57,47 @@ def test_a_wide_table_trains_on_few_features_after_the_first_phase(widths):
     assert widths[0] == 5000 // 4
     assert set(widths[4:]) - {len(selection.indices)} == {1024}
     assert set(selection.indices) == {7, 1500, 2000}
+
+
+def test_all_features_train_in_the_warm_up_and_a_short_phase_alone(monkeypatch):
+    X, y = wide_problem(columns=5000)
+    steps: dict[int, int] = {}
+    real = MLP.train_step
+
+    def train_step(self, batch, weights, **options):
+        columns = weights.shape[1]
+        steps[columns] = steps.get(columns, 0) + 1
+        return real(self, batch, weights, **options)
+
+    monkeypatch.setattr(MLP, "train_step", train_step)
+    selection = seqatt.select(X, y, k=3, device="cpu")
+    warmup, narrowing, first = (phase["steps"] for phase in selection.history[:3])
+    assert (warmup, narrowing) == (100, round(first / 4))
+    assert 4 * (narrowing + 17) <= steps[5000] < 4 * (narrowing + 50)
+    assert steps[1250] == 4 * first
+
+
+def test_a_model_that_fits_its_rows_ends_the_warm_up_as_after_all_of_its_steps(monkeypatch):
+    X, y = wide_problem()
+    after_warmup: dict[bool, list[torch.Tensor]] = {}
+    coasts, real_init, real_end = True, Trainer.__init__, TrialGroup.end_phase
+
+    def init(self, *arguments, **options):
+        real_init(self, *arguments, **options | {"coasts": coasts})
+
+    def end_phase(self, phase, pool):
+        if phase.sees == "all":
+            first_layers = [trainer.model.first_layer().clone() for trainer in self.trainers]
+            after_warmup[coasts] = first_layers
+        real_end(self, phase, pool)
+
+    monkeypatch.setattr(Trainer, "__init__", init)
+    monkeypatch.setattr(TrialGroup, "end_phase", end_phase)
+    for coasts in (True, False):  # noqa: B007 (read above)
+        seqatt.select(X, y, k=2, device="cpu")
+    for coasted, stepped in zip(after_warmup[True], after_warmup[False], strict=True):
+        assert not torch.equal(coasted, stepped)
+        assert (coasted - stepped).norm() < 0.02 * stepped.norm()
 
 
 def test_a_phase_that_sees_the_selected_features_alone_trains_no_others():
@@ -259,3 +301,26 @@ def test_a_run_on_a_wide_table_that_was_stopped_resumes_to_the_same_selection(tm
         resumed = seqatt.select(X, y, checkpoint=folder, resume=True, **options)
         assert resumed.features == whole.features
         assert [p["loss"] for p in resumed.history] == [p["loss"] for p in whole.history]
+
+
+def test_a_run_stopped_while_its_models_are_at_rest_resumes_bit_for_bit(tmp_path, monkeypatch):
+    X, y = wide_problem(columns=4000)
+    options = {"k": 2, "device": "cpu"}
+    whole = seqatt.select(X, y, **options)
+    chunks, real = [], Trainer.train_chunk
+
+    def stop(self, steps):
+        if len(chunks) == 4:  # after the first chunk of the warm-up of every model
+            raise ArithmeticError("stopped")
+        real(self, steps)
+        chunks.append(self._steps_left)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Trainer, "train_chunk", stop)
+        with pytest.raises(ArithmeticError):
+            seqatt.select(X, y, checkpoint=tmp_path, checkpoint_every=1e-6, **options)
+    assert 0 in chunks
+    resumed = seqatt.select(X, y, checkpoint=tmp_path, resume=True, **options)
+    assert resumed.features == whole.features
+    assert np.array_equal(resumed.scores, whole.scores)
+    assert [p["loss"] for p in resumed.history] == [p["loss"] for p in whole.history]

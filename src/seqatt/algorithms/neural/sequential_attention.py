@@ -47,7 +47,7 @@ from seqatt.training.loaders.batch import DeviceTable
 from seqatt.training.loop import train
 from seqatt.training.model_factory import largest_product
 from seqatt.training.models.model import Model
-from seqatt.training.schedule import MAX_DROP_PHASES, Phase, Schedule
+from seqatt.training.schedule import MAX_DROP_PHASES, Phase, Schedule, narrow_first_phase
 from seqatt.training.screening.asinh import asinh_columns
 from seqatt.training.screening.copies import copies_last
 from seqatt.training.screening.row_sample import RowSample, draw_sample
@@ -108,6 +108,9 @@ def make_plan(request: SelectionRequest) -> AttentionPlan:
     epochs = members * (passes if streamed else sum(phase.steps for phase in schedule) * batch_size / rows)
     if closing:
         schedule += (Phase(closing, sees="selected", orders=True, measures=True),)
+    working_set = _resolve_working_set(request, len(request.kept) + sum(phase.take for phase in schedule))
+    if working_set:
+        schedule = narrow_first_phase(schedule)
     steps = sum(phase.steps for phase in schedule)
     # None by default: where inputs are dropped, a copy of a selected feature is useful.
     input_dropout = options.input_dropout or 0.0
@@ -119,7 +122,6 @@ def make_plan(request: SelectionRequest) -> AttentionPlan:
     weight_decay = resolve(options.weight_decay, default_weight_decay(rows))
     asinh_inputs = _resolve_asinh(request)
     logit_learning_rate = _resolve_logit_learning_rate(options)
-    working_set = _resolve_working_set(request, len(request.kept) + sum(phase.take for phase in schedule))
     settings = options.to_settings() | {
         "batch_size": batch_size,
         "ensemble": members,

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
+import torch
 
 from seqatt.algorithms.registry import Method
 from seqatt.algorithms.request import SelectionRequest
@@ -25,13 +27,21 @@ from seqatt.api.confidence.folds import (
     score_nothing,
     score_per_fold,
 )
+from seqatt.api.phase_steps import ENOUGH_STEPS, fewest_steps
 from seqatt.data.tables.table_data import SparseColumns, TableData
 from seqatt.losses.loss import Score
 from seqatt.progress import Advance
 from seqatt.trace import Trace
+from seqatt.training.backend.threads import SERIAL_WORK, WorkerPool
+from seqatt.training.defaults import resolve_batch_size
+from seqatt.training.loop import Diverged, TrainingHook
+from seqatt.training.model_factory import largest_product
 
-BUDGET = 0.3  # steps of a fold's single model, as a share of its default
+# Steps of a fold's single model, as a share of its default. On a wide table, whose models fit their rows at once, fewer
+# do, where they are enough for every phase.
+BUDGET, WIDE_BUDGET = 0.3, 0.15
 RANDOM_SETS = 5
+SIDE_BY_SIDE_CELLS = 1 << 26  # of a table, at most, whose folds select at the same time, each on a copy
 # A selection is better if its score exceeds that of random features by so many standard errors:
 MIN_Z_MEAN = 2.0  # of the mean over the folds, or
 MIN_Z_FOLD = 3.5  # of the score on a single fold
@@ -59,16 +69,17 @@ def compare_with_random(method: Method, request: SelectionRequest, advance: Adva
     if not all(random):
         random = [[] for _ in folds]
     trials = [_TestedTrial(folds, random, nothing, seed) for seed in request.seeds]
-    unclear = trials
-    for number, fold in enumerate(folds, 1):
-        remaining = replace(request, seeds=[trial.seed for trial in unclear])
-        for trial, features in zip(unclear, _select(method, remaining, fold, number), strict=True):
-            trial.add(features)
-        advance(1)
-        unclear = [trial for trial in unclear if not trial.is_clear()]
-        if not unclear:
-            advance(len(folds) - number)
-            break
+    # The first fold answers most tables that have an answer.
+    rounds = [[0], [1, 2]] if _may_select_side_by_side(method, request) else [[0], [1], [2]]
+    for numbers in rounds:
+        unclear = [trial for trial in trials if not trial.is_clear]
+        for scores in _score_folds(method, request, numbers, unclear) if unclear else [[]] * len(numbers):
+            if not all(trial.is_clear for trial in unclear):
+                if isinstance(scores, Diverged):
+                    raise scores
+                for trial, new in zip(unclear, scores, strict=True):
+                    trial.add(new)
+            advance(1)
     metric = data.target.loss.score_name
     return [
         {"metric": metric, "folds": len(trial.selected)}
@@ -85,24 +96,28 @@ class _TestedTrial:
     ) -> None:
         """``random`` are the random sets of each fold, ``nothing`` is the score without features."""
         self.seed, self.selected = seed, list[Score]()
-        self._folds, self._random, self._nothing = folds, random, nothing
+        self.is_clear = (
+            False  # whether a fold is so much better than chance that the others cannot change the answer
+        )
+        self.folds, self._random, self._nothing = folds, random, nothing
         self._random_of_fold: dict[int, list[Score]] = {}
 
-    def add(self, features: list[int]) -> None:
-        """Score what the next fold selected, together with its random sets."""
-        fold = len(self.selected)
-        if fold in self._random_of_fold:
-            (score,) = self._score(fold, [features])
-        else:
-            score, *self._random_of_fold[fold] = self._score(fold, [features, *self._random[fold]])
-        self.selected.append(score)
+    def score(self, fold: int, features: list[int]) -> list[Score]:
+        """The scores of what a fold selected and, unless they are known, of its random sets."""
+        random = [] if fold in self._random_of_fold else self._random[fold]
+        return self._score(fold, [features, *random])
 
-    def is_clear(self) -> bool:
-        """Whether the last fold is so much better than chance that the others cannot change the answer."""
-        score = self.selected[-1]
-        if not _is_better(score, self._nothing, 0.0, MIN_Z_FOLD):
-            return False  # the scores of random features need not be known
-        return _is_better(score, *_by_chance(self._nothing, self.random_scores()), MIN_Z_FOLD)
+    def add(self, scores: list[Score]) -> None:
+        """Add the scores of the next fold, unless the answer is clear without it."""
+        if self.is_clear:
+            return
+        fold, (score, *random) = len(self.selected), scores
+        self._random_of_fold.setdefault(fold, random)
+        self.selected.append(score)
+        # The scores of random features need not be known where a fold is not even better than no features.
+        self.is_clear = _is_better(score, self._nothing, 0.0, MIN_Z_FOLD) and _is_better(
+            score, *_by_chance(self._nothing, self.random_scores()), MIN_Z_FOLD
+        )
 
     def random_scores(self) -> list[list[Score]]:
         """For each random set its score on every fold."""
@@ -111,11 +126,57 @@ class _TestedTrial:
                 self._random_of_fold[fold] = self._score(fold, sets) if sets else []
         return [
             list(scores)
-            for scores in zip(*(self._random_of_fold[fold] for fold in range(len(self._folds))), strict=True)
+            for scores in zip(*(self._random_of_fold[fold] for fold in range(len(self.folds))), strict=True)
         ]
 
     def _score(self, fold: int, sets: list[list[int]]) -> list[Score]:
-        return [score for (score,) in score_per_fold([self._folds[fold]], [sets], self.seed)]
+        return [score for (score,) in score_per_fold([self.folds[fold]], [sets], self.seed)]
+
+
+def _may_select_side_by_side(method: Method, request: SelectionRequest) -> bool:
+    """Whether folds select at the same time, on one thread each, with the results that they have alone.
+
+    A user's own module may draw from the random generator of the process, and callbacks expect one thread. Threads that
+    compute small products mostly wait for the interpreter.
+    """
+    data, options = request.table, request.options
+    if request.device.type != "cpu" or torch.get_num_threads() == 1 or request.hook.part.monitor.callbacks:
+        return False
+    if not method.trains or not options.built_in:
+        return False
+    product = largest_product(data, options, resolve_batch_size(data.rows, options.batch_size))
+    return product >= SERIAL_WORK and data.rows * data.encoded_columns <= SIDE_BY_SIDE_CELLS
+
+
+def _score_folds(
+    method: Method, request: SelectionRequest, numbers: Sequence[int], trials: Sequence[_TestedTrial]
+) -> list[list[list[Score]] | Diverged]:
+    """For each of these folds, at the same time, the scores that each trial adds; or that its training diverged."""
+    request = replace(request, seeds=[trial.seed for trial in trials])
+    if len(numbers) == 1:
+        return [_score_fold(method, request, numbers[0], trials)]
+    hooks = [TrainingHook() for _ in numbers]  # progress is shown when a fold is done
+    calls = [
+        partial(_score_fold, method, replace(request, hook=hook), number, trials)
+        for hook, number in zip(hooks, numbers, strict=True)
+    ]
+    with WorkerPool(len(numbers)) as pool:
+        try:
+            return pool.run(calls)
+        except BaseException:  # after Ctrl-C, the folds end at their next chunk of steps
+            for hook in hooks:
+                hook.part.monitor.stop_requested = True
+            raise
+
+
+def _score_fold(
+    method: Method, request: SelectionRequest, number: int, trials: Sequence[_TestedTrial]
+) -> list[list[Score]] | Diverged:
+    try:
+        selected = _select(method, request, trials[0].folds[number], number + 1)
+    except Diverged as error:
+        return error
+    return [trial.score(number, features) for trial, features in zip(trials, selected, strict=True)]
 
 
 def _select(method: Method, request: SelectionRequest, fold: Fold, number: int) -> list[list[int]]:
@@ -137,8 +198,11 @@ def _with_one_model(method: Method, request: SelectionRequest) -> SelectionReque
     if getattr(options, "ensemble", 1) is not None:
         return request
     options = replace(options, ensemble=1)
-    epochs = method.plan(replace(request, options=options)).settings["epochs"]
-    return replace(request, options=replace(options, epochs=BUDGET * epochs))
+    plan = method.plan(replace(request, options=options))
+    share = BUDGET
+    if plan.settings.get("working_set"):
+        share = min(BUDGET, max(WIDE_BUDGET, ENOUGH_STEPS / (fewest_steps(plan) or 1)))
+    return replace(request, options=replace(options, epochs=share * plan.settings["epochs"]))
 
 
 def _random_sets(request: SelectionRequest, fold: Fold) -> list[list[int]]:

@@ -172,6 +172,14 @@ class MLP(Model):
             embeddings.step()
         return self._gate_grad
 
+    def is_at_rest(self) -> bool:
+        """Whether the last step's gradients and the momentum are so small that the loss has been minimised."""
+        return self._adam.is_at_rest(self._grads)
+
+    def coast(self, steps: int) -> None:
+        """As many steps as if all gradients were zero."""
+        self._adam.coast(steps)
+
     def train_step_with_penalty(self, batch: Batch, weights: Tensor, penalty: GradientPenalty) -> None:
         rows, embeddings = batch.x.shape[1], self._embeddings
         with torch.enable_grad():

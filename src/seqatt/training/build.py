@@ -255,7 +255,7 @@ class _GroupBuilder:
                     setup.weight_decay,
                     setup.members,
                     self._reducer,
-                    coasts=setup.working_set > 0,
+                    stops_converged=setup.working_set > 0,
                 )
             )
         working_set = None

@@ -40,12 +40,12 @@ class Trainer:
         members: int = 1,
         reducer: Reducer | None = None,
         *,
-        coasts: bool = False,
+        stops_converged: bool = False,
     ) -> None:
         """``members`` is the size of a trial's ensemble, which shares the validation rows.
 
-        With ``coasts``, for an ``MLP`` on a CPU, a phase that sees all features is over for a model that fits its rows:
-        what is left of the steps is taken at once, as if all gradients were zero.
+        With ``stops_converged``, for an ``MLP`` on a CPU, a phase that sees all features is over for a model that fits
+        its rows: what is left of the steps is taken at once, as if all gradients were zero.
         """
         self.model = model
         self.chunk_steps = loader.chunk_steps
@@ -61,7 +61,7 @@ class Trainer:
         self._set_columns(state, columns)
         self._losses = torch.zeros(self.models, device=device)
         self._recorded_losses = 0
-        self._coasts, self._steps_left = coasts, 0  # of the phase
+        self._stops_converged, self._steps_left = stops_converged, 0  # of the phase
         # With several ranks a step contains collectives, which no CUDA graph records.
         capturable = model.graph_capturable and (gate is None or gate.graph_capturable)
         self._recorder = GraphRecorder(device, enabled=capturable and self._reducer.ranks == 1)
@@ -132,8 +132,8 @@ class Trainer:
         """Train for ``steps`` steps, at most ``chunk_steps``; a GPU records them once and replays them."""
         model, gate, state, loader = self.model, self._gate, self._state, self._loader
         attended = self._sees == "attended"
-        may_coast = self._coasts and self._sees == "all"
-        if may_coast and not self._steps_left:
+        may_stop = self._stops_converged and self._sees == "all"
+        if may_stop and not self._steps_left:
             return
         loader.load(steps)
         if gate is not None:
@@ -162,18 +162,18 @@ class Trainer:
                     loss = model.last_loss(batch)
                     self._reducer.average([loss], batch.x.shape[1])
                     self._losses += loss
-                    if may_coast and self._coast(steps_done=i + 1):
+                    if may_stop and self._finish_converged(steps_done=i + 1):
                         return
         self._steps_left -= steps
 
-    def _coast(self, steps_done: int) -> bool:
-        """Take the steps that are left of the phase at once if the model is at rest; returns whether it was."""
+    def _finish_converged(self, steps_done: int) -> bool:
+        """Take the steps that are left of the phase at once if the model has converged; returns whether it had."""
         assert isinstance(self.model, MLP)
-        at_rest = self.model.is_at_rest()
-        if at_rest:
-            self.model.coast(self._steps_left - steps_done)
+        converged = self.model.has_converged()
+        if converged:
+            self.model.step_without_gradients(self._steps_left - steps_done)
             self._steps_left = 0
-        return at_rest
+        return converged
 
     def mean_losses(self) -> Tensor:
         """The mean (T,) of the losses recorded in this phase."""

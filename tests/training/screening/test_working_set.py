@@ -80,24 +80,24 @@ def test_all_features_train_in_the_warm_up_and_a_short_phase_alone(monkeypatch):
 def test_a_model_that_fits_its_rows_ends_the_warm_up_as_after_all_of_its_steps(monkeypatch):
     X, y = wide_problem()
     after_warmup: dict[bool, list[torch.Tensor]] = {}
-    coasts, real_init, real_end = True, Trainer.__init__, TrialGroup.end_phase
+    stops_converged, real_init, real_end = True, Trainer.__init__, TrialGroup.end_phase
 
     def init(self, *arguments, **options):
-        real_init(self, *arguments, **options | {"coasts": coasts})
+        real_init(self, *arguments, **options | {"stops_converged": stops_converged})
 
     def end_phase(self, phase, pool):
         if phase.sees == "all":
             first_layers = [trainer.model.first_layer().clone() for trainer in self.trainers]
-            after_warmup[coasts] = first_layers
+            after_warmup[stops_converged] = first_layers
         real_end(self, phase, pool)
 
     monkeypatch.setattr(Trainer, "__init__", init)
     monkeypatch.setattr(TrialGroup, "end_phase", end_phase)
-    for coasts in (True, False):  # noqa: B007 (read above)
+    for stops_converged in (True, False):  # noqa: B007 (read above)
         seqatt.select(X, y, k=2, device="cpu")
-    for coasted, stepped in zip(after_warmup[True], after_warmup[False], strict=True):
-        assert not torch.equal(coasted, stepped)
-        assert (coasted - stepped).norm() < 0.02 * stepped.norm()
+    for at_once, one_by_one in zip(after_warmup[True], after_warmup[False], strict=True):
+        assert not torch.equal(at_once, one_by_one)
+        assert (at_once - one_by_one).norm() < 0.02 * one_by_one.norm()
 
 
 def test_a_phase_that_sees_the_selected_features_alone_trains_no_others():
@@ -303,7 +303,7 @@ def test_a_run_on_a_wide_table_that_was_stopped_resumes_to_the_same_selection(tm
         assert [p["loss"] for p in resumed.history] == [p["loss"] for p in whole.history]
 
 
-def test_a_run_stopped_while_its_models_are_at_rest_resumes_bit_for_bit(tmp_path, monkeypatch):
+def test_a_run_stopped_while_its_models_are_converged_resumes_bit_for_bit(tmp_path, monkeypatch):
     X, y = wide_problem(columns=4000)
     options = {"k": 2, "device": "cpu"}
     whole = seqatt.select(X, y, **options)

@@ -96,9 +96,8 @@ class _TestedTrial:
     ) -> None:
         """``random`` are the random sets of each fold, ``nothing`` is the score without features."""
         self.seed, self.selected = seed, list[Score]()
-        self.is_clear = (
-            False  # whether a fold is so much better than chance that the others cannot change the answer
-        )
+        # Whether a fold is so much better than chance that the others cannot change the answer.
+        self.is_clear = False
         self.folds, self._random, self._nothing = folds, random, nothing
         self._random_of_fold: dict[int, list[Score]] = {}
 

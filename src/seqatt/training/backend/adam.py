@@ -14,9 +14,9 @@ from seqatt.training.backend import torch_private
 
 BETA1, BETA2, EPS = 0.9, 0.999, 1e-8
 # A step moves each parameter by the learning rate times its moving average of gradients, over the root mean square of
-# its gradients. Parameters are at rest if the last gradients alone, and the moving averages, over these root mean
+# its gradients. Parameters have converged if the last gradients alone, and the moving averages, over these root mean
 # squares are smaller than this on average.
-REST_GRADIENT, REST_MOMENTUM = 2e-3, 0.1
+CONVERGED_GRADIENT, CONVERGED_MOMENTUM = 2e-3, 0.1
 
 
 @lru_cache(maxsize=64)
@@ -67,10 +67,11 @@ class Adam:
         self.steps += 1
         return _step_numbers(self.steps // 1024)[self.steps % 1024]
 
-    def is_at_rest(self, grads: Sequence[Tensor]) -> bool:
+    def has_converged(self, grads: Sequence[Tensor]) -> bool:
         """Whether, on a CPU, further steps would change hardly anything: not by these gradients, nor by momentum."""
         return (
-            self._relative_size(grads) < REST_GRADIENT and self._relative_size(self.exp_avg) < REST_MOMENTUM
+            self._relative_size(grads) < CONVERGED_GRADIENT
+            and self._relative_size(self.exp_avg) < CONVERGED_MOMENTUM
         )
 
     def _relative_size(self, tensors: Sequence[Tensor]) -> float:
@@ -81,7 +82,7 @@ class Adam:
         total = sum(float(np.sum(ratio.numpy())) for ratio in ratios)
         return math.sqrt(total / sum(ratio.numel() for ratio in ratios) * (1 - BETA2**self.steps))
 
-    def coast(self, steps: int) -> None:
+    def step_without_gradients(self, steps: int) -> None:
         """As many steps with gradients of zero, on a CPU, at the cost of one.
 
         Step j after step t moves a parameter by ``lr * BETA1**j * m / (1 - BETA1**(t + j))`` over the root of

@@ -172,13 +172,13 @@ class MLP(Model):
             embeddings.step()
         return self._gate_grad
 
-    def is_at_rest(self) -> bool:
+    def has_converged(self) -> bool:
         """Whether the last step's gradients and the momentum are so small that the loss has been minimised."""
-        return self._adam.is_at_rest(self._grads)
+        return self._adam.has_converged(self._grads)
 
-    def coast(self, steps: int) -> None:
+    def step_without_gradients(self, steps: int) -> None:
         """As many steps as if all gradients were zero."""
-        self._adam.coast(steps)
+        self._adam.step_without_gradients(steps)
 
     def train_step_with_penalty(self, batch: Batch, weights: Tensor, penalty: GradientPenalty) -> None:
         rows, embeddings = batch.x.shape[1], self._embeddings

@@ -61,7 +61,7 @@ def correlations(sample: RowSample, features: NDArray[np.int64]) -> Floats:
     For numbers the absolute correlation, for a number and a category the correlation ratio, for two categories Cramer's
     V: the root mean square of the canonical correlations of their columns, less its expectation for unrelated features.
     """
-    bases = [_orthonormal_basis(sample, feature) for feature in features]
+    bases = _orthonormal_bases(sample, features)
     widths = np.array([basis.shape[1] for basis in bases])
     columns = torch.cat(bases, 1)
     starts = np.cumsum(widths) - widths
@@ -71,6 +71,18 @@ def correlations(sample: RowSample, features: NDArray[np.int64]) -> Floats:
     most = np.minimum(widths[:, None], widths)
     beyond = np.maximum(sums - by_chance, 0) / np.where(most > by_chance, most - by_chance, np.inf)
     return np.asarray(np.sqrt(np.minimum(beyond, 1)))
+
+
+def _orthonormal_bases(sample: RowSample, features: NDArray[np.int64]) -> list[Tensor]:
+    """The basis of each feature. That of a feature of one column is the column of norm 1: all of these at once."""
+    first_column = np.empty(sample.data.features, dtype=np.int64)
+    first_column[sample.data.feature_of[::-1]] = np.arange(len(sample.data.feature_of))[::-1]
+    single = features[sample.columns_per_feature[features] == 1]
+    columns, norms = first_column[single], np.sqrt(sample.moments[0][first_column[single]])
+    units = sample.centred_columns(columns) * sample.row_weights.sqrt()
+    units /= torch.from_numpy(np.where(norms > 0, norms, np.inf))
+    known = dict(zip(single.tolist(), torch.split(units, 1, 1), strict=True))
+    return [known[f] if f in known else _orthonormal_basis(sample, f) for f in features.tolist()]
 
 
 def _orthonormal_basis(sample: RowSample, feature: int) -> Tensor:

@@ -152,3 +152,15 @@ def test_a_table_of_some_features_lies_row_after_row_on_the_device():
     table = DeviceTable.of_data(data, torch.device("cpu"))
     assert table.x.is_contiguous()
     np.testing.assert_array_equal(table.x.numpy(), data.columns)
+
+
+@pytest.mark.gpu
+def test_the_order_of_rows_is_the_same_on_every_device():
+    numbers, own = torch.arange(50.0), torch.arange(0, 50, 2)
+    drawn = []
+    for device in ("cpu", "cuda"):
+        table = DeviceTable(numbers[:, None].to(device), numbers[:, None].to(device), None)
+        generators = [Member(seed, 0).generator(ORDER) for seed in (0, 1)]
+        order = HashedRows(table, 25, 4, generators, [own, own], batches=20)
+        drawn.append(torch.cat([order.draw(), order.draw()]).cpu())
+    assert torch.equal(*drawn)

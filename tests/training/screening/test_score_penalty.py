@@ -190,3 +190,28 @@ def test_sums_where_the_table_is_give_the_same_penalties_as_on_the_host(groups):
     np.testing.assert_allclose(found[1], found[0], atol=1e-5)
     np.testing.assert_allclose(univariate_test(moved), univariate_test(sample), atol=1e-9)
     assert copies_last([2, 0, 1], moved) == copies_last([2, 0, 1], sample)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("groups", [None, {"pair": [0, 1]}])
+def test_a_gpu_gives_the_tests_and_penalties_of_a_cpu(groups):
+    X, y = table(rows=700)
+    data = read_table_data(X, y, groups=groups, sample_weight=np.random.default_rng(2).random(700))
+    shortfall = np.where(np.arange(data.features) > 0, -1.0, 0.0)
+    devices = [torch.device(name) for name in ("cpu", "cuda")]
+    on_table = torch.from_numpy(np.ascontiguousarray(data.columns)).cuda()
+    halves = np.arange(0, 700, 2), np.arange(1, 700, 2)
+    for half in (None, *halves):
+        samples = [draw_sample(data, half, device=device) for device in devices]
+        samples.append(draw_sample(data, half, device=devices[1], table=on_table))
+        for moved in samples[1:]:
+            assert moved.values.device.type == "cuda"
+            np.testing.assert_allclose(univariate_test(moved), univariate_test(samples[0]), atol=1e-6)
+            assert copies_last([2, 0, 1], moved) == copies_last([2, 0, 1], samples[0])
+    found = []
+    for device in devices:
+        penalties = [ScorePenalty(draw_sample(data, half, device=device), shortfall) for half in halves]
+        scores = np.zeros((2, data.features))
+        TrialPenalties(penalties).add_to_scores(scores, [[0, 4], [3, 0]])
+        found.append(scores)
+    np.testing.assert_allclose(*found, atol=1e-4)

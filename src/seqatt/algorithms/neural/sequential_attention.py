@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
-from torch import Tensor
 
 from seqatt.algorithms.neural.attention_options import AttentionOptions
 from seqatt.algorithms.neural.attention_schedule import CLOSING_SHARE, MAX_PHASES, make_schedule
@@ -33,7 +28,6 @@ from seqatt.training.defaults import (
     default_univariate_test,
     default_weight_decay,
     default_working_set,
-    penalty_share,
     resolve_batch_size,
     resolve_steps,
     resolve_stream_budget,
@@ -50,12 +44,7 @@ from seqatt.training.models.model import Model
 from seqatt.training.schedule import MAX_DROP_PHASES, Phase, Schedule, narrow_first_phase
 from seqatt.training.screening.asinh import asinh_columns
 from seqatt.training.screening.copies import copies_last
-from seqatt.training.screening.row_sample import RowSample, draw_sample
-from seqatt.training.screening.score_penalty import ScorePenalty
-from seqatt.training.screening.univariate_test import univariate_test
-
-if TYPE_CHECKING:  # files need pyarrow, tables do not
-    from seqatt.data.files.file_data import FileData
+from seqatt.training.screening.screen import Screening, screen
 
 
 @dataclass(frozen=True)
@@ -232,12 +221,13 @@ def sequential_attention(request: SelectionRequest, plan: AttentionPlan, advance
         return gate
 
     table = DeviceTable.of_data(data, device) if isinstance(data, TableData) else None
-    share = penalty_share(request.rows, data.encoded_columns)
-    columns = None if table is None or screened is not data else table.x
-    if request.subsets is None:
-        screenings = [_screen(screened, plan, share, device, columns)] * len(request.seeds)
-    else:
-        screenings = [_screen(screened, plan, share, device, columns, rows) for rows in request.subsets]
+    screenings = [Screening()] * len(request.seeds)
+    if isinstance(screened, TableData) and (plan.univariate_test or plan.schedule[-1].orders):
+        columns = None if table is None else table.x
+        test = partial(screen, screened, plan.univariate_test, request.rows, device, columns)
+        screenings = (
+            [test()] * len(request.seeds) if request.subsets is None else [*map(test, request.subsets)]
+        )
     with training_threads(largest_product(data, options, plan.setup.batch_size), device) as threads:
         groups = make_trial_groups(
             data,
@@ -270,37 +260,3 @@ def make_attention_gate(
     make_gate = kernels.FusedAttention if kernels and supported else AttentionGate
     gate: AttentionGate = make_gate(models, features, mask, learning_rate, device)
     return gate
-
-
-class _Screening(NamedTuple):
-    """What is known from a trial's rows before training: a sample, the score penalty, facts for the settings."""
-
-    sample: RowSample | None = None
-    score_penalty: ScorePenalty | None = None
-    facts: Mapping[str, Any] = MappingProxyType({})
-
-
-def _screen(
-    data: TableData | FileData,
-    plan: AttentionPlan,
-    share: float,
-    device: torch.device,
-    table: Tensor | None,
-    subset: NDArray[np.int64] | None = None,
-) -> _Screening:
-    """The penalty of features that fall short in the univariate test, and the smallest q-value for the settings.
-
-    Features beyond the threshold have a penalty of zero, so that their scores come from attention alone. The penalty
-    is None where it is the same for all features. ``table`` are the columns of the data on the device.
-    """
-    threshold = plan.univariate_test
-    if not isinstance(data, TableData) or not (threshold or plan.schedule[-1].orders):
-        return _Screening()
-    sample = draw_sample(data, subset, table=table, device=device)
-    if not threshold:
-        return _Screening(sample)
-    log_q = univariate_test(sample)
-    shortfall = np.minimum(log_q, threshold) - threshold
-    differs = len(np.unique(shortfall[~sample.data.constant])) > 1
-    penalty = ScorePenalty(sample, shortfall, share) if differs else None
-    return _Screening(sample, penalty, {"min_q_value": float(f"{10.0 ** -log_q.max():.3g}")})

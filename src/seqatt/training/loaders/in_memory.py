@@ -12,7 +12,7 @@ from torch import Tensor
 
 from seqatt.training.loaders.batch import Batch, DeviceTable, IndexedBatch
 from seqatt.training.loaders.input_dropout import InputDropout
-from seqatt.training.loaders.row_order import HashedRows, RowOrder, ShuffledRows
+from seqatt.training.loaders.row_order import BatchOrder, HashedRows, ShuffledRows
 from seqatt.training.state import Arrays, Stateful, copy_state, load_state
 
 CHUNK_STEPS = 64  # batches loaded at a time, at most: the steps an accelerator gets in one chunk
@@ -182,7 +182,7 @@ class InMemoryLoader:
         index = torch.randperm(self._table.count, generator=torch.Generator().manual_seed(0))[:count]
         return index.expand(len(self._members), -1)
 
-    def _make_order(self) -> RowOrder:
+    def _make_order(self) -> BatchOrder:
         table, generators = self._table, [member.order for member in self._members]
         train_rows = [member.train_rows for member in self._members]
         if (

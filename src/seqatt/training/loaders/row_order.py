@@ -17,7 +17,7 @@ from seqatt.training.state import Arrays, Stateful, copy_state, load_state
 STEP, FACTORS = -7046029254386353131, (-4658895280553007687, -7723592293110705685)
 
 
-class RowOrder(Protocol):
+class BatchOrder(Protocol):
     """Draws the rows of the next batches of T models, in whole passes."""
 
     def draw(self) -> Tensor:

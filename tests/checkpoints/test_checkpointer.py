@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pandas as pd
 import pytest
 import torch
@@ -15,6 +16,7 @@ from seqatt.algorithms.neural.sequential_attention import make_plan, sequential_
 from seqatt.algorithms.request import SelectionRequest
 from seqatt.checkpoints.checkpointer import Checkpointer
 from seqatt.checkpoints.options import CheckpointOptions
+from seqatt.checkpoints.run_description import check_same_run, describe_run
 from seqatt.data.tables.table_data import read_table_data
 from seqatt.training.loop import TrainingHook
 from seqatt.training.schedule import Schedule
@@ -131,3 +133,12 @@ def test_a_group_continues_from_any_chunk_as_if_it_had_not_stopped(chunk):
     expected = run(saved)
     assert saved.phase >= 0, "there are fewer chunks"
     assert run(LoadingHook(saved)) == expected
+
+
+def test_a_checkpoint_of_a_table_is_for_the_type_of_device_that_wrote_it(tmp_path):
+    data = read_table_data(np.random.default_rng(0).normal(size=(20, 3)), np.arange(20) % 2)
+    saved, current = (
+        describe_run(data, "sequential_attention", 2, [0], {}, device) for device in ("cuda", "cpu")
+    )
+    with pytest.raises(ValueError, match="another run: device was 'cuda' and is 'cpu'"):
+        check_same_run(saved, current, tmp_path)

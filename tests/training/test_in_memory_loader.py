@@ -155,6 +155,7 @@ def test_a_table_of_some_features_lies_row_after_row_on_the_device():
 
 
 @pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
 def test_the_order_of_rows_is_the_same_on_every_device():
     numbers, own = torch.arange(50.0), torch.arange(0, 50, 2)
     drawn = []

@@ -258,7 +258,8 @@ class Run:
             )
         if not self.method.trains or not (checkpointer.active or self.ranks.size > 1):
             return TrainingHook(part)
-        description = describe_run(data, self.method.name, k, self.seeds, self._settings)
+        about = (self.method.name, k, self.seeds, self._settings, self.device.type)
+        description = describe_run(data, *about)
         hook = CheckpointHook(checkpointer, self.ranks, description, part)
         hook.open()
         return hook

@@ -17,12 +17,18 @@ if TYPE_CHECKING:  # files need pyarrow, tables do not
 
 
 def describe_run(
-    data: TableData | FileData, method: str, k: int, seeds: list[int], resolved: dict[str, Any]
+    data: TableData | FileData,
+    method: str,
+    k: int,
+    seeds: list[int],
+    resolved: dict[str, Any],
+    device: str = "cpu",
 ) -> dict[str, Any]:
     """Method, resolved options and data, as plain values that survive JSON unchanged.
 
     How the files were read is part of it, but not the option ``memory``, which decided that. The target of a table is
-    in its digest, whatever its name.
+    in its digest, whatever its name. The type of the ``device`` counts for a table, whose rows a GPU reads in another
+    order.
     """
     arguments: dict[str, Any] = {"method": method, "k": k, "seeds": seeds}
     resolved = {name: value for name, value in resolved.items() if name not in ("memory", "target")}
@@ -30,7 +36,7 @@ def describe_run(
         arguments["target"] = data.target_column.column
         inputs: dict[str, Any] = {"files": _digest_files(data), "schema_sample": _digest_schema(data)}
     else:
-        inputs = {"table": _digest_table(data)}
+        inputs = {"table": _digest_table(data), "device": device}
     return dict(json.loads(json.dumps(arguments | resolved | inputs)))
 
 

@@ -37,10 +37,8 @@ def _start(device: torch.device) -> Future[Any]:
 
 
 def _start_cuda(device: torch.device) -> Any:
-    for dtype in (
-        torch.float32,
-        torch.float64,
-    ):  # the first product and the first sort of a type load their libraries
+    # The first product and the first sort of a type load their libraries.
+    for dtype in (torch.float32, torch.float64):
         square = torch.ones(1, 8, 8, dtype=dtype, device=device)
         torch.bmm(square, square).sort()
     try:

@@ -216,6 +216,5 @@ class SelectionState:
         blocked[none_left] = selected[none_left]  # only constant features are left: unblock them
         both = np.stack([selected, np.where(blocked, -np.inf, 0.0)]).astype(np.float32)
         active = both if self._active is None else both[:, :, self._active]
-        self._tensors.copy_(
-            torch.from_numpy(np.repeat(active, self._repeats, axis=1))
-        )  # once: a GPU waits for it
+        # Both in one copy, for which a GPU waits.
+        self._tensors.copy_(torch.from_numpy(np.repeat(active, self._repeats, axis=1)))

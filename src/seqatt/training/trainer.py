@@ -139,6 +139,7 @@ class Trainer:
         if gate is not None:
             gate.draw(steps)
         self._recorded_losses += -(-steps // LOSS_INTERVAL)
+        self._steps_left -= steps
         capturable = loader.graph_capturable
         if capturable and self._recorder.replay(attended, steps):
             return
@@ -162,16 +163,17 @@ class Trainer:
                     loss = model.last_loss(batch)
                     self._reducer.average([loss], batch.x.shape[1])
                     self._losses += loss
-                    if may_stop and self._finish_converged(steps_done=i + 1):
+                    if may_stop and self._finish_converged(steps - i - 1):
+                        # The chunk records no further losses.
+                        self._recorded_losses -= (steps - 1) // LOSS_INTERVAL - i // LOSS_INTERVAL
                         return
-        self._steps_left -= steps
 
-    def _finish_converged(self, steps_done: int) -> bool:
-        """Take the steps that are left of the phase at once if the model has converged; returns whether it had."""
+    def _finish_converged(self, steps: int) -> bool:
+        """If the model has converged, take these steps and those of later chunks at once; returns whether it has."""
         assert isinstance(self.model, MLP)
         converged = self.model.has_converged()
         if converged:
-            self.model.step_without_gradients(self._steps_left - steps_done)
+            self.model.step_without_gradients(steps + self._steps_left)
             self._steps_left = 0
         return converged
 

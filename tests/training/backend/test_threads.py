@@ -13,6 +13,7 @@ from seqatt.training.backend.threads import (
     MIN_PROBE_INTERVAL,
     PROBE_STEPS,
     ThreadTuner,
+    WorkerPool,
     run_concurrently,
     training_threads,
 )
@@ -209,3 +210,22 @@ def test_selection_works_within_inference_mode():
         trials = seqatt.select_trials(X, y, 2, seeds=range(2), epochs=2)
     alone = seqatt.select(X, y, 2, seed=1, epochs=2)
     assert scores_of(trials[1]) == scores_of(alone)
+
+
+def test_an_own_model_trains_within_inference_mode_on_the_whole_table_as_a_batch():
+    X, y = np.random.default_rng(0).normal(size=(40, 5)), np.arange(40) % 2
+    module = torch.nn.Sequential(torch.nn.Linear(5, 4), torch.nn.ReLU(), torch.nn.Linear(4, 1))
+    with torch.inference_mode():
+        selection = seqatt.select(X, y, 2, model=module, batch_size=40, epochs=40)
+    assert len(selection.features) == 2
+
+
+def test_threads_that_start_after_a_pool_have_as_many_torch_threads_as_before():
+    torch.set_num_threads(2)
+    with WorkerPool(2) as pool:
+        assert pool.run([torch.get_num_threads] * 2) == [1, 1]
+    seen = []
+    thread = threading.Thread(target=lambda: seen.append(torch.get_num_threads()))
+    thread.start()
+    thread.join()
+    assert seen == [2]

@@ -193,6 +193,7 @@ def test_sums_where_the_table_is_give_the_same_penalties_as_on_the_host(groups):
 
 
 @pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
 @pytest.mark.parametrize("groups", [None, {"pair": [0, 1]}])
 def test_a_gpu_gives_the_tests_and_penalties_of_a_cpu(groups):
     X, y = table(rows=700)

@@ -16,7 +16,7 @@ from sklearn.feature_selection import f_classif, f_regression
 
 import seqatt
 from seqatt.data.tables.scaling import scale_table
-from seqatt.data.tables.table_data import read_table_data
+from seqatt.data.tables.table_data import read_table_data, take_rows
 from seqatt.training.defaults import default_univariate_test
 from seqatt.training.screening import row_sample
 from seqatt.training.screening.row_sample import draw_sample
@@ -239,3 +239,17 @@ def test_equal_weights_give_the_same_bins_as_any_others():
     nearly = equal.copy()
     nearly[0] = np.nextafter(0.7, 1)
     assert torch.equal(_quantiles(values, equal, 6), _quantiles(values, nearly, 6))
+
+
+@pytest.mark.parametrize("task", ["regression", "survival", "quantile", "poisson"])
+def test_the_test_of_a_subset_is_that_of_a_table_of_these_rows(task):
+    X, y, rng = table(rows=400)
+    target = {
+        "survival": np.column_stack([np.exp(3 * y), rng.random(400) < 0.8]),
+        "poisson": rng.poisson(np.exp(y)),
+    }.get(task, y)
+    data = read_table_data(X, target, task=task, **({"quantile": 0.8} if task == "quantile" else {}))
+    half = np.arange(0, 400, 2)
+    of_table = univariate_test(draw_sample(take_rows(data, half)))
+    np.testing.assert_allclose(univariate_test(draw_sample(data, half)), of_table, atol=1e-9)
+    assert of_table.max() > 1

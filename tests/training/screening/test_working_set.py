@@ -303,14 +303,28 @@ def test_a_run_on_a_wide_table_that_was_stopped_resumes_to_the_same_selection(tm
         assert [p["loss"] for p in resumed.history] == [p["loss"] for p in whole.history]
 
 
-def test_a_run_stopped_while_its_models_are_converged_resumes_bit_for_bit(tmp_path, monkeypatch):
+def test_threads_do_not_change_what_is_recorded_of_a_warm_up_that_ends_early():
+    X, y = wide_problem(columns=3000)
+    histories = []
+    for threads in (1, 2):  # chunks of other sizes: with two threads, the first ones are measurements
+        torch.set_num_threads(threads)
+        histories.append(
+            [phase["loss"] for phase in seqatt.select(X, y, k=2, ensemble=1, device="cpu").history]
+        )
+    assert histories[0] == histories[1]
+
+
+@pytest.mark.parametrize(
+    "stopped_at", [4, 9, 14]
+)  # in the warm-up, after it, and in the first phase that selects
+def test_a_run_stopped_while_its_models_are_converged_resumes_bit_for_bit(tmp_path, monkeypatch, stopped_at):
     X, y = wide_problem(columns=4000)
     options = {"k": 2, "device": "cpu"}
     whole = seqatt.select(X, y, **options)
     chunks, real = [], Trainer.train_chunk
 
     def stop(self, steps):
-        if len(chunks) == 4:  # after the first chunk of the warm-up of every model
+        if len(chunks) == stopped_at:  # every model has one chunk after the other
             raise ArithmeticError("stopped")
         real(self, steps)
         chunks.append(self._steps_left)

@@ -220,15 +220,14 @@ def sequential_attention(request: SelectionRequest, plan: AttentionPlan, advance
         gate.keeps_logits = not options.reset_logits
         return gate
 
-    table = DeviceTable.of_data(data, device) if isinstance(data, TableData) else None
-    screenings = [Screening()] * len(request.seeds)
-    if isinstance(screened, TableData) and (plan.univariate_test or plan.schedule[-1].orders):
-        columns = None if table is None else table.x
-        test = partial(screen, screened, plan.univariate_test, request.rows, device, columns)
-        screenings = (
-            [test()] * len(request.seeds) if request.subsets is None else [*map(test, request.subsets)]
-        )
     with training_threads(largest_product(data, options, plan.setup.batch_size), device) as threads:
+        table = DeviceTable.of_data(data, device) if isinstance(data, TableData) else None
+        screenings = [Screening()] * len(request.seeds)
+        if isinstance(screened, TableData) and (plan.univariate_test or plan.schedule[-1].orders):
+            columns = None if table is None else table.x
+            test = partial(screen, screened, plan.univariate_test, request.rows, device, columns)
+            subsets = request.subsets
+            screenings = [test()] * len(request.seeds) if subsets is None else [*map(test, subsets)]
         groups = make_trial_groups(
             data,
             request.seeds,

@@ -70,7 +70,8 @@ def compare_with_random(method: Method, request: SelectionRequest, advance: Adva
         random = [[] for _ in folds]
     trials = [_TestedTrial(folds, random, nothing, seed) for seed in request.seeds]
     # The first fold answers most tables that have an answer.
-    rounds = [[0], [1, 2]] if _may_select_side_by_side(method, request) else [[0], [1], [2]]
+    later = list(range(1, len(folds)))
+    rounds = [[0], later] if _may_select_side_by_side(method, request) else [[0], *([n] for n in later)]
     for numbers in rounds:
         unclear = [trial for trial in trials if not trial.is_clear]
         for scores in _score_folds(method, request, numbers, unclear) if unclear else [[]] * len(numbers):
@@ -143,6 +144,8 @@ def _may_select_side_by_side(method: Method, request: SelectionRequest) -> bool:
         return False
     if not method.trains or not options.built_in:
         return False
+    if len(request.seeds) > 1 or getattr(options, "ensemble", 0) not in (None, 1):
+        return False  # a fold has several models, which use the threads
     product = largest_product(data, options, resolve_batch_size(data.rows, options.batch_size))
     return product >= SERIAL_WORK and data.rows * data.encoded_columns <= SIDE_BY_SIDE_CELLS
 
@@ -162,7 +165,9 @@ def _score_folds(
     with WorkerPool(len(numbers)) as pool:
         try:
             return pool.run(calls)
-        except BaseException:  # after Ctrl-C, the folds end at their next chunk of steps
+        except (
+            BaseException
+        ):  # after Ctrl-C, the folds end at their next chunk of steps, or before they are scored
             for hook in hooks:
                 hook.part.monitor.stop_requested = True
             raise
@@ -175,6 +180,7 @@ def _score_fold(
         selected = _select(method, request, trials[0].folds[number], number + 1)
     except Diverged as error:
         return error
+    request.hook.part.monitor.check_stop()
     return [trial.score(number, features) for trial, features in zip(trials, selected, strict=True)]
 
 

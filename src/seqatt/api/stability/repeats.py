@@ -95,7 +95,9 @@ def _count_together(method: Method, request: SelectionRequest, plan: Any) -> int
         return 1
     setup: TrainingSetup = plan.setup
     cells = setup.members * setup.variants * columns * (setup.batch_size + max(options.hidden, default=1))
-    cells += columns * min(request.rows // 2, MIN_SAMPLE)
+    cells += (
+        3 * columns * min(request.rows // 2, MIN_SAMPLE)
+    )  # rows, unit columns, and these again as one tensor
     return min(AT_ONCE, max(2, MAX_CELLS // cells // 2 * 2))
 
 

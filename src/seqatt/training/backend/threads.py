@@ -60,7 +60,7 @@ class WorkerPool:
     """Runs several functions at once, each on one thread; with a single thread, one after the other."""
 
     def __init__(self, threads: int) -> None:
-        self.threads = threads
+        self.threads, self._torch_threads = threads, torch.get_num_threads()
         self._pool = ThreadPoolExecutor(threads, initializer=_init_worker) if threads > 1 else None
 
     def __enter__(self) -> WorkerPool:
@@ -69,6 +69,8 @@ class WorkerPool:
     def __exit__(self, *error: object) -> None:
         if self._pool is not None:
             self._pool.shutdown()
+            # What a worker sets for its own products is also what new threads of the process start with.
+            torch.set_num_threads(self._torch_threads)
 
     def run(self, functions: Sequence[Callable[[], Result]]) -> list[Result]:
         if self._pool is None:

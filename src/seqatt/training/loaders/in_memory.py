@@ -90,7 +90,8 @@ class InMemoryLoader:
         self._drawn_offsets = torch.empty(0, models)  # and their offsets (m, T) into the dropout bank
         self._state: Arrays = {}  # from which they were drawn
         self._cursor = 0  # of the next batch among them
-        self._validation_index: dict[int, Tensor] = {}
+        # By the number of rows asked for: row numbers (T, n) for validation, and the generator's state after them.
+        self._validation: dict[int, tuple[Tensor, Tensor]] = {}
 
     def use_table(self, table: DeviceTable) -> None:
         """Take batches from this table, which has the same rows, and may have other columns."""
@@ -168,32 +169,34 @@ class InMemoryLoader:
         shows where other features are missing. Rows are then used up to ``VALIDATION_REPEATS`` times.
         """
         generator = torch.Generator().manual_seed(0)
-        if count not in self._validation_index:
-            self._validation_index[count] = self._validation_rows(count).to(self._table.device)
-        index = self._validation_index[count]
+        if count not in self._validation:
+            index = self._validation_rows(count, generator).to(self._table.device)
+            self._validation[count] = index, generator.get_state()
+        index, state = self._validation[count]
+        generator.set_state(state)
         dropout = self._dropout if drop_inputs else None
         return validation_batches(self._table, index, count, self.batch_size, dropout, generator)
 
-    def _validation_rows(self, count: int) -> Tensor:
+    def _validation_rows(self, count: int, generator: torch.Generator) -> Tensor:
         held_out = [member.validation_rows for member in self._members if member.validation_rows is not None]
         if held_out:
             return spread_rows(torch.stack(held_out), count)
         count = min(count, self._table.count)
-        index = torch.randperm(self._table.count, generator=torch.Generator().manual_seed(0))[:count]
+        index = torch.randperm(self._table.count, generator=generator)[:count]
         return index.expand(len(self._members), -1)
 
     def _make_order(self) -> BatchOrder:
         table, generators = self._table, [member.order for member in self._members]
         train_rows = [member.train_rows for member in self._members]
-        if (
-            table.device.type == "cpu" or table.queries is not None
-        ):  # queries are brought together on the host
+        # The rows of a query are brought together on the host.
+        if table.device.type == "cpu" or table.queries is not None:
             return ShuffledRows(table, self._count, self.batch_size, generators, train_rows)
         return HashedRows(table, self._count, self.batch_size, generators, train_rows, CHUNK_STEPS)
 
     def _draw(self) -> None:
         """Draw the next batches, in whole passes over the rows."""
         self._state = self._order.state_arrays() | copy_state(self._named_noise())
+        self._rows = self._rows[:0]  # their memory is free before that of the next ones is taken
         self._rows, self._cursor = self._order.draw(), 0
         if self._dropout is not None:
             count = len(self._rows)

@@ -17,11 +17,14 @@ from seqatt.training.state import Arrays, Stateful, copy_state, load_state
 STEP, FACTORS = -7046029254386353131, (-4658895280553007687, -7723592293110705685)
 
 
+CELLS_AT_A_TIME = 1 << 24  # rows of models and passes that are sorted together, at most
+
+
 class BatchOrder(Protocol):
     """Draws the rows of the next batches of T models, in whole passes."""
 
     def draw(self) -> Tensor:
-        """Row numbers (m, T, B) of the next m batches, on the device of the table."""
+        """Row numbers (m, T, B) of the next m batches, whole numbers of any type on the device of the table."""
 
     def state_arrays(self) -> Arrays:
         """Copies of everything that the next draw depends on, for a checkpoint."""
@@ -98,19 +101,27 @@ class HashedRows:
         self._rows = torch.arange(count, device=device)
 
     def draw(self) -> Tensor:
-        numbers = self._done + torch.arange(self._passes, device=self._rows.device)
+        models, first = len(self._seeds), self._done
         self._done += self._passes
-        models = len(self._seeds)
         if self._batch_size == self._count:  # a single batch: the order does not matter
             rows = self._rows.expand(models, -1) if self._train_rows is None else self._train_rows
             return rows.expand(self._passes, -1, -1)
-        streams = _hash(self._seeds + (numbers[:, None] + 1) * STEP)
+        numbers = first + torch.arange(self._passes, device=self._rows.device)
+        size = max(1, CELLS_AT_A_TIME // (self._passes * self._count))
+        blocks = [slice(start, start + size) for start in range(0, models, size)]
+        return torch.cat([self._sort(numbers, block) for block in blocks], 1)
+
+    def _sort(self, passes: Tensor, models: slice) -> Tensor:
+        """The batches (m, t, B) of some models in the passes with these numbers."""
+        seeds = self._seeds[models]
+        streams = _hash(seeds + (passes[:, None] + 1) * STEP)
         keys = _hash(streams[:, :, None] + (self._rows + 1) * STEP)
         used = self._count // self._batch_size * self._batch_size
         order = keys.argsort(dim=2, stable=True)[:, :, :used]
         if self._train_rows is not None:
-            order = self._train_rows.expand(self._passes, -1, -1).gather(2, order)
-        return order.view(self._passes, models, -1, self._batch_size).transpose(1, 2).flatten(0, 1)
+            order = self._train_rows[models].expand(len(passes), -1, -1).gather(2, order)
+        batches = order.view(len(passes), len(seeds), -1, self._batch_size).transpose(1, 2).flatten(0, 1)
+        return batches.to(torch.int32)
 
     def state_arrays(self) -> Arrays:
         return {"passes": np.array(self._done)}

@@ -18,7 +18,7 @@ from seqatt.training.screening.row_sample import RowSample
 Floats = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 
-COLUMNS_AT_A_TIME = 8, 1  # compared with all others in one product, on an accelerator and on a CPU
+COLUMNS_AT_A_TIME = 8  # of each sample, compared with all others in one product on an accelerator
 
 
 class Relatedness:
@@ -37,12 +37,12 @@ class Relatedness:
         self._features = np.flatnonzero(features)
         self._columns = np.flatnonzero(features[data.feature_of])
         self._first_columns = np.flatnonzero(np.diff(data.feature_of[self._columns], prepend=-1))
-        # Columns of norm 1 (samples, columns, rows) of a dense table: all on an accelerator, else the compared ones.
-        self._all_units = samples[0].values is not None
-        self._units: Tensor | None = None
-        if not isinstance(data.columns, SparseColumns):
-            kept = np.arange(len(data.feature_of)) if self._all_units else self._columns
-            self._units = _stack([sample.unit_columns(kept) for sample in samples])
+        self._units: Tensor | None = (
+            None  # of an accelerator: all columns, of norm 1 (samples, columns, rows)
+        )
+        if samples[0].values is not None:
+            every = np.arange(len(data.feature_of))
+            self._units = _stack([sample.unit_columns(every) for sample in samples])
         # The smallest p-value per compared feature (f,): a row for each sample and feature asked for.
         self._p_values = np.empty((0, len(self._features)), dtype=np.float32)
         self._row_of: dict[tuple[int, int], int] = {}
@@ -68,8 +68,12 @@ class Relatedness:
         columns_of = [np.flatnonzero(self._feature_of == feature) for _, feature in pairs]
         sample = np.repeat([sample for sample, _ in pairs], [len(columns) for columns in columns_of])
         columns = np.concatenate(columns_of)
+        if self._units is not None:
+            correlations = self._products(self._units, sample, columns)
+        else:
+            numbers = [number for number, _ in pairs]
+            correlations = np.concatenate([*map(self._of_feature, numbers, columns_of)])
         skew = self._skewness[sample[:, None], self._columns] * self._skewness[sample, columns][:, None]
-        correlations = self._correlations(sample, columns)
         by_column = correlation_p_value(correlations, skew, self._rows[sample][:, None])
         by_feature = np.minimum.reduceat(by_column, self._first_columns, axis=1)
         starts = np.cumsum([0, *(len(columns) for columns in columns_of[:-1])])
@@ -83,38 +87,33 @@ class Relatedness:
         self._p_values[first:last] = p
         self._row_of |= {pair: first + number for number, pair in enumerate(pairs)}
 
-    def _correlations(self, sample: Numbers, columns: Numbers) -> Floats:
-        """Correlations (m, compared columns) with these ``columns`` (m,), each in its ``sample`` (m,), sorted."""
-        if self._units is None:
-            numbers = np.unique(sample)
-            return np.concatenate([self._of_sparse(number, columns[sample == number]) for number in numbers])
-        # The shape of a product must not depend on how many columns there are: after a resume all come at once, and
-        # the last bits of a product may depend on its shape.
-        width = COLUMNS_AT_A_TIME[self._units.device.type == "cpu"]
-        rounds, place = np.divmod(np.arange(len(sample)) - np.searchsorted(sample, sample), width)
+    def _products(self, units: Tensor, sample: Numbers, columns: Numbers) -> Floats:
+        """Correlations (m, compared columns) with these ``columns`` (m,), each in its ``sample`` (m,), sorted.
+
+        The shape of a product must not depend on how many columns there are: after a resume all come at once, and the
+        last bits of a product may depend on its shape.
+        """
+        rounds, place = np.divmod(np.arange(len(sample)) - np.searchsorted(sample, sample), COLUMNS_AT_A_TIME)
+        number = torch.arange(len(units), device=units.device)[:, None]
+        compared = torch.from_numpy(self._columns).to(units.device)
+        out = units.new_empty(len(units), units.shape[1], COLUMNS_AT_A_TIME)
         found = np.empty((len(sample), len(self._columns)))
-        for number in range(rounds.max() + 1):
-            now = np.flatnonzero(rounds == number)
-            others = np.zeros((len(self._samples), width), dtype=np.int64)
+        for each in range(rounds.max() + 1):
+            now = np.flatnonzero(rounds == each)
+            others = np.zeros((len(units), COLUMNS_AT_A_TIME), dtype=np.int64)
             others[sample[now], place[now]] = columns[now]
-            found[now] = self._products(self._units, others)[sample[now], :, place[now]]
+            vectors = units[number, torch.from_numpy(others).to(units.device)]
+            products = matmul(units, vectors.mT, out)[:, compared].cpu().numpy()
+            found[now] = products[sample[now], :, place[now]]
         return found
 
-    def _products(self, units: Tensor, columns: Numbers) -> NDArray[np.float32]:
-        """Per sample, correlations (samples, compared columns, m) with these columns (samples, m) of a dense table."""
-        if self._all_units:
-            number = torch.arange(len(units), device=units.device)[:, None]
-            vectors = units[number, torch.from_numpy(columns).to(units.device)]
-        else:
-            parts = zip(self._samples, columns, strict=True)
-            vectors = _stack([sample.unit_columns(part) for sample, part in parts])
-        products = matmul(units, vectors.mT, units.new_empty(len(units), units.shape[1], columns.shape[1]))
-        compared = torch.from_numpy(self._columns).to(units.device) if self._all_units else slice(None)
-        return products[:, compared].cpu().numpy()
-
-    def _of_sparse(self, number: int, columns: Numbers) -> Floats:
-        """Correlations (m, compared columns) with these columns (m,) of a sparse table."""
+    def _of_feature(self, number: int, columns: Numbers) -> Floats:
+        """Correlations (m, compared columns) with the columns (m,) of one feature, in a sample on the host."""
         sample = self._samples[number]
+        if not isinstance(sample.data.columns, SparseColumns):
+            units = sample.kept_unit_columns(self._columns)
+            out = torch.empty(1, len(units), len(columns))
+            return matmul(units[None], sample.unit_columns(columns).T[None], out)[0].T.double().numpy()
         squares = sample.moments[0]
         norms = np.sqrt(np.outer(squares[columns], squares[self._columns]))
         products = sample.inner_products(sample.centred_columns(columns))[self._columns].T
@@ -123,8 +122,6 @@ class Relatedness:
 
 def _stack(columns: Sequence[Tensor]) -> Tensor:
     """The columns (m, rows) of several samples as one tensor; samples of fewer rows are filled up with zeros."""
-    if len(columns) == 1:  # without a copy
-        return columns[0][None]
     most = max(part.shape[1] for part in columns)
     return torch.stack([pad(part, (0, most - part.shape[1])) for part in columns])
 

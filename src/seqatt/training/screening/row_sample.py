@@ -5,6 +5,7 @@ Sums over the rows do not depend on the number of threads.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -18,7 +19,7 @@ from seqatt.training.backend.matmul import matmul
 
 Floats = NDArray[np.float64]
 
-BLOCK_COLUMNS = 1 << 10  # columns processed at a time
+BLOCK_CELLS = 1 << 24, 1 << 19  # rows times columns processed at a time, on an accelerator and on a CPU
 MAX_CELLS = 1 << 22  # rows times columns of a sample, at most,
 MIN_ROWS = 1 << 11  # but a sample has at least this many rows, or all
 MAX_HOT_VALUES = 64  # most frequent values of a category that a sample distinguishes
@@ -74,6 +75,11 @@ class RowSample:
             values = table[np.ix_(self.rows, columns)].astype(np.float64)
         return self.centre(torch.from_numpy(values))
 
+    def column_blocks(self, columns: int) -> Iterator[slice]:
+        """Slices of the numbers of so many columns, for which a block of cells takes little memory."""
+        size = max(1, BLOCK_CELLS[self.values is None] // max(1, len(self.rows)))
+        return (slice(start, min(start + size, columns)) for start in range(0, columns, size))
+
     def centre(self, values: Tensor) -> Tensor:
         """Values (rows, m) minus their weighted means."""
         return values - transposed_product(values, self.row_weights).T / self.effective_rows
@@ -82,14 +88,25 @@ class RowSample:
         """Weighted inner products (m, m) of centred columns (rows, m)."""
         return transposed_product(centred, self.row_weights * centred).cpu().numpy()
 
+    def kept_unit_columns(self, columns: NDArray[np.int64]) -> Tensor:
+        """The same as ``unit_columns``, computed once for all who ask for these columns."""
+        key = columns.tobytes()
+        if key not in self._kept_units:
+            self._kept_units[key] = self.unit_columns(columns)
+        return self._kept_units[key]
+
+    @cached_property
+    def _kept_units(self) -> dict[bytes, Tensor]:
+        return {}
+
     def unit_columns(self, columns: NDArray[np.int64]) -> Tensor:
         """These columns as (columns, rows) in float32, weighted, centred and of norm 1; constant columns are 0."""
         norms, roots = np.sqrt(self.moments[0]), self.row_weights.sqrt()
         out = torch.empty(len(columns), len(self.rows), device=roots.device)
-        for start in range(0, len(columns), BLOCK_COLUMNS):
-            block = columns[start : start + BLOCK_COLUMNS]
-            scale = torch.from_numpy(np.where(norms[block] > 0, norms[block], np.inf)).to(roots.device)
-            out[start : start + BLOCK_COLUMNS] = (self.centred_columns(block) * roots / scale).T
+        for block in self.column_blocks(len(columns)):
+            norm = norms[columns[block]]
+            scale = torch.from_numpy(np.where(norm > 0, norm, np.inf)).to(roots.device)
+            out[block] = (self.centred_columns(columns[block]) * roots / scale).T
         return out
 
     def inner_products(self, vectors: Tensor) -> Floats:
@@ -98,8 +115,7 @@ class RowSample:
         if isinstance(columns, SparseColumns):
             data = columns.data.astype(np.float64, copy=False)
             return np.asarray(data.T @ weighted.numpy() / columns.scale[:, None])
-        starts = range(0, columns.shape[1], BLOCK_COLUMNS)
-        blocks = (self.centred_columns(slice(start, start + BLOCK_COLUMNS)) for start in starts)
+        blocks = map(self.centred_columns, self.column_blocks(columns.shape[1]))
         return torch.cat([transposed_product(block, weighted) for block in blocks]).cpu().numpy()
 
     @cached_property
@@ -110,8 +126,8 @@ class RowSample:
             squares, cubes = self._sparse_moments(columns)
         else:
             blocks = []
-            for start in range(0, columns.shape[1], BLOCK_COLUMNS):
-                centred = self.centred_columns(slice(start, start + BLOCK_COLUMNS))
+            for block in self.column_blocks(columns.shape[1]):
+                centred = self.centred_columns(block)
                 squared = centred**2
                 sums = [transposed_product(power, self.row_weights) for power in (squared, squared * centred)]
                 sums[0][centred.amax(0) == centred.amin(0)] = 0  # in any unit: columns may be unscaled

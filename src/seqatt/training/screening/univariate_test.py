@@ -11,6 +11,8 @@ number and divided into bins of equal size (analysis of variance), and the small
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -19,7 +21,7 @@ from torch import Tensor
 
 from seqatt.data.tables.table_data import SparseColumns
 from seqatt.training.backend.threads import single_thread
-from seqatt.training.screening.row_sample import BLOCK_COLUMNS, RowSample, transposed_product
+from seqatt.training.screening.row_sample import RowSample, transposed_product
 
 Floats = NDArray[np.float64]
 
@@ -49,8 +51,9 @@ def _target_basis(sample: RowSample) -> Tensor:
 
     Classes are encoded one-hot.
     """
-    target = sample.data.target
-    values = target.as_numbers()[sample.rows]
+    # Only of these rows: what a survival time or a quantile means as a number depends on the others.
+    target = replace(sample.data.target, values=sample.data.target.values[sample.rows])
+    values = target.as_numbers()
     if target.task == "multiclass":
         values = np.eye(target.outputs)[values]
     columns = np.asarray(values, dtype=np.float64).reshape(len(sample.rows), -1)
@@ -89,8 +92,8 @@ def _binned_p_values(sample: RowSample, target: Tensor) -> Floats:
     weighted = torch.cat([target, torch.ones_like(target[:, :1])], 1) * sample.row_weights
     total = weighted.sum(0).cpu().numpy()
     step = max(1, rows // QUANTILE_ROWS)
-    for start in range(0, len(single), BLOCK_COLUMNS):
-        columns = single[start : start + BLOCK_COLUMNS]
+    for block in sample.column_blocks(len(single)):
+        columns = single[block]
         adjacent = columns[-1] - columns[0] == len(columns) - 1  # then no cell is looked up by its number
         values = sample.centred_columns(slice(columns[0], columns[-1] + 1) if adjacent else columns)
         limits = _quantiles(values[::step], sample.weights[::step], bins)

@@ -270,3 +270,15 @@ def test_numbers_of_a_frame_are_never_copied_as_a_whole():
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 2.2 * X.nbytes  # the encoded table and one block in float64
+
+
+def test_a_whole_number_is_the_same_category_as_an_integer_and_as_a_float():
+    """pandas makes integers floats as soon as one is missing, in the training rows or in others."""
+    rng = np.random.default_rng(0)
+    shop = rng.integers(0, 8, 300)
+    y = np.array([1, 0, 1, 0, 1, 0, 1, 0])[shop]
+    integers = pd.DataFrame({"shop": pd.Categorical(shop)})
+    floats = pd.DataFrame({"shop": pd.Categorical(np.where(np.arange(300) == 5, np.nan, shop))})
+    for train, test in ((integers, floats), (floats, integers)):
+        evaluation = seqatt.evaluate(train[:200], y[:200], test[200:], y[200:], seeds=1, epochs=20)
+        assert evaluation.mean["accuracy"] == 1

@@ -337,3 +337,12 @@ def test_sparse_test_rows_that_cannot_be_standardised_are_refused_without_a_warn
 def test_a_nul_in_a_name_of_a_polars_column_is_a_name_like_any_other():
     frame = pl.DataFrame({"\x00a": ["u", "v", "u", "v"], "b": [1.0, 2.0, 3.0, 4.0]})
     assert set(seqatt.select(frame, [0, 1, 0, 1], 2, method="random").features) == {"\x00a", "b"}
+
+
+def test_masked_cells_of_an_array_are_missing():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3))
+    masked = np.ma.array(X, mask=rng.random(X.shape) < 0.2)
+    of_masked, of_nan = (read_table_data(table, X[:, 0]) for table in (masked, masked.filled(np.nan)))
+    np.testing.assert_array_equal(of_masked.columns, of_nan.columns)
+    assert (of_masked.columns != read_table_data(X, X[:, 0]).columns).any()

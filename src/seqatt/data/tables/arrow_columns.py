@@ -48,7 +48,11 @@ def read_column(series: nw.Series[Any], argument: str) -> Any:
     # An Arrow dictionary in pandas has no categories; it is read as Arrow below.
     if hasattr(native_type, "categories") and series.implementation.is_pandas_like():
         codes = native.cat.codes.to_numpy().astype(np.int32)
-        texts = pa.array(list(map(str, native.cat.categories.tolist())), pa.string())
+        categories = native.cat.categories
+        is_number = isinstance(categories.dtype, np.dtype) and categories.dtype.kind in "iuf"
+        texts = _texts(
+            pa.array(categories.to_numpy()) if is_number else pa.array(map(str, categories.tolist()))
+        )
         return as_dictionary(pa.DictionaryArray.from_arrays(pa.array(codes, mask=codes < 0), texts))
     known = dtype.is_numeric() or dtype in (nw.Boolean, nw.String, nw.Categorical, nw.Enum, *TEMPORAL)
     if not known and series.null_count() < len(series):
@@ -86,13 +90,20 @@ def as_dictionary(column: Any) -> Any:
         if isinstance(column, pa.ChunkedArray):  # in older releases of Arrow, or without chunks
             chunks = column.chunks or [pa.array([], column.type)]
             column = chunks[0] if len(chunks) == 1 else pa.concat_arrays(chunks)
-    texts, indices = column.dictionary, column.indices
-    if not (of.is_string(texts.type) or of.is_large_string(texts.type)):
-        texts = pa.array([None if v is None else str(v) for v in texts.to_pylist()], pa.string())
+    texts, indices = _texts(column.dictionary), column.indices
     distinct = texts.dictionary_encode()
     if distinct.null_count or len(distinct.dictionary) < len(texts):  # a missing text, or one text twice
         texts, indices = distinct.dictionary, distinct.indices.take(indices)
     return pa.DictionaryArray.from_arrays(indices.cast(pa.int32()), texts)
+
+
+def _texts(values: Any) -> Any:
+    """Distinct values as texts. A whole number has the same one whether it is an integer or a float: 3, not 3.0."""
+    if of.is_string(values.type) or of.is_large_string(values.type):
+        return values
+    if of.is_integer(values.type) or of.is_floating(values.type):
+        return values.cast(pa.string())
+    return pa.array([None if value is None else str(value) for value in values.to_pylist()], pa.string())
 
 
 def categorical_values(column: Any) -> CategoricalValues:

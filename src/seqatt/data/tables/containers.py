@@ -157,6 +157,8 @@ def _read_array(X: Any, argument: str) -> InputTable:
     if isinstance(X, Mapping):
         raise TypeError(f"{argument}: a dict is no table; pass pandas.DataFrame({argument})")
     refuse_batches(X, argument)
+    if isinstance(X, np.ma.MaskedArray) and X.dtype.kind in "biuf":
+        X = np.ma.filled(X.astype(np.float64), np.nan)  # what is masked is missing
     array = to_array(X, argument)
     if array.ndim != 2:
         remedy = (

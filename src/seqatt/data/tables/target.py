@@ -175,6 +175,11 @@ def _labels(series: nw.Series[Any]) -> NDArray[np.object_]:
     if series.dtype in (nw.Categorical, nw.Enum):
         from seqatt.data.tables.arrow_columns import categorical_values, read_column
 
+        native = series.to_native()
+        categories = getattr(getattr(native, "dtype", None), "categories", None)
+        if isinstance(getattr(categories, "dtype", None), np.dtype) and categories.dtype.kind in "iuf":
+            # Unlike a category of a feature, the class 1.0 is not 1.
+            series = nw.from_native(native.cat.rename_categories(str), series_only=True)
         texts, positions = categorical_values(read_column(series, "y"))
         return np.array([*texts.to_pylist(), None], dtype=object)[positions]
     return np.array(series.to_list(), dtype=object)

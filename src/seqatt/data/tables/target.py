@@ -177,7 +177,7 @@ def _labels(series: nw.Series[Any]) -> NDArray[np.object_]:
 
         native = series.to_native()
         categories = getattr(getattr(native, "dtype", None), "categories", None)
-        if isinstance(getattr(categories, "dtype", None), np.dtype) and categories.dtype.kind in "iuf":
+        if getattr(getattr(categories, "dtype", None), "kind", "O") in "iuf":
             # Unlike a category of a feature, the class 1.0 is not 1.
             series = nw.from_native(native.cat.rename_categories(str), series_only=True)
         texts, positions = categorical_values(read_column(series, "y"))

@@ -144,10 +144,13 @@ class MLPLayers:
         return torch.cat([space.sums[0] for space in spaces], 2)
 
     def upper_outputs(self, hidden: Tensor) -> Tensor:
-        """Outputs (..., B, o) from pre-activations (T, m, h, B) of the first layer, for m variants of each model."""
+        """Outputs (..., B, o) from pre-activations (T, m, h, B) of the first layer, for m variants of each model.
+
+        Overwrites ``hidden``.
+        """
         for matrix, bias in zip(self.matrices, self._bias_columns[1:], strict=True):
-            hidden = ACTIVATIONS[self.shape.activation].function(hidden)
-            hidden = matrix.unsqueeze(1) @ hidden + bias.unsqueeze(1)
+            ACTIVATIONS[self.shape.activation].forward(hidden, hidden)
+            hidden = (matrix.unsqueeze(1) @ hidden).add_(bias.unsqueeze(1))
         return hidden.mT
 
     def gradients(

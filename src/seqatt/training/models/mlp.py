@@ -250,16 +250,21 @@ class MLP(Model):
         models, width, rows = sums.shape
         cells_per_set = models * rows * (columns.shape[2] + sum(outs for outs, _ in self._shape.sizes))
         sets_per_chunk = max(1, CHUNK_CELLS[x.device.type == "cpu"] // cells_per_set)
+        # One buffer for all chunks: new memory of this size would cost more than the arithmetic.
+        buffer = sums.new_empty(models, min(sets_per_chunk, columns.shape[1]), width, rows)
         chunks = torch.split(columns, sets_per_chunk, 1), torch.split(valid, sets_per_chunk, 1)
         losses = []
         for chunk, chunk_valid in zip(*chunks, strict=True):
-            sets, size = chunk.shape[1:]
+            sets = chunk.shape[1]
             index = chunk.flatten(1).unsqueeze(1)
-            inputs = x.gather(2, index.expand(-1, rows, -1)) * chunk_valid.flatten(1).unsqueeze(1)
+            inputs = x.gather(2, index.expand(-1, rows, -1)).mul_(chunk_valid.flatten(1).unsqueeze(1))
             layer = self._scaled.gather(2, index.expand(-1, width, -1))
-            inputs = inputs.view(models, rows, sets, size).permute(0, 2, 3, 1)
-            layer = layer.view(models, width, sets, size).transpose(1, 2)
-            out = self.layers.upper_outputs(sums.unsqueeze(1) - layer @ inputs)
+            hidden = torch.matmul(
+                layer.mT.reshape(*chunk.shape, width).mT,
+                inputs.mT.reshape(*chunk.shape, rows),
+                out=buffer[:, :sets],
+            )
+            out = self.layers.upper_outputs(torch.sub(sums.unsqueeze(1), hidden, out=hidden))
             target = y.unsqueeze(1).expand(-1, sets, *y.shape[1:]).flatten(0, 1)
             per_row = self.layers.loss_function.per_row(out.flatten(0, 1), target).view(models, sets, rows)
             losses.append(weighted_mean(per_row, None if w is None else w.unsqueeze(1)))

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from seqatt.data.files.encoding.rows import BatchAgreement, EncodedRows, FileBatch, concatenate
 from seqatt.data.files.errors import warn_skipped
@@ -196,6 +197,8 @@ class _ShardBatches:
     def take(self, on_skips: Callable[[_ShardBatches, Sequence[SkippedSlice]], None]) -> EncodedRows | None:
         """The rows of the next batch; None at the end of the shard."""
         while self._window is None or self._taken * self._batch_size >= _count(self._window):
+            # Arrow keeps what it has freed, which would add up to several windows.
+            pa.default_memory_pool().release_unused()
             window = next(self._windows, None)
             if window is None:
                 return None

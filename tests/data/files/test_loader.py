@@ -319,6 +319,20 @@ def test_several_tasks_run_at_once_and_are_yielded_in_order():
     assert items == [[], [10], [20, 21], [30, 31, 32], [40, 41, 42, 43]]
 
 
+def test_all_tasks_run_on_the_same_threads():
+    """Allocators keep memory for each thread, so that a thread per slice would add up."""
+    used: list[int] = []
+
+    def task() -> Iterator[int]:
+        used.append(threading.get_native_id())
+        yield 0
+
+    for items in prefetch_parallel([task] * 20, 2):
+        assert list(items) == [0]
+    assert len(used) == 20
+    assert len(set(used)) <= 2
+
+
 def test_an_error_of_one_task_is_raised_in_its_turn_and_leaves_no_thread():
     def task(number: int) -> Iterator[int]:
         yield number

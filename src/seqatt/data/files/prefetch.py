@@ -17,11 +17,13 @@ Item = TypeVar("Item")
 
 def prefetch(items: Iterator[Item], depth: int) -> Iterator[Item]:
     """The same items, computed on a background thread, at most ``depth`` ahead."""
-    producer = _Producer(items, depth)
+    threads = _Threads(1)
+    producer = _Producer(items, depth, threads)
     try:
         yield from producer
     finally:
         producer.close()
+        threads.close()
 
 
 def prefetch_parallel(
@@ -33,10 +35,11 @@ def prefetch_parallel(
     """
     started: deque[_Producer[Item]] = deque()
     remaining = iter(tasks)
+    threads = _Threads(workers)
     try:
         while True:
             while len(started) < workers and (task := next(remaining, None)) is not None:
-                started.append(_Producer(_run(task), 1))
+                started.append(_Producer(_run(task), 1, threads))
             if not started:
                 return
             yield iter(started[0])
@@ -44,6 +47,7 @@ def prefetch_parallel(
     finally:
         for producer in started:
             producer.close()
+        threads.close()
 
 
 def reader_threads() -> int:
@@ -58,19 +62,48 @@ def _run(task: Callable[[], Iterator[Item]]) -> Iterator[Item]:
     yield from task()
 
 
+class _Threads:
+    """Up to ``most`` threads that run calls, one after another: allocators keep memory for every thread that ends.
+
+    They are daemons, so that a program with an iterator that nobody has closed can end.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._calls: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._threads: list[threading.Thread] = []
+
+    def start(self, call: Callable[[], None]) -> None:
+        """Run a call as soon as a thread is free."""
+        self._calls.put(call)
+        if len(self._threads) < self._most:
+            self._threads.append(threading.Thread(target=self._serve, daemon=True, name="seqatt-prefetch"))
+            self._threads[-1].start()
+
+    def close(self) -> None:
+        """Wait until all calls have ended."""
+        for _ in self._threads:
+            self._calls.put(None)
+        for thread in self._threads:
+            thread.join()
+
+    def _serve(self) -> None:
+        while call := self._calls.get():
+            call()
+
+
 class _Producer(Generic[Item]):
-    """A thread that computes items while fewer than ``depth`` of them are not yet consumed.
+    """Computes items on a thread while fewer than ``depth`` of them are not yet consumed.
 
     Items may be large, so it waits before it computes one, not with one in its hands.
     """
 
-    def __init__(self, items: Iterator[Item], depth: int) -> None:
+    def __init__(self, items: Iterator[Item], depth: int, threads: _Threads) -> None:
         self._items = items
         self._queue: queue.SimpleQueue[tuple[str, Item | BaseException | None]] = queue.SimpleQueue()
         self._free = threading.Semaphore(depth)
-        self._closed = threading.Event()
-        self._thread = threading.Thread(target=self._work, daemon=True, name="seqatt-prefetch")
-        self._thread.start()
+        self._closed, self._ended = threading.Event(), threading.Event()
+        threads.start(self._work)
 
     def __iter__(self) -> Iterator[Item]:
         while True:
@@ -86,9 +119,19 @@ class _Producer(Generic[Item]):
     def close(self) -> None:
         self._closed.set()
         self._free.release()
-        self._thread.join()
+        self._ended.wait()
 
     def _work(self) -> None:
+        try:
+            self._compute()
+            self._queue.put(("end", None))
+        except BaseException as error:
+            self._queue.put(("error", error))
+        finally:
+            self._ended.set()
+
+    def _compute(self) -> None:
+        """Compute the items until they end or nobody wants more of them, and close them."""
         try:
             self._free.acquire()
             for item in self._items:
@@ -99,9 +142,6 @@ class _Producer(Generic[Item]):
                 self._free.acquire()
                 if self._closed.is_set():
                     return
-            self._queue.put(("end", None))
-        except BaseException as error:
-            self._queue.put(("error", error))
         finally:
             close = getattr(self._items, "close", None)
             if close is not None:

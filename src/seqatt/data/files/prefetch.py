@@ -17,7 +17,7 @@ Item = TypeVar("Item")
 
 def prefetch(items: Iterator[Item], depth: int) -> Iterator[Item]:
     """The same items, computed on a background thread, at most ``depth`` ahead."""
-    threads = _Threads(1)
+    threads = _ReaderThreads(1)
     producer = _Producer(items, depth, threads)
     try:
         yield from producer
@@ -35,7 +35,7 @@ def prefetch_parallel(
     """
     started: deque[_Producer[Item]] = deque()
     remaining = iter(tasks)
-    threads = _Threads(workers)
+    threads = _ReaderThreads(workers)
     try:
         while True:
             while len(started) < workers and (task := next(remaining, None)) is not None:
@@ -62,7 +62,7 @@ def _run(task: Callable[[], Iterator[Item]]) -> Iterator[Item]:
     yield from task()
 
 
-class _Threads:
+class _ReaderThreads:
     """Up to ``most`` threads that run calls, one after another: allocators keep memory for every thread that ends.
 
     They are daemons, so that a program with an iterator that nobody has closed can end.
@@ -98,7 +98,7 @@ class _Producer(Generic[Item]):
     Items may be large, so it waits before it computes one, not with one in its hands.
     """
 
-    def __init__(self, items: Iterator[Item], depth: int, threads: _Threads) -> None:
+    def __init__(self, items: Iterator[Item], depth: int, threads: _ReaderThreads) -> None:
         self._items = items
         self._queue: queue.SimpleQueue[tuple[str, Item | BaseException | None]] = queue.SimpleQueue()
         self._free = threading.Semaphore(depth)

@@ -13,8 +13,9 @@ from seqatt.cli.app import app
 
 START = """# Command line
 
-What `seqatt COMMAND --help` shows. `seqatt select` and `seqatt compare` take every option of a method by name as well,
-with `--set`. [Errors, progress and repeatability](../../running.md) has the exit codes.
+What `seqatt COMMAND --help` shows, or `--help-all` where a command has many options. `seqatt select` and
+`seqatt compare` take every option of a method by name as well, with `--set`. [Errors, progress and
+repeatability](../../running.md) has the exit codes.
 """
 
 

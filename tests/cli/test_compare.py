@@ -171,7 +171,9 @@ def test_help_has_examples_and_options():
     done = run("--help")
     assert done.returncode == 0
     assert "Examples" in done.stdout
-    assert "--split-groups" in done.stdout
+    assert "--methods" in done.stdout
+    assert "--decimal" not in done.stdout
+    assert "--decimal" in run("--help-all").stdout
 
 
 @pytest.mark.slow

@@ -383,12 +383,19 @@ def test_help_has_examples_and_options():
     done = run("select", "--help")
     assert done.returncode == 0
     assert "Examples" in done.stdout
-    assert "--features-per-phase" in done.stdout
+    assert "--features-per-phase" in run("select", "--help-all").stdout
     assert run("--version").stdout == f"seqatt {seqatt.__version__}\n"
 
 
+def test_help_is_short_and_names_the_flag_that_shows_all_options():
+    short, whole = (run("select", flag).stdout for flag in ("--help", "--help-all"))
+    assert "--help-all" in short
+    assert "--features-per-phase" not in short
+    assert len(short.splitlines()) < len(whole.splitlines()) / 3
+
+
 def test_help_shows_the_groups_of_options():
-    done = run_process("select", "--help")
+    done = run_process("select", "--help-all")
     assert (done.returncode, done.stderr) == (0, "")
     for group in ("What to select", "Training", "Files", "Running"):
         assert f" {group} " in done.stdout

@@ -9,6 +9,7 @@ import typer
 from seqatt.cli import compare, report, select
 from seqatt.cli.catalogues import data_app, list_methods
 from seqatt.cli.demo import demo
+from seqatt.cli.short_help import with_short_help
 from seqatt.version import __version__
 
 app = typer.Typer(
@@ -20,11 +21,11 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(data_app, name="data")
-app.command("methods")(list_methods)
 app.command()(demo)
-app.command(epilog=compare.EXAMPLES)(compare.compare)
-app.command(epilog=select.EXAMPLES)(select.select)
+app.command(epilog=select.EXAMPLES, cls=with_short_help(*select.COMMON))(select.select)
+app.command(epilog=compare.EXAMPLES, cls=with_short_help(*compare.COMMON))(compare.compare)
 app.command(epilog=report.EXAMPLES)(report.report)
+app.command("methods")(list_methods)
 
 
 def _show_version(requested: bool) -> None:

@@ -29,6 +29,7 @@ FILES_HELP = (
 
 
 TaskName = StrEnum("TaskName", {task: task for task in ("classification", *TASKS)})  # type: ignore[misc]
+TASK_HELP = f"Kind of target, where it cannot be inferred: {', '.join(TaskName)}."
 
 
 def start_log() -> None:

@@ -11,6 +11,7 @@ import typer
 
 from seqatt.cli.arguments import (
     FILES_HELP,
+    TASK_HELP,
     TaskName,
     interrupts_as_exceptions,
     make_folder,
@@ -19,17 +20,34 @@ from seqatt.cli.arguments import (
     read_settings,
 )
 from seqatt.cli.report import REPORT_HELP, check_page, write_comparison_page
+from seqatt.cli.short_help import HelpAll
 from seqatt.data.files.options import FileOptions
 from seqatt.options import help_of
 
+# Parameters that --help shows; --help-all shows all.
+COMMON = (
+    "files",
+    "target",
+    "k",
+    "methods",
+    "seeds",
+    "test",
+    "metric",
+    "out",
+    "settings",
+    "report",
+    "task",
+    "ignore",
+)
 EXAMPLES = (
     "Examples:\n\n"
-    "  seqatt compare data.csv --target label -k 5,10,20 --out run/\n\n"
-    "  seqatt compare houses.parquet --target price -k 0.1,0.25 --methods linear_omp,random,all\n\n"
-    "  seqatt compare visits.csv --target ill -k 10 --split-groups patient --metric auc\n\n"
-    "  seqatt compare data.csv --target label -k 10 --set sequential_attention.epochs=20\n\n"
-    "  seqatt compare data.csv --target label -k 10 --methods sequential_attention,paper "
-    "--set paper.method=sequential_attention --set paper.recipe=paper\n\n"
+    "\b\n"
+    "seqatt compare data.csv --target label -k 5,10,20 --out run/\n"
+    "seqatt compare houses.parquet --target price -k 0.1,0.25 --methods linear_omp,random,all\n"
+    "seqatt compare visits.csv --target ill -k 10 --split-groups patient --metric auc\n"
+    "seqatt compare data.csv --target label -k 10 --set sequential_attention.epochs=20\n"
+    "seqatt compare data.csv --target label -k 10 --methods sequential_attention,paper \\\n"
+    "    --set paper.method=sequential_attention --set paper.recipe=paper\n\n"
     "With --out, a run that was stopped continues where it was, and methods, k and seeds can be added.\n\n"
     "Exit code: 0 done, 1 failed, 2 wrong usage, 130 interrupted (the finished runs are shown), "
     "143 stopped by SIGTERM."
@@ -69,9 +87,7 @@ def compare(
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the comparison as JSON and nothing else.")
     ] = False,
-    task: Annotated[
-        TaskName | None, typer.Option(help="Kind of target, where it cannot be inferred.")
-    ] = None,
+    task: Annotated[TaskName | None, typer.Option(metavar="TASK", help=TASK_HELP)] = None,
     quantile: Annotated[float, typer.Option(help=help_of(FileOptions, "quantile"))] = 0.5,
     ignore: Annotated[str, typer.Option(help="Columns that are not features (ids), with commas.")] = "",
     groups_of_rows: Annotated[
@@ -91,6 +107,7 @@ def compare(
     memory: Annotated[str | None, typer.Option(help=help_of(FileOptions, "memory"))] = None,
     delimiter: Annotated[str | None, typer.Option(help=help_of(FileOptions, "delimiter"))] = None,
     decimal: Annotated[str | None, typer.Option(help=help_of(FileOptions, "decimal"))] = None,
+    help_all: HelpAll = False,
 ) -> None:
     """Compare methods by the test metric of a network that is trained on the features they select.
 

@@ -12,6 +12,7 @@ from seqatt.algorithms.neural.attention_options import AttentionOptions
 from seqatt.checkpoints.options import CheckpointOptions
 from seqatt.cli.arguments import (
     FILES_HELP,
+    TASK_HELP,
     TaskName,
     read_amount,
     read_costs,
@@ -24,25 +25,26 @@ from seqatt.cli.arguments import (
 from seqatt.cli.export import EXPORT_HELP, check_export
 from seqatt.cli.option_flags import add_option_flags, read_flags
 from seqatt.cli.report import IMAGE_HELP, REPORT_HELP, check_page, read_shape
+from seqatt.cli.short_help import HelpAll
 from seqatt.data.files.options import FileOptions
 from seqatt.options import RUNNING, SELECTION, help_of
 from seqatt.progress import Timings, progress_bar
 
+# Parameters that --help shows; --help-all shows all.
+COMMON = (
+    *("files", "target", "k", "fdr", "repeats", "method", "task", "ignore", "keep", "forbid", "categorical"),
+    *("out", "holdout", "report", "export", "as_json", "seed", "device", "resume"),
+)
 EXAMPLES = (
     "Examples:\n\n"
-    "  seqatt select data.csv --target label -k 20 --out run/\n\n"
-    "  seqatt select houses.parquet --target price -k 0.25 --holdout 0.2\n\n"
-    "  seqatt select data.csv --target label -k 10 --method forest --set n_estimators=200\n\n"
-    "  seqatt select data.csv --target label -k auto --max-k 30\n\n"
-    "  seqatt select data.csv --target label --fdr 0.1\n\n"
-    "  seqatt select data.csv --target label -k 20 --keep run/selection.json\n\n"
-    "  seqatt select data.csv --target label -k 8 --forbid zip,name --quota lab:1:3=hdl,ldl,ferritin,tsh\n\n"
-    "  seqatt select data.csv --target label --budget 600 --cost mri=500 --cost 'blood test=40:hdl,ldl'\n\n"
-    "  seqatt select data.csv --target label -k auto --out run/ --report run/report.html\n\n"
-    "  seqatt select data.csv --target label -k 5 --export model.onnx\n\n"
-    "  seqatt select data.tsv.gz --target label -k 5 --json | jq .features\n\n"
-    "  seqatt select 'clicks/*.parquet' --target click -k 20 --out run/\n\n"
-    "  torchrun --nproc-per-node 8 -m seqatt select clicks/ --target click -k 20 --out run/ --resume\n\n"
+    "\b\n"
+    "seqatt select data.csv --target label -k 20 --out run/\n"
+    "seqatt select houses.parquet --target price -k 0.25 --holdout 0.2\n"
+    "seqatt select data.csv --target label -k auto --report report.html\n"
+    "seqatt select data.csv --target label --fdr 0.1\n"
+    "seqatt select data.csv --target label -k 20 --keep run/selection.json\n"
+    "seqatt select data.csv --target label -k 5 --method forest --json\n"
+    "seqatt select 'clicks/*.parquet' --target click -k 20 --out run/\n\n"
     "Exit code: 0 done, 1 failed (one line on stderr says why), 2 wrong usage, 130 interrupted, 143 terminated by "
     "SIGTERM. Both write a checkpoint first if --out is given: continue with --resume."
 )
@@ -84,7 +86,7 @@ def select(
     ] = None,
     task: Annotated[
         TaskName | None,
-        typer.Option(help="Kind of target, where it cannot be inferred.", rich_help_panel=SELECTION),
+        typer.Option(metavar="TASK", help=TASK_HELP, rich_help_panel=SELECTION),
     ] = None,
     ignore: Annotated[
         str, typer.Option(help="Columns that are not features (ids), with commas.", rich_help_panel=SELECTION)
@@ -193,6 +195,7 @@ def select(
         bool,
         typer.Option("--resume", help=help_of(CheckpointOptions, "resume"), rich_help_panel=RUNNING),
     ] = False,
+    help_all: HelpAll = False,
     **flags: Any,
 ) -> None:
     """Select the k features of a table that predict a column best.

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
+
+from seqatt.display_text import NO_NAME
 
 Check = Callable[[str, Any], Any]
 LISTED = 20  # names of columns in an error message, at most
@@ -164,15 +166,17 @@ def show(value: Any) -> str:
         return repr(value)
 
 
-def suggest(name: Any, known: Iterable[str]) -> str:
+def suggest(name: Any, known: Collection[str]) -> str:
     """The question "did you mean ...?" with the nearest of the known names; empty if none is near."""
+    if name == NO_NAME and "" in known:
+        return "did you mean ''?"
     near = difflib.get_close_matches(str(name), list(known), 1)
     return f"did you mean {near[0]!r}?" if near else ""
 
 
 def list_names(names: Sequence[str], kind: str = "columns") -> str:
     """The names, all of them or the first 20 and how many more there are."""
-    return f"the {kind} are {name_some(names[:LISTED], len(names))}"
+    return f"the {kind} are {name_some([name or NO_NAME for name in names[:LISTED]], len(names))}"
 
 
 def name_some(names: Sequence[str], total: int) -> str:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from seqatt.data.tables.options import TASKS
+from seqatt.display_text import NO_NAME
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -86,8 +87,15 @@ def read_settings(given: list[str], form: str) -> dict[str, Any]:
 
 
 def read_names(text: str) -> list[str]:
-    """The names in a text, separated by commas; a name that holds a comma is in double quotes, as in a CSV file."""
-    return [name for line in csv.reader([text], skipinitialspace=True) for name in line if name]
+    """The names in a text, separated by commas; a name that holds a comma is in double quotes, as in a CSV file.
+
+    A column without a name is given as it is shown, "(no name)".
+    """
+    return [_given(name) for line in csv.reader([text], skipinitialspace=True) for name in line if name]
+
+
+def _given(name: str) -> str:
+    return "" if name == NO_NAME else name
 
 
 def read_features(given: list[str] | None, flag: str) -> Any:
@@ -107,7 +115,7 @@ def _read_lines(path: str, flag: str) -> list[str]:
         lines = Path(path).read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise typer.BadParameter(f"cannot read {path} ({error})", param_hint=flag) from None
-    return [line for line in lines if line.strip()]
+    return [_given(line) for line in lines if line.strip()]
 
 
 def _read_each(
@@ -156,6 +164,7 @@ def _read_cost(text: str) -> dict[str, Any]:
             f"{text!r} is not of the form FEATURE=COST, such as mri=500, or NAME=COST:FEATURE,FEATURE",
             param_hint="--cost",
         ) from None
+    name = _given(name)
     return {name: {"cost": cost, "features": read_names(features)} if shared else cost}
 
 

@@ -81,9 +81,7 @@ def main() -> None:
         from seqatt.progress import Timings
 
         timings = Timings()
-        warnings.showwarning = lambda message, *_: print(
-            f"note: {escape_controls(_name_flags(str(message)))}", file=sys.stderr
-        )
+        warnings.showwarning = partial(_show_note, set())
         if "pandas" not in sys.modules:
             sys.meta_path.insert(0, _WithoutPandas())
         from seqatt.cli.app import app
@@ -102,6 +100,14 @@ def main() -> None:
         _end(
             1, f"error: {escape_controls(_name_flags(' '.join(str(error).split()))) or type(error).__name__}"
         )
+
+
+def _show_note(shown: set[str], message: Warning | str, *_: object) -> None:
+    """Show a warning in one line, once: Python repeats one where filters have changed in between."""
+    note = f"note: {escape_controls(_name_flags(str(message)))}"
+    if note not in shown:
+        shown.add(note)
+        print(note, file=sys.stderr)
 
 
 def _name_flags(message: str) -> str:

@@ -25,7 +25,7 @@ from seqatt.data.tables.target import is_structured, target_array
 from seqatt.options import describe, fill_in_options
 from seqatt.selection import Selection
 from seqatt.selection_file import why_empty
-from seqatt.validation import integer
+from seqatt.validation import integer, values_or_name
 
 MAX_SEED = 2**31 - 1  # of those that a generator draws, as in scikit-learn
 
@@ -43,7 +43,7 @@ class BaseSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         table = self._check(X, reset=True)
         of_rows = {"y": y, "sample_weight": sample_weight, "groups_of_rows": groups_of_rows, "time": time}
         for name, values in of_rows.items():
-            if isinstance(values, str):
+            if isinstance(values_or_name(name, values), str):
                 raise TypeError(
                     f"{name}: must be the values, because the mask of a selector has all columns of X; pass X without "
                     f"the column, X.drop(columns={values!r}), and X[{values!r}]"

@@ -220,7 +220,7 @@ def test_set_gives_options_to_other_methods(csv):
         (["--target", "label", "-k", "2", "--device", "abacus"], "device: 'abacus'"),
         (["--target", "label", "-k", "2", "--task", "regression"], "target: holds text"),
         (["--target", "label", "-k", "2", "--ignore", "zz"], "ignore: no column 'zz'"),
-        (["--target", "label", "-k", "2", "--categorical", "zz"], "column_types: no column 'zz'"),
+        (["--target", "label", "-k", "2", "--categorical", "zz"], "--categorical, --numeric: no column 'zz'"),
         (["--target", "label", "-k", "2", "--memory", "lots"], "memory: must be a number of bytes"),
         (["--target", "label", "-k", "2", "--delimiter", ";;"], "delimiter: must be a single character"),
         (

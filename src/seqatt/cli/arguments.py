@@ -27,7 +27,8 @@ FILES_HELP = (
     "CSV, TSV, Parquet or Arrow/Feather; text may be .gz, .bz2 or .zst. Also several files, a folder, a quoted pattern "
     "or a URL."
 )
-
+CATEGORICAL_HELP = "Columns that are categories, with commas."
+NUMERIC_HELP = "Columns of text that are numbers, such as codes with leading zeros, with commas."
 
 TaskName = StrEnum("TaskName", {task: task for task in ("classification", *TASKS)})  # type: ignore[misc]
 
@@ -96,6 +97,16 @@ def read_names(text: str) -> list[str]:
 
 def _given(name: str) -> str:
     return "" if name == NO_NAME else name
+
+
+def read_types(categorical: str, numeric: str) -> dict[str, str]:
+    """The types of the columns that --categorical and --numeric name."""
+    types: dict[str, str] = {}
+    for kind, text in (("categorical", categorical), ("numeric", numeric)):
+        for name in read_names(text):
+            if types.setdefault(name, kind) != kind:
+                raise typer.BadParameter(f"{name!r} is named by --categorical too", param_hint="--numeric")
+    return types
 
 
 def read_features(given: list[str] | None, flag: str) -> Any:

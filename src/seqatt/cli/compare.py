@@ -10,13 +10,16 @@ from typing import Annotated, Any
 import typer
 
 from seqatt.cli.arguments import (
+    CATEGORICAL_HELP,
     FILES_HELP,
+    NUMERIC_HELP,
     TaskName,
     interrupts_as_exceptions,
     make_folder,
     read_amount,
     read_names,
     read_settings,
+    read_types,
 )
 from seqatt.cli.report import REPORT_HELP, check_page, write_comparison_page
 from seqatt.data.files.options import FileOptions
@@ -74,6 +77,8 @@ def compare(
     ] = None,
     quantile: Annotated[float, typer.Option(help=help_of(FileOptions, "quantile"))] = 0.5,
     ignore: Annotated[str, typer.Option(help="Columns that are not features (ids), with commas.")] = "",
+    categorical: Annotated[str, typer.Option(help=CATEGORICAL_HELP)] = "",
+    numeric: Annotated[str, typer.Option(help=NUMERIC_HELP)] = "",
     groups_of_rows: Annotated[
         str | None, typer.Option(help="Column of groups (a patient, a day) that are never divided.")
     ] = None,
@@ -129,6 +134,7 @@ def compare(
                 class_weight="balanced" if balanced else None,
                 missing_indicator=missing_indicator,
                 ignore=tuple(read_names(ignore)),
+                column_types=read_types(categorical, numeric),
                 memory=memory,
                 delimiter=delimiter,
                 decimal=decimal,

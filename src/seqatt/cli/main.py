@@ -21,9 +21,20 @@ from seqatt.display_text import escape_controls
 # Options of the library, as messages name them, and the flags that stand for them.
 FLAGS = ("batch_size", "budget", "cost_rate", "decimal", "delimiter", "epochs", "memory", "quantile", "task")
 OPTIONS = (
-    (r"column_types=\{(?:'([^']+)'|name): 'categorical'\}", "--categorical"),
+    *(
+        (rf"column_types=\{{(?:'([^']+)'|name): '{kind}'\}}", f"--{kind}")
+        for kind in ("categorical", "numeric")
+    ),
     *((rf"\b{name}=('[^']+'|[0-9][0-9.]*)", f"--{name.replace('_', '-')}") for name in FLAGS),
 )
+# Names of arguments at the beginning of an error, where the flag has another name.
+ARGUMENTS = {
+    "class_weight": "--balanced",
+    "column_types": "--categorical, --numeric",
+    "costs": "--cost",
+    "quotas": "--quota",
+    "sample_weight": "--weight",
+}
 
 
 class _Stopped(BaseException):
@@ -114,7 +125,9 @@ def _name_flags(message: str) -> str:
     """A message with ``--delimiter ';'`` for ``delimiter=';'``, and so on."""
     for pattern, flag in OPTIONS:
         message = re.sub(pattern, partial(_as_flag, flag), message)
-    return re.sub(r"\bwith resume\b", "with --resume", message)
+    argument, colon, rest = message.partition(":")
+    message = ARGUMENTS.get(argument, argument) + colon + rest
+    return re.sub(r"\bwith (resume|ignore)\b", r"with --\1", message)
 
 
 def _as_flag(flag: str, found: re.Match[str]) -> str:

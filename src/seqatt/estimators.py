@@ -19,6 +19,7 @@ from seqatt.callbacks.callback import Callback
 from seqatt.column_names import plain_name
 from seqatt.data.tables.consistency import check_same_order
 from seqatt.data.tables.containers import check_unique_names
+from seqatt.data.tables.objects import refuse_dicts
 from seqatt.data.tables.options import TableOptions
 from seqatt.data.tables.table_data import Groups
 from seqatt.data.tables.target import is_structured, target_array
@@ -144,6 +145,7 @@ class BaseSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
 
     def _check(self, X: Any, *, reset: bool) -> Any:
         """Check X as scikit-learn does; of a DataFrame only the column names, because ``select`` reads its values."""
+        refuse_dicts(X, "X")
         check_unique_names(X, "X")
         if isinstance(nw.from_native(X, eager_only=True, pass_through=True), nw.DataFrame):
             validate_data(self, X=X, reset=reset, skip_check_array=True)

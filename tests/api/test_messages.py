@@ -122,6 +122,16 @@ def test_a_dict_is_no_table(problem):
     X, y = problem
     with pytest.raises(TypeError, match=r"X: a dict is no table; pass pandas\.DataFrame\(X\)"):
         seqatt.select({"a": X[:, 0].tolist()}, y, 1)
+    rows = [{"a": row[0], "b": row[1]} for row in X.tolist()]
+    for use in (
+        lambda: seqatt.select(rows, y, 1),
+        lambda: seqatt.evaluate(X, y, rows, y),
+        lambda: seqatt.SequentialAttentionSelector(1).fit(rows, y),
+    ):
+        with pytest.raises(
+            TypeError, match=r"X(_test)?: a list of dicts is no table; pass pandas\.DataFrame\(X"
+        ):
+            use()
 
 
 def test_batches_and_datasets_in_the_place_of_a_table_name_the_remedy(problem):

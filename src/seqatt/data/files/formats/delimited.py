@@ -20,7 +20,7 @@ from pyarrow import csv as arrow_csv
 from pyarrow import types as of
 
 from seqatt.data.files.encoding.column_types import reading_type
-from seqatt.data.files.errors import IgnoredFiles, UnreadableFile
+from seqatt.data.files.errors import IgnoredFiles, UnreadableFile, refuse_binary
 from seqatt.data.files.formats.file_format import RowGroup, check_unique_names, split_ending
 from seqatt.data.files.remote import FilePath, RemoteFile
 from seqatt.data.number_texts import MISSING, PLACEHOLDERS, ReadAs, examine_texts, has_leading_zero
@@ -57,6 +57,7 @@ class DelimitedFormat:
     ) -> tuple[dict[str, Any], list[RowGroup]]:
         """Column types, and the whole file as one row group."""
         block = next(_blocks(path), (b"", 0.0))[0]
+        refuse_binary(path, block)
         delimiter = find_delimiter(path, block, self.delimiter, sniff=self.sniff)
         decimal = self.decimal or (_find_decimal(block) if delimiter == ";" else None)
         dialect = Dialect(delimiter, decimal or ".")

@@ -69,6 +69,8 @@ def tensor_values(values: Any) -> Any:
 
 def refuse_dicts(X: Any, argument: str) -> None:
     """Refuse a dict of columns and a list of dicts, one per row: pandas makes a table of either."""
+    if hasattr(X, "shape"):  # some sparse matrices are dicts
+        return
     rows = isinstance(X, list | tuple) and len(X) > 0 and isinstance(X[0], Mapping)
     if rows or isinstance(X, Mapping):
         what = "a list of dicts" if rows else "a dict"

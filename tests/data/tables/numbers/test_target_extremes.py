@@ -72,6 +72,14 @@ def test_quantile_regression_finds_what_the_other_rows_say():
         assert set(seqatt.select(X, wild, 3, task="quantile").indices) == {3, 7, 11}
 
 
+@pytest.mark.parametrize("value", [1e60, 1.7e308, -9e307])
+def test_quantile_regression_stays_finite_whatever_the_values_are(value):
+    X, y, _ = problem()
+    y[7] = value
+    selection = seqatt.select(X, y, 1, task="quantile", epochs=2)
+    assert np.isfinite(list(selection.scores)).all()
+
+
 def test_a_quantile_of_other_targets_is_encoded_as_before():
     _, y, _ = problem()
     target = read_target(y, None, "quantile", quantile=0.5)

@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 from seqatt.data.tables.numbers.extremes import find_fences, find_limits
 from seqatt.losses.loss import Encoding, Loss, to_floats
 
+MAX_DEVIATION = 1e12  # of a standardised target: losses must be float32
+
 
 def read_numbers(loss: Loss, y: NDArray[Any], weights: NDArray[Any] | None, argument: str) -> Encoding:
     """The encoding of a target by its loss; extreme values are reported where a few of them decide everything."""
@@ -38,8 +40,9 @@ def read_numbers(loss: Loss, y: NDArray[Any], weights: NDArray[Any] | None, argu
             clipped = loss.read(np.clip(values, *limits), weights, argument)
             assert clipped.shift is not None
             assert clipped.scale is not None
-            standard = (values[:, None] - clipped.shift) / clipped.scale
-            return clipped._replace(values=standard.astype(np.float32))
+            from_mean = values[:, None] - clipped.shift
+            scale = np.maximum(clipped.scale, np.abs(from_mean).max() / MAX_DEVIATION)
+            return clipped._replace(values=(from_mean / scale).astype(np.float32), scale=scale)
     return encoding
 
 

@@ -96,6 +96,53 @@ def test_whole_numbers_are_names_in_every_option():
     X, y = numbered_frame()
     selection = select(X, y, ignore=[3], log1p=[5], column_types={7: "numeric"})
     assert 3 not in selection.names
+    for array in (np.array([3, 1]), X.columns[[1, 4]]):
+        assert set(select(X, y, ignore=array).features).isdisjoint({3, 1})
+    X = X.assign(**{"0": 1.0 + np.arange(300) // 10}).rename(columns={"0": 20})
+    weighted = select(X, y, sample_weight=20)
+    assert 20 not in weighted.names
+    assert weighted.settings["sample_weight"]
+    assert 20 not in select(X, y, time=20).names
+    assert 20 not in select(X, y, groups_of_rows=np.int64(20)).names
+
+
+NAMES = {
+    "whole numbers, also positions": NUMBERED,
+    "whole numbers from 1 on": range(1, 9),
+    "numbers of NumPy": np.arange(8)[::-1],
+    "numbers and text": ["a", 1, "b", 0, 2, "c", "d", 3],
+    "fractions": [0.5 * i for i in range(8)],
+    "dates": pd.date_range("2026-11-18", periods=8),
+    "tuples": pd.MultiIndex.from_product([["u", "v"], np.arange(4)]),
+}
+
+
+@pytest.mark.parametrize("names", NAMES.values(), ids=NAMES.keys())
+def test_names_of_every_type_are_names_in_every_option_about_features(names):
+    X, y = linear_problem("binary")  # columns 1 and 4 say what y is
+    frame = pd.DataFrame(X, columns=names)
+    first, second, other = (frame.columns[i] for i in (1, 4, 2))
+    assert first not in select(frame, y, ignore=[first]).names
+    assert select(frame, y, log1p=[first], column_types={second: "numeric"}).features
+    assert set(select(frame, y, candidates=[first, other]).features) == {first, other}
+    assert set(select(frame, y, forbid=[first]).features).isdisjoint({first})
+    assert other in seqatt.select(frame, y, 3, keep=[other], epochs=1).features
+    quotas = {"q": {"features": [first, second], "most": 1}}
+    assert len({first, second} & set(select(frame, y, quotas=quotas).features)) == 1
+    assert select(frame, y, 1, groups={"g": [first, second]}).features == ["g"]
+    costs = {first: 1, second: 1} | {name: 9 for name in frame.columns if name not in (first, second)}
+    cheap = select(frame, y, None, costs=costs, budget=2)
+    assert set(cheap.features) <= {first, second}
+    shared = {"panel": {"cost": 9, "features": [first]}}
+    assert first not in select(frame, y, None, costs=shared, budget=2).features
+
+
+def test_a_number_that_is_no_name_is_answered_with_the_names():
+    X, y = numbered_frame()
+    with pytest.raises(ValueError, match=r"keep: 4 is not a feature of X, .*; the features are 10, 3, 5"):
+        seqatt.select(X, y, 2, keep=[4])
+    with pytest.raises(ValueError, match="keep: 3 is a column of the group 'g'"):
+        seqatt.select(X, y, 2, keep=[3], groups={"g": [3, 5]})
 
 
 @pytest.mark.parametrize(
@@ -162,9 +209,10 @@ def test_a_selection_of_numbered_columns_is_evaluated_by_name():
 def test_a_number_that_may_be_a_name_or_a_position_is_refused():
     X, y = numbered_frame()
     with pytest.raises(
-        ValueError, match=r"indices: 3 may be the name of a column of X_train or its position"
+        ValueError, match=r"indices: 3 may be the name of a column of X_train or its position; .* such as '3'"
     ):
         seqatt.evaluate(X, y, X, y, [3, 1])
+    assert len(seqatt.evaluate(X, y, X, y, ["3", "1"], seeds=[0], epochs=1)["accuracy"]) == 1
     gains = seqatt.marginal_gains(X, y, candidates=[10], epochs=1)  # no position
     assert np.flatnonzero(~np.isnan(gains)).tolist() == [0]
     plain = pd.DataFrame(X.to_numpy())  # columns 0, 1, ...: names and positions are the same

@@ -37,7 +37,9 @@ def take_columns(X: Any, columns: Sequence[int], input_names: Sequence[Any]) -> 
     shape = getattr(X, "shape", None)
     if shape is None:
         if not isinstance(X, list | tuple) or not all(isinstance(row, list | tuple) for row in X):
-            raise TypeError(f"X: must be a table of rows and columns, got {type(X).__name__}")
+            raise TypeError(
+                f"X: must be a table of rows and columns, got {type(X).__name__}; pass a data frame or an array"
+            )
         X = np.asarray(X)
         shape = X.shape
     if len(shape) != 2 or shape[1] != len(input_names):

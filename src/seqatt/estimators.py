@@ -19,13 +19,14 @@ from seqatt.callbacks.callback import Callback
 from seqatt.column_names import plain_name
 from seqatt.data.tables.consistency import check_same_order
 from seqatt.data.tables.containers import check_unique_names
+from seqatt.data.tables.objects import refuse_dicts
 from seqatt.data.tables.options import TableOptions
 from seqatt.data.tables.table_data import Groups
 from seqatt.data.tables.target import is_structured, target_array
 from seqatt.options import describe, fill_in_options
 from seqatt.selection import Selection
 from seqatt.selection_file import why_empty
-from seqatt.validation import integer
+from seqatt.validation import integer, values_or_name
 
 MAX_SEED = 2**31 - 1  # of those that a generator draws, as in scikit-learn
 
@@ -43,7 +44,7 @@ class BaseSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         table = self._check(X, reset=True)
         of_rows = {"y": y, "sample_weight": sample_weight, "groups_of_rows": groups_of_rows, "time": time}
         for name, values in of_rows.items():
-            if isinstance(values, str):
+            if isinstance(values_or_name(name, values), str):
                 raise TypeError(
                     f"{name}: must be the values, because the mask of a selector has all columns of X; pass X without "
                     f"the column, X.drop(columns={values!r}), and X[{values!r}]"
@@ -144,6 +145,7 @@ class BaseSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
 
     def _check(self, X: Any, *, reset: bool) -> Any:
         """Check X as scikit-learn does; of a DataFrame only the column names, because ``select`` reads its values."""
+        refuse_dicts(X, "X")
         check_unique_names(X, "X")
         if isinstance(nw.from_native(X, eager_only=True, pass_through=True), nw.DataFrame):
             validate_data(self, X=X, reset=reset, skip_check_array=True)

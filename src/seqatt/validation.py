@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from typing import Any
+
+from seqatt.display_text import NO_NAME
 
 Check = Callable[[str, Any], Any]
 LISTED = 20  # names of columns in an error message, at most
@@ -136,16 +138,31 @@ def n_jobs(name: str, value: Any) -> int | None:
 
 
 def column_names(name: str, value: Any) -> tuple[str, ...]:
-    """The names of columns: one string or several."""
-    names = (value,) if isinstance(value, str) else value
-    if not isinstance(names, list | tuple | set | frozenset) or not all(_is_name(n) for n in names):
-        raise TypeError(f"{name}: must be names of columns, got {show(value)}")
-    return tuple(str(n) for n in names)
+    """The names of columns, as text: one text, or several names of any type, such as the tuples of a MultiIndex."""
+    listed = [value] if isinstance(value, str) else value.tolist() if hasattr(value, "tolist") else value
+    if not isinstance(listed, list | tuple | set | frozenset) or not all(map(_is_name, listed)):
+        raise TypeError(f"{name}: must be names of columns, in a list, got {show(value)}")
+    return tuple(map(name_text, listed))
+
+
+def name_text(name: Any) -> str:
+    """The name of a column as text, with Python's own numbers for NumPy's, also within a tuple."""
+    if isinstance(name, tuple):
+        return str(tuple(part.item() if hasattr(part, "item") else part for part in name))
+    return str(name)
 
 
 def _is_name(value: Any) -> bool:
-    """Text, or a whole number: the columns of a data frame may be numbered."""
-    return isinstance(value, str) or (hasattr(value, "__index__") and not isinstance(value, bool))
+    """The columns of a data frame may have names of any type that can be a key."""
+    return isinstance(value, Hashable) and not isinstance(value, bool | bytes | None)
+
+
+def values_or_name(name: str, value: Any) -> Any:
+    """Values per row, which are checked against the data, or the name of a column: a whole number is one."""
+    is_number = (
+        hasattr(value, "__index__") and not isinstance(value, bool) and not getattr(value, "shape", ())
+    )
+    return str(value) if is_number else value
 
 
 def anything(name: str, value: Any) -> Any:
@@ -164,15 +181,17 @@ def show(value: Any) -> str:
         return repr(value)
 
 
-def suggest(name: Any, known: Iterable[str]) -> str:
+def suggest(name: Any, known: Collection[str]) -> str:
     """The question "did you mean ...?" with the nearest of the known names; empty if none is near."""
+    if name == NO_NAME and "" in known:
+        return "did you mean ''?"
     near = difflib.get_close_matches(str(name), list(known), 1)
     return f"did you mean {near[0]!r}?" if near else ""
 
 
 def list_names(names: Sequence[str], kind: str = "columns") -> str:
     """The names, all of them or the first 20 and how many more there are."""
-    return f"the {kind} are {name_some(names[:LISTED], len(names))}"
+    return f"the {kind} are {name_some([name or NO_NAME for name in names[:LISTED]], len(names))}"
 
 
 def name_some(names: Sequence[str], total: int) -> str:

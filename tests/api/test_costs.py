@@ -271,7 +271,7 @@ def test_costs_without_a_budget_name_what_is_missing_and_not_k(problem, tmp_path
     X.assign(y=y).to_csv(tmp_path / "t.csv", index=False)
     done = run("select", tmp_path / "t.csv", "-t", "y", "--cost", "c=100")
     assert done.returncode == 1
-    assert "costs: need a budget" in done.stderr
+    assert "--cost: need a budget" in done.stderr
 
 
 @pytest.mark.slow

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -120,6 +122,16 @@ def test_a_dict_is_no_table(problem):
     X, y = problem
     with pytest.raises(TypeError, match=r"X: a dict is no table; pass pandas\.DataFrame\(X\)"):
         seqatt.select({"a": X[:, 0].tolist()}, y, 1)
+    rows = [{"a": row[0], "b": row[1]} for row in X.tolist()]
+    for use in (
+        lambda: seqatt.select(rows, y, 1),
+        lambda: seqatt.evaluate(X, y, rows, y),
+        lambda: seqatt.SequentialAttentionSelector(1).fit(rows, y),
+    ):
+        with pytest.raises(
+            TypeError, match=r"X(_test)?: a list of dicts is no table; pass pandas\.DataFrame\(X"
+        ):
+            use()
 
 
 def test_batches_and_datasets_in_the_place_of_a_table_name_the_remedy(problem):
@@ -282,6 +294,19 @@ def test_logits_and_probabilities_under_a_loss_of_ones_own_are_not_warned_about(
     model = nn.Sequential(nn.Linear(8, 1), nn.Sigmoid())
     seqatt.select(X, y, 2, model=model, loss=nn.functional.binary_cross_entropy, epochs=2)
     seqatt.select(X, y * 0.5, 2, model=model, task="regression", epochs=2)
+
+
+@pytest.mark.parametrize("frozen", ["all", "first layer"])
+def test_a_model_of_which_nothing_is_trained_is_noticed_and_used_as_it_is(frozen, problem, recwarn):
+    X, y = problem
+    model = nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 1))
+    (model if frozen == "all" else model[0]).requires_grad_(False)
+    seqatt.select(X, y, 2, model=model, epochs=2)
+    expected = (
+        "model: has no parameter that requires a gradient, .* only the weights of the features are trained"
+    )
+    found = [w for w in recwarn if re.match(expected, str(w.message))]
+    assert len(found) == (frozen == "all")
 
 
 LABELS = (np.zeros(40), np.zeros(40, dtype=int), np.array(["a"] * 40), np.array([True] * 40))

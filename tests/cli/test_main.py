@@ -67,6 +67,27 @@ def test_messages_name_the_flags_of_options(tmp_path):
     assert "--budget 100" in done.stderr
 
 
+@pytest.mark.parametrize(
+    "select", [("select", "--json"), ("compare", "--json", "--methods", "f_test", "--seeds", "1")]
+)
+def test_the_types_of_columns_that_a_message_names_can_be_given(tmp_path, select):
+    rows = [f"{i % 7:02},{'?' if i % 50 == 3 else i % 10},{'ab'[i % 7 > 3]}" for i in range(300)]
+    (tmp_path / "data.csv").write_text("\n".join(["code,size,y", *rows]))
+    arguments = [*select, tmp_path / "data.csv", "--target", "y", "-k", "1"]
+    first = command.run(*arguments)
+    assert "--numeric code for a column of numbers" in first.stderr
+    assert "--categorical size if that is a category" in first.stderr
+    assert "column_types" not in first.stderr
+    done = command.run(*arguments, "--numeric", "code", "--categorical", "size")
+    assert (done.returncode, done.stderr) == (0, "")
+    for flags, message in (
+        (("--categorical", "cod"), "error: --categorical, --numeric: no column 'cod'; did you mean 'code'?"),
+        (("--weight", "w"), "error: --weight: no column 'w'"),
+    ):
+        assert message in command.run(*arguments, *flags).stderr
+    assert command.run(*arguments, "--numeric", "code", "--categorical", "code").returncode == 2
+
+
 @pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals")
 def test_sigterm_where_python_ignores_exceptions_ends_the_program_too():
     code = (

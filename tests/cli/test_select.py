@@ -220,7 +220,7 @@ def test_set_gives_options_to_other_methods(csv):
         (["--target", "label", "-k", "2", "--device", "abacus"], "device: 'abacus'"),
         (["--target", "label", "-k", "2", "--task", "regression"], "target: holds text"),
         (["--target", "label", "-k", "2", "--ignore", "zz"], "ignore: no column 'zz'"),
-        (["--target", "label", "-k", "2", "--categorical", "zz"], "column_types: no column 'zz'"),
+        (["--target", "label", "-k", "2", "--categorical", "zz"], "--categorical, --numeric: no column 'zz'"),
         (["--target", "label", "-k", "2", "--memory", "lots"], "memory: must be a number of bytes"),
         (["--target", "label", "-k", "2", "--delimiter", ";;"], "delimiter: must be a single character"),
         (
@@ -279,7 +279,22 @@ def test_wrong_usage_has_exit_code_2(arguments):
         ("cut.csv.gz", gzip.compress(b"a,b\n" + b"1,2\n" * 5000, mtime=0)[:60], "cannot be read"),
         ("fake.parquet", b"PAR1 not really", "cannot be read as a table"),
         ("fake.feather", b"not a feather", "cannot be read as a table"),
-        ("data.xlsx", b"PK", "use one of .parquet"),
+        (
+            "data.xlsx",
+            b"PK",
+            "is a spreadsheet; save the sheet as CSV, or pass pandas.read_excel('data.xlsx')",
+        ),
+        ("data.zip", b"PK", "is an archive; unpack it"),
+        ("data.tar.gz", b"x", "is an archive; unpack it"),
+        ("data.csv.xz", b"x", "is compressed by xz; decompress it"),
+        ("data.jsonl", b"{}", "pandas.read_json('data.jsonl', lines=True)"),
+        ("data.pkl", b"x", "its ending is not that of a table; use one of .parquet"),
+        (
+            "zip.csv",
+            b"PK\x03\x04" + bytes(range(256)),
+            "is a ZIP archive or a spreadsheet and no text; unpack it",
+        ),
+        ("plain.csv", gzip.compress(b"a,b\n1,2\n"), "is compressed by gzip; name it plain.csv.gz"),
         ("data", b"x", "use one of .parquet"),
     ],
 )
@@ -288,6 +303,14 @@ def test_unreadable_files(tmp_path, name, content, message):
         (tmp_path / name).write_bytes(content)
     with pytest.raises(UnreadableFile, match=message.replace("(", r"\(").replace(")", r"\)")):
         read_table(tmp_path / name)
+
+
+def test_a_folder_of_archives_says_what_to_do(tmp_path):
+    (tmp_path / "data.csv.zip").write_bytes(b"PK")
+    with pytest.raises(
+        UnreadableFile, match=r"no file in .* ends in one of .*; data.csv.zip is an archive; unpack"
+    ):
+        read_table(tmp_path)
 
 
 def test_a_truncated_parquet_file(frame, tmp_path):

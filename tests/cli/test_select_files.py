@@ -111,6 +111,20 @@ def test_a_method_that_needs_a_table_says_how_many_rows_of_large_files_it_used(f
 
 
 @pytest.mark.slow
+def test_a_column_without_a_name_is_named_as_it_is_shown(tmp_path):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(200, 3)), columns=list("abc"))
+    X.assign(y=X.a > 0).set_index(X.a + 0.1 * X.b).to_csv(tmp_path / "data.csv", index_label="")
+    command = ("select", tmp_path / "data.csv", "--target", "y", "-k", 1, "--method", "f_test", "--json")
+    assert json.loads(run(*command).stdout)["features"] == ["a"]
+    assert "" in json.loads(run(*command).stdout)["input_names"]
+    for flag in ("--ignore", "--forbid"):
+        assert json.loads(run(*command, flag, "c,(no name),a").stdout)["features"] == ["b"]
+    assert json.loads(run(*command, "--candidates", "(no name)").stdout)["features"] == [""]
+    wrong = run(*command, "--ignore", "d")
+    assert "the columns are (no name), a, b, c, y" in wrong.stderr
+
+
 def test_a_delimiter_can_be_named(csv, tmp_path):
     (tmp_path / "data.csv").write_text(csv.read_text().replace(",", ":"))
     arguments = ["select", tmp_path / "data.csv", "-t", "label", "-k", 1, "--method", "random", "--json"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -127,7 +128,7 @@ def test_numbers_as_text_in_a_frame_are_numbers_with_one_warning(convert):
     with pytest.warns(UserWarning, match=AS_NUMBERS) as caught:
         data = read_table_data(convert(texts), "y")
     assert len(caught) == 1
-    for said in ("f0, f1, f2, f3, f4, f5", "column_types={'f0': 'categorical'}", "categorical dtype"):
+    for said in ("f0, f1, f2, f3, f4, f5", "convert 'f0' to a categorical dtype"):
         assert said in str(caught[0].message)
     np.testing.assert_array_equal(data.columns, expected.columns)
     np.testing.assert_array_equal(data.encode(convert(texts)).columns, expected.columns)
@@ -232,6 +233,29 @@ def test_text_of_parquet_files_is_read_alike_in_memory_and_in_batches(tmp_path):
         data = read_file_data(tmp_path / "data.parquet", "y", FileOptions(schema_rows=8), 64)
     with pytest.raises(ValueError, match=r"'f0' holds 'many', which is not a number; .*column_types"):
         list(data.read_slice(ShardSlice(data.files.row_groups[-1]), 0))
+
+
+@pytest.mark.parametrize(
+    "make", [seqatt.SequentialAttentionSelector, seqatt.OMPSelector, seqatt.FeatureSelector]
+)
+def test_selectors_name_a_remedy_that_they_have(make):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(ROWS, 3)), columns=list("abc")).assign(a=lambda X: X.a.astype(str))
+    y = rng.integers(2, size=ROWS)
+    for wrong, message in (
+        (None, "text that is read as numbers"),
+        ("many", "because 'many' in 'a' is not a number"),
+    ):
+        X["a"] = X["a"] if wrong is None else [*X["a"][:-1], wrong]
+        with pytest.warns(UserWarning, match=message) as caught:
+            make(1).fit(X, y)
+        assert "convert 'a' to a categorical dtype" in str(caught[0].message)
+        assert "column_types" not in str(caught[0].message)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            make(1).fit(X.astype({"a": "category"}), y)
+    with pytest.raises(ValueError, match=r"log1p: 'a' is not a numeric feature; .* convert it to numbers"):
+        seqatt.select(X.astype({"a": "category"}), y, 1, log1p=["a"])
 
 
 def test_identifiers_repeat_in_all_files_even_if_not_in_the_schema_sample(tmp_path):

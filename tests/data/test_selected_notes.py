@@ -20,11 +20,15 @@ def problem() -> tuple[pd.DataFrame, np.ndarray]:
 
 def test_a_row_number_is_noted_even_without_a_name(tmp_path):
     X, y = problem()
-    X.assign(y=y).sort_values("y").reset_index(drop=True).to_csv(tmp_path / "data.csv")
+    numbered = (
+        X.assign(y=y).sort_values("y").set_index(np.arange(ROWS) / 2)
+    )  # whole numbers would be left out
+    numbered.to_csv(tmp_path / "data.csv")
     selection = seqatt.select(tmp_path / "data.csv", target="y", k=2, **QUICK)
     assert selection.features[0] == ""
     assert selection.notes == [
-        "(no name) rises or falls from row to row, as a row number or a time does; ignore leaves a column out."
+        "(no name) rises or falls from row to row, as a row number or a time does; "
+        "ignore (--ignore) leaves a column out."
     ]
     some = pd.read_csv(tmp_path / "data.csv").sample(100, random_state=0).sort_index()  # others are held out
     assert seqatt.select(some, target="y", k=2, **QUICK).notes[0].startswith("Unnamed: 0 rises or falls")

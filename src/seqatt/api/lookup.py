@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from operator import index
 from typing import Any, Literal
 
 import numpy as np
 
 from seqatt.selection import FeatureLayout, Selection
-from seqatt.validation import list_names, show, suggest
+from seqatt.validation import list_names, name_text, show, suggest
 
 
 def find_positions(
@@ -21,12 +21,13 @@ def find_positions(
     argument: str,
     table: str,
     given_names: Sequence[Any] = (),
+    prefer_names: bool = False,
 ) -> list[int]:
     """Positions of the requested columns or features among ``names``, each once.
 
     ``named`` is False if the table came without names and ``names`` are ``x0, x1, ...``. ``argument`` and ``table``
     are what error messages call the request and the table. ``given_names`` are the user's names, which ``names`` are
-    the texts of: a whole number is a name where it is the name of a column, and else a position.
+    the texts of: where a whole number may be a name or a position, it is an error, or with ``prefer_names`` a name.
     """
     if isinstance(requested, Selection):
         return _find_selected(requested, names, named, kind, argument, table)
@@ -45,16 +46,18 @@ def find_positions(
             )
         return [position for position, selected in enumerate(items) if selected]
     position_of = {name: position for position, name in enumerate(names)}
-    numbered = _find_numbered(items, names, given_names, kind, argument, table)
+    numbered = _find_numbered(items, names, given_names, kind, argument, table, prefer_names)
     positions: dict[int, None] = {}  # a dict as an ordered set
     for item in items:
-        if isinstance(item, str | tuple) or numbered:
-            position = position_of.get(str(item), -1)
+        text = name_text(item)
+        is_number = hasattr(item, "__index__")
+        if isinstance(item, str | tuple) or (numbered if is_number else text in position_of):
+            position = position_of.get(text, -1)
         else:
             position = _as_position(item, kind, argument)
         if not 0 <= position < len(names):
-            others = suggest(item, names) or list_names(names, f"{kind}s")
-            hint = f"; {others}" if isinstance(item, str) else ""
+            others = (not is_number and suggest(item, names)) or list_names(names, f"{kind}s")
+            hint = f"; {others}" if isinstance(item, str) or numbered else ""
             raise ValueError(
                 f"{argument}: {show(item)} is not a {kind} of {table}, which has {len(names)}{hint}"
             )
@@ -64,7 +67,9 @@ def find_positions(
     return list(positions)
 
 
-def find_features(data: FeatureLayout, requested: Any, argument: str, *, named: bool) -> list[int]:
+def find_features(
+    data: FeatureLayout, requested: Any, argument: str, *, named: bool, prefer_names: bool = False
+) -> list[int]:
     """Features that the user requests, as features of ``data``, which may order them differently."""
     in_user_order = np.argsort(data.user_position)
     given_names = [data.given_names[f] for f in in_user_order]
@@ -77,6 +82,7 @@ def find_features(data: FeatureLayout, requested: Any, argument: str, *, named: 
         argument=argument,
         table="X",
         given_names=given_names,
+        prefer_names=prefer_names,
     )
     return [int(in_user_order[position]) for position in positions]
 
@@ -87,7 +93,7 @@ def _refuse_columns_of_groups(data: FeatureLayout, requested: Any, argument: str
         return
     for feature, columns in zip(data.given_names, data.input_columns, strict=True):
         members = {data.given_input_names[column] for column in columns} if len(columns) > 1 else set()
-        inside = [item for item in requested if isinstance(item, str) and item in members]
+        inside = [item for item in requested if isinstance(item, Hashable) and item in members]
         if inside and feature not in requested:
             raise ValueError(
                 f"{argument}: {show(inside[0])} is a column of the group {show(feature)}, which is selected as a "
@@ -102,17 +108,20 @@ def _find_numbered(
     kind: str,
     argument: str,
     table: str,
+    prefer_names: bool,
 ) -> bool:
     """Whether whole numbers among ``items`` are names; an error if they may be both names and positions."""
     known = {name for name in given_names if isinstance(name, int)}
     numbers = [int(item) for item in items if hasattr(item, "__index__") and not isinstance(item, bool)]
+    if known and prefer_names:
+        return True
     if not known or not numbers or not known.issuperset(numbers):
         return False
     are_positions = all(0 <= number < len(names) for number in numbers)
     if are_positions and any(names[number] != str(number) for number in numbers):
         raise ValueError(
-            f"{argument}: {numbers[0]} may be the name of a {kind} of {table} or its position; pass the Selection "
-            "itself, or a mask"
+            f"{argument}: {numbers[0]} may be the name of a {kind} of {table} or its position; pass names as text, "
+            f"such as '{numbers[0]}', or the Selection itself, or a mask"
         )
     return True
 

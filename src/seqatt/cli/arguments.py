@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from seqatt.data.tables.options import TASKS
+from seqatt.display_text import NO_NAME
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -26,7 +27,8 @@ FILES_HELP = (
     "CSV, TSV, Parquet or Arrow/Feather; text may be .gz, .bz2 or .zst. Also several files, a folder, a quoted pattern "
     "or a URL."
 )
-
+CATEGORICAL_HELP = "Columns that are categories, with commas."
+NUMERIC_HELP = "Columns of text that are numbers, such as codes with leading zeros, with commas."
 
 TaskName = StrEnum("TaskName", {task: task for task in ("classification", *TASKS)})  # type: ignore[misc]
 TASK_HELP = f"Kind of target, where it cannot be inferred: {', '.join(TaskName)}."
@@ -87,8 +89,25 @@ def read_settings(given: list[str], form: str) -> dict[str, Any]:
 
 
 def read_names(text: str) -> list[str]:
-    """The names in a text, separated by commas; a name that holds a comma is in double quotes, as in a CSV file."""
-    return [name for line in csv.reader([text], skipinitialspace=True) for name in line if name]
+    """The names in a text, separated by commas; a name that holds a comma is in double quotes, as in a CSV file.
+
+    A column without a name is given as it is shown, "(no name)".
+    """
+    return [_given(name) for line in csv.reader([text], skipinitialspace=True) for name in line if name]
+
+
+def _given(name: str) -> str:
+    return "" if name == NO_NAME else name
+
+
+def read_types(categorical: str, numeric: str) -> dict[str, str]:
+    """The types of the columns that --categorical and --numeric name."""
+    types: dict[str, str] = {}
+    for kind, text in (("categorical", categorical), ("numeric", numeric)):
+        for name in read_names(text):
+            if types.setdefault(name, kind) != kind:
+                raise typer.BadParameter(f"{name!r} is named by --categorical too", param_hint="--numeric")
+    return types
 
 
 def read_features(given: list[str] | None, flag: str) -> Any:
@@ -108,7 +127,7 @@ def _read_lines(path: str, flag: str) -> list[str]:
         lines = Path(path).read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise typer.BadParameter(f"cannot read {path} ({error})", param_hint=flag) from None
-    return [line for line in lines if line.strip()]
+    return [_given(line) for line in lines if line.strip()]
 
 
 def _read_each(
@@ -157,6 +176,7 @@ def _read_cost(text: str) -> dict[str, Any]:
             f"{text!r} is not of the form FEATURE=COST, such as mri=500, or NAME=COST:FEATURE,FEATURE",
             param_hint="--cost",
         ) from None
+    name = _given(name)
     return {name: {"cost": cost, "features": read_names(features)} if shared else cost}
 
 

@@ -10,7 +10,9 @@ from typing import Annotated, Any
 import typer
 
 from seqatt.cli.arguments import (
+    CATEGORICAL_HELP,
     FILES_HELP,
+    NUMERIC_HELP,
     TASK_HELP,
     TaskName,
     interrupts_as_exceptions,
@@ -18,6 +20,7 @@ from seqatt.cli.arguments import (
     read_amount,
     read_names,
     read_settings,
+    read_types,
 )
 from seqatt.cli.report import REPORT_HELP, check_page, write_comparison_page
 from seqatt.cli.short_help import HelpAll
@@ -90,6 +93,8 @@ def compare(
     task: Annotated[TaskName | None, typer.Option(metavar="TASK", help=TASK_HELP)] = None,
     quantile: Annotated[float, typer.Option(help=help_of(FileOptions, "quantile"))] = 0.5,
     ignore: Annotated[str, typer.Option(help="Columns that are not features (ids), with commas.")] = "",
+    categorical: Annotated[str, typer.Option(help=CATEGORICAL_HELP)] = "",
+    numeric: Annotated[str, typer.Option(help=NUMERIC_HELP)] = "",
     groups_of_rows: Annotated[
         str | None, typer.Option(help="Column of groups (a patient, a day) that are never divided.")
     ] = None,
@@ -146,6 +151,7 @@ def compare(
                 class_weight="balanced" if balanced else None,
                 missing_indicator=missing_indicator,
                 ignore=tuple(read_names(ignore)),
+                column_types=read_types(categorical, numeric),
                 memory=memory,
                 delimiter=delimiter,
                 decimal=decimal,

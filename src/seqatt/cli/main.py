@@ -21,9 +21,20 @@ from seqatt.display_text import escape_controls
 # Options of the library, as messages name them, and the flags that stand for them.
 FLAGS = ("batch_size", "budget", "cost_rate", "decimal", "delimiter", "epochs", "memory", "quantile", "task")
 OPTIONS = (
-    (r"column_types=\{(?:'([^']+)'|name): 'categorical'\}", "--categorical"),
+    *(
+        (rf"column_types=\{{(?:'([^']+)'|name): '{kind}'\}}", f"--{kind}")
+        for kind in ("categorical", "numeric")
+    ),
     *((rf"\b{name}=('[^']+'|[0-9][0-9.]*)", f"--{name.replace('_', '-')}") for name in FLAGS),
 )
+# Names of arguments at the beginning of an error, where the flag has another name.
+ARGUMENTS = {
+    "class_weight": "--balanced",
+    "column_types": "--categorical, --numeric",
+    "costs": "--cost",
+    "quotas": "--quota",
+    "sample_weight": "--weight",
+}
 
 
 class _Stopped(BaseException):
@@ -81,9 +92,7 @@ def main() -> None:
         from seqatt.progress import Timings
 
         timings = Timings()
-        warnings.showwarning = lambda message, *_: print(
-            f"note: {escape_controls(_name_flags(str(message)))}", file=sys.stderr
-        )
+        warnings.showwarning = partial(_show_note, set())
         if "pandas" not in sys.modules:
             sys.meta_path.insert(0, _WithoutPandas())
         from seqatt.cli.app import app
@@ -104,11 +113,21 @@ def main() -> None:
         )
 
 
+def _show_note(shown: set[str], message: Warning | str, *_: object) -> None:
+    """Show a warning in one line, once: Python repeats one where filters have changed in between."""
+    note = f"note: {escape_controls(_name_flags(str(message)))}"
+    if note not in shown:
+        shown.add(note)
+        print(note, file=sys.stderr)
+
+
 def _name_flags(message: str) -> str:
     """A message with ``--delimiter ';'`` for ``delimiter=';'``, and so on."""
     for pattern, flag in OPTIONS:
         message = re.sub(pattern, partial(_as_flag, flag), message)
-    return re.sub(r"\bwith resume\b", "with --resume", message)
+    argument, colon, rest = message.partition(":")
+    message = ARGUMENTS.get(argument, argument) + colon + rest
+    return re.sub(r"\bwith (resume|ignore)\b", r"with --\1", message)
 
 
 def _as_flag(flag: str, found: re.Match[str]) -> str:

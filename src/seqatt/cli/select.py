@@ -11,7 +11,9 @@ from seqatt.algorithms.answer_options import AUTO, AnswerOptions, needs_k
 from seqatt.algorithms.neural.attention_options import AttentionOptions
 from seqatt.checkpoints.options import CheckpointOptions
 from seqatt.cli.arguments import (
+    CATEGORICAL_HELP,
     FILES_HELP,
+    NUMERIC_HELP,
     TASK_HELP,
     TaskName,
     read_amount,
@@ -20,6 +22,7 @@ from seqatt.cli.arguments import (
     read_names,
     read_quotas,
     read_settings,
+    read_types,
     start_log,
 )
 from seqatt.cli.export import EXPORT_HELP, check_export
@@ -150,9 +153,8 @@ def select(
         bool,
         typer.Option("--balanced", help="Give every class the same total weight.", rich_help_panel=SELECTION),
     ] = False,
-    categorical: Annotated[
-        str, typer.Option(help="Columns that are categories, with commas.", rich_help_panel=SELECTION)
-    ] = "",
+    categorical: Annotated[str, typer.Option(help=CATEGORICAL_HELP, rich_help_panel=SELECTION)] = "",
+    numeric: Annotated[str, typer.Option(help=NUMERIC_HELP, rich_help_panel=SELECTION)] = "",
     log1p: Annotated[str, typer.Option(help=help_of(FileOptions, "log1p"), rich_help_panel=SELECTION)] = "",
     out: Annotated[
         Path | None,
@@ -213,7 +215,7 @@ def select(
         "groups_of_rows": groups_of_rows,
         "time": time,
         "sample_weight": weight,
-        "column_types": dict.fromkeys(read_names(categorical), "categorical"),
+        "column_types": read_types(categorical, numeric),
         "log1p": log1p == "all" or read_names(log1p),
     }
     checkpoints = {"checkpoint": checkpoint, "resume": resume}

@@ -218,11 +218,11 @@ def parse_times(distinct: NDArray[Any], argument: str) -> NDArray[np.float64]:
     return np.arange(len(distinct), dtype=np.float64)
 
 
-def not_a_number(name: str, example: str) -> str:
-    """The message about a text where numbers are needed."""
+def not_a_number(name: str, example: str, *, framed: bool = False) -> str:
+    """The message about a text where numbers are needed, in a file or if ``framed`` in a data frame."""
     return (
-        f"column {name!r} holds {example!r}, which is not a number; correct it, or pass "
-        f"column_types={{{name!r}: 'categorical'}} if the column is a category"
+        f"column {name!r} holds {example!r}, which is not a number; correct it, or {_make_category([name], framed)} if "
+        "the column is a category"
     )
 
 
@@ -240,8 +240,8 @@ def report_columns(read: Mapping[str, ReadAs], source: str, *, framed: bool = Fa
             placeholders = sorted({example for example in columns.values() if example is not None})
             missing = f", and {_some(map(repr, placeholders))} as missing" if placeholders else ""
             _warn(
-                f"{source}: {_some(columns)}: text that is read as {contents}{missing}; pass "
-                f"{_override(columns, framed)} for a column that is a category"
+                f"{source}: {_some(columns)}: text that is read as {contents}{missing}; "
+                f"{_make_category(columns, framed)} if that is a category"
             )
     if "slashes" in found:
         name, example = next(iter(found["slashes"].items()))
@@ -253,7 +253,7 @@ def report_columns(read: Mapping[str, ReadAs], source: str, *, framed: bool = Fa
         name, example = next(iter(found["nearly"].items()))
         _warn(
             f"{source}: {_some(found['nearly'])}: read as text, because {example!r} in {name!r} is not a number, "
-            f"though nearly all values are; correct it, or pass {_override([name], framed)} if that is right"
+            f"though nearly all values are; correct it, or {_make_category([name], framed)} if that is right"
         )
     if not framed and "codes" in found:
         name, example = next(iter(found["codes"].items()))
@@ -267,10 +267,12 @@ def _warn(message: str) -> None:
     warnings.warn(message, stacklevel=4)
 
 
-def _override(names: Iterable[str], framed: bool) -> str:
-    """How the user says that a column is a category; selectors of scikit-learn have no such option."""
+def _make_category(names: Iterable[str], framed: bool) -> str:
+    """How the user says that a column is a category; the type of a data frame says it to scikit-learn selectors too."""
     name = next(iter(names))
-    return f"column_types={{{name!r}: 'categorical'}}" + f", or {name!r} with a categorical dtype," * framed
+    if framed:
+        return f"convert {name!r} to a categorical dtype"
+    return f"pass column_types={{{name!r}: 'categorical'}}"
 
 
 def _some(names: Iterable[str]) -> str:

@@ -49,7 +49,8 @@ def _note_constant(names: Sequence[str]) -> str:
 
 def _note_row_numbers(names: Sequence[str]) -> str:
     rises = "rises or falls" if len(names) == 1 else "rise or fall"
-    return f"{listed(names)} {rises} from row to row, as a row number or a time does; ignore leaves a column out."
+    leave_out = "ignore (--ignore) leaves a column out"
+    return f"{listed(names)} {rises} from row to row, as a row number or a time does; {leave_out}."
 
 
 def _note_target(names: Sequence[str]) -> str:
@@ -58,7 +59,7 @@ def _note_target(names: Sequence[str]) -> str:
     )
     return (
         f"{listed(names)} {determine} the target in every row. {known} known before the target is? Else leave {it} out "
-        "with ignore."
+        "with ignore (--ignore)."
     )
 
 

@@ -11,7 +11,7 @@ from seqatt.json_files import write_atomically
 from seqatt.report.facts.comparison_facts import comparison_facts
 from seqatt.report.facts.selection_facts import selection_facts
 from seqatt.report.page.html_page import make_page
-from seqatt.validation import check_page_name
+from seqatt.validation import check_page_name, values_or_name
 
 if TYPE_CHECKING:
     from seqatt.comparison.comparison import Comparison
@@ -30,7 +30,7 @@ def write_selection_report(
 ) -> None:
     """Write the page of a selection; ``X`` and ``y`` are its table and target, ``target`` the name of the target."""
     check_page_name("path", path)
-    data = None
+    data, y = None, values_or_name("y", y)
     if X is None and y is not None:
         raise TypeError("y: needs X too, the table that the features were selected from")
     if X is not None:

@@ -171,6 +171,12 @@ def check_own_model(
         if not embeds or not str(error).startswith("model:"):
             raise
         raise ValueError(f"{error}; {EMBEDDING_HINT}") from error.__cause__
+    if not any(parameter.requires_grad for parameter in model.module.parameters()):
+        warnings.warn(
+            "model: has no parameter that requires a gradient, so that it stays as it is, and only the weights of the "
+            "features are trained; if that is wrong, call .requires_grad_(True) on it",
+            stacklevel=2,
+        )
     batch = model.embed(table.batch(torch.arange(min(64, table.count), device=table.device)[None]))
     model.blend_rows = model.is_scale_invariant(batch.x[0])
     target = data.target

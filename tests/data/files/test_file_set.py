@@ -113,6 +113,22 @@ def test_the_index_of_a_pandas_frame_is_no_column(tmp_path):
         assert open_columns(tmp_path, "y", FileOptions(ignore=ignore)).inputs == ["x"]
 
 
+@pytest.mark.parametrize(
+    ("index", "left_out"), [([0, 1, 2], True), ([7, 3, 5], True), ([0.5, 1, 2], False), ([1, 1, 2], False)]
+)
+def test_an_unnamed_first_column_of_row_numbers_is_left_out_of_text_files_with_one_warning(
+    tmp_path, recwarn, index, left_out
+):
+    frame = pd.DataFrame({"x": [1.0, 2.0, 3.0], "y": [0, 1, 0]}, index)
+    for name in ("a.csv", "b.csv"):
+        frame.to_csv(tmp_path / name)
+    found = open_columns(tmp_path, "y", FileOptions())
+    assert found.inputs == ([] if left_out else [""]) + ["x"]
+    assert [str(w.message).count("give it a name") for w in recwarn] == [1] * left_out
+    assert open_columns(tmp_path, "y", FileOptions(ignore=("",))).inputs == ["x"]
+    assert open_files(tmp_path / "b.csv", like=found.files).types == found.files.types
+
+
 @pytest.mark.parametrize("name", ["a.parquet", "a.csv", "a.csv.gz", "a.feather", "a.arrow"])
 def test_the_share_of_a_row_group_that_was_read_grows_to_one(table, tmp_path, monkeypatch, name):
     monkeypatch.setattr(delimited, "BLOCK_BYTES", 1 << 16)

@@ -55,7 +55,9 @@ def find_costs(data: TableData | FileData, given: Mapping[Any, Any]) -> tuple[Co
     required, settings = np.zeros((len(given), data.features), dtype=bool), {}
     for i, (name, cost) in enumerate(given.items()):
         shared = cost["features"]
-        features = find_features(data, [name] if shared is None else shared, "costs", named=True)
+        features = find_features(
+            data, [name] if shared is None else shared, "costs", named=True, prefer_names=True
+        )
         required[i, features] = True
         named = to_json([data.given_names[f] for f in features])
         settings[str(name)] = {"cost": cost["cost"], "features": named}

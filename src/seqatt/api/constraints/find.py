@@ -137,12 +137,12 @@ def find_constraints(
 
 
 def _find(data: TableData | FileData, answer: AnswerOptions) -> Constraints:
-    kept = find_features(data, answer.keep, "keep", named=True) if answer.keeps else []
+    kept = find_features(data, answer.keep, "keep", named=True, prefer_names=True) if answer.keeps else []
     settings: dict[str, Any] = {"keep": kept} if kept else {}
     allowed = np.ones(data.features, dtype=bool)
     if answer.excludes:
         candidates, forbidden = (
-            find_features(data, features, name, named=True)
+            find_features(data, features, name, named=True, prefer_names=True)
             for name, features in (("candidates", answer.candidates), ("forbid", answer.forbid))
         )
         # A mask without True, or an empty Selection.
@@ -197,7 +197,7 @@ def _find_quotas(
     quotas = {}
     for name, quota in given.items():
         features, least, most = (
-            find_features(data, quota["features"], "quotas", named=True),
+            find_features(data, quota["features"], "quotas", named=True, prefer_names=True),
             quota["least"],
             quota["most"],
         )

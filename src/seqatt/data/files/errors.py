@@ -16,6 +16,16 @@ if TYPE_CHECKING:
     from seqatt.data.files.remote import FilePath
 
 LISTED = 8  # names in a warning
+# The first bytes of files that are no text, what they are, and what to do.
+FIRST_BYTES = {
+    b"PK\x03\x04": "a ZIP archive or a spreadsheet and no text; unpack it, or save the sheet as CSV",
+    b"\xd0\xcf\x11\xe0": "a spreadsheet and no text; save the sheet as CSV",
+    b"\x1f\x8b": "compressed by gzip; name it {name}.gz",
+    b"BZh91AY&SY": "compressed by bzip2; name it {name}.bz2",
+    b"\x28\xb5\x2f\xfd": "compressed by zstd; name it {name}.zst",
+    b"\xfd7zXZ": "compressed by xz; decompress it with xz -d",
+    b"PAR1\x15": "Parquet and no text; name it with the ending .parquet",
+}
 
 
 class UnreadableFile(ValueError):
@@ -52,6 +62,13 @@ def read_errors(path: FilePath) -> Iterator[None]:
         if "invalid UTF8" in reason:
             raise UnreadableFile(_not_utf8(path)) from None
         raise UnreadableFile(f"{path}: cannot be read as a table ({reason}){_remedy(reason)}") from None
+
+
+def refuse_binary(path: FilePath, block: bytes) -> None:
+    """Refuse a file that is no text in spite of its ending, by its first bytes."""
+    for start, what in FIRST_BYTES.items():
+        if block.startswith(start):
+            raise UnreadableFile(f"{path}: is {what.format(name=path.name)}")
 
 
 def _not_utf8(path: FilePath, text: bytes = b"") -> str:

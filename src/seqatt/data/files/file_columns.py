@@ -88,7 +88,10 @@ def open_columns(where: Any, target: Any, options: FileOptions) -> FileColumns:
     if weight is not None and not isinstance(weight, str):
         raise TypeError(f"sample_weight: must name a column of the files, got {type(weight).__name__}")
     of_rows = _columns_of_rows(files, options)
-    ignored = [name for name in options.ignore if name in files.types or not is_pandas_index(name)]
+    # An index may be named, though it is left out anyway.
+    ignored = [
+        name for name in options.ignore if name in files.types or not (is_pandas_index(name) or not name)
+    ]
     not_features = [*ignored, *targets[1:], *of_rows]
     inputs = feature_names(list(files.types), not_features, targets[0] if targets else None, weight, "target")
     kinds = decide_kinds(files.types, inputs, options.column_types)

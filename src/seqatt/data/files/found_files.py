@@ -25,6 +25,18 @@ FORMATS: dict[str, FileFormat] = {
     **dict.fromkeys((".tsv", ".tab", ".txt"), DelimitedFormat("\t")),
     **dict.fromkeys((".arrow", ".feather", ".ipc"), ArrowFormat()),
 }
+# What other files are, by their ending, and what to do with them.
+ARCHIVE = "is an archive; unpack it, and name the files in it"
+SHEET = "is a spreadsheet; save the sheet as CSV, or pass pandas.read_excel({name!r}) in Python"
+JSON = "is JSON; save it as Parquet, or pass pandas.read_json({name!r}{lines}) in Python"
+OTHER_ENDINGS = {
+    **dict.fromkeys((".zip", ".tar", ".tgz", ".7z", ".rar"), ARCHIVE),
+    **dict.fromkeys((".xz", ".lzma"), "is compressed by xz; decompress it with xz -d"),
+    ".z": "is compressed; decompress it with gzip -d",
+    **dict.fromkeys((".xlsx", ".xls", ".xlsm", ".xlsb", ".ods"), SHEET),
+    ".json": JSON.replace("{lines}", ""),
+    **dict.fromkeys((".jsonl", ".ndjson"), JSON.replace("{lines}", ", lines=True")),
+}
 STANDARD_INPUT = ("-", "/dev/stdin")
 
 
@@ -99,7 +111,10 @@ def _expand(name: str, argument: str, ignored: list[str]) -> list[FoundFile]:
         inside = [(p, p.relative_to(path).parts) for p in sorted(path.rglob("*")) if p.is_file()]
         tables = [FoundFile(p, names[:-1], True) for p, names in inside if is_table(p, names)]
         if not tables:
-            raise UnreadableFile(f"{argument}: no file in {path} ends in one of {', '.join(FORMATS)}")
+            remedies = (f"; {p.relative_to(path)} {what}" for p, _ in inside if (what := _what_to_do(p)))
+            raise UnreadableFile(
+                f"{argument}: no file in {path} ends in one of {', '.join(FORMATS)}{next(remedies, '')}"
+            )
         return tables
     if name in STANDARD_INPUT or (path.exists() and not path.is_file()):
         what = "standard input" if name in STANDARD_INPUT else "a pipe or a device"
@@ -124,7 +139,11 @@ def find_format(path: FilePath) -> FileFormat:
     file_format = FORMATS.get(ending)
     if file_format is None or (compression and not file_format.compressible):
         known = ", ".join(sorted(FORMATS, key=lambda ending: FORMATS[ending].compressible))
-        raise UnreadableFile(
-            f"{path}: cannot be read in batches; use one of {known} (text may be compressed)"
-        )
+        other = f"its ending is not that of a table; use one of {known} (text may be compressed)"
+        raise UnreadableFile(f"{path}: {_what_to_do(path) or other}")
     return file_format
+
+
+def _what_to_do(path: FilePath) -> str:
+    """What a file is that is not read, and the remedy; empty where the ending does not tell."""
+    return OTHER_ENDINGS.get(split_ending(path)[0], "").format(name=path.name)

@@ -171,7 +171,7 @@ def read_text(column: Any, name: str, argument: str, contents: str | None = None
             f"{argument}: column {name!r} holds {example!r}, but dates in the training rows; write it as 2026-12-31"
         )
     if example is not None:
-        raise ValueError(f"{argument}: {not_a_number(name, example)}")
+        raise ValueError(f"{argument}: {not_a_number(name, example, framed=True)}")
     return values
 
 

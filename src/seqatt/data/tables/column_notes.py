@@ -55,7 +55,10 @@ def note_identifiers(distinct: Sequence[tuple[str, int]], rows: int) -> str:
     if not found:
         return ""
     looks = "looks like an identifier" if len(found) == 1 else "look like identifiers"
-    return f"{listed(found)} {looks}: text that hardly repeats. Rare values count as one; ignore leaves a column out."
+    return (
+        f"{listed(found)} {looks}: text that hardly repeats. Rare values count as one; ignore (--ignore) leaves a "
+        "column out."
+    )
 
 
 def note_extremes(names: Sequence[str], extremes: Extremes, logarithms: NDArray[np.bool_]) -> str:

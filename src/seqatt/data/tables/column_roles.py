@@ -171,6 +171,6 @@ def log1p_columns(log1p: Any, names: Sequence[str], kinds: Sequence[str]) -> lis
     for name in (wanted := column_names("log1p", log1p)):
         if name not in numeric:
             raise ValueError(
-                f"log1p: {name!r} is not a numeric feature; leave it out, or set its type with column_types"
+                f"log1p: {name!r} is not a numeric feature; leave it out, or convert it to numbers"
             )
     return sorted(numeric[name] for name in set(wanted))

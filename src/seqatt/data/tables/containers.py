@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqatt.column_names import is_sparse, plain_name
-from seqatt.data.tables.objects import COMPLEX, refuse_batches, tensor_values
+from seqatt.data.tables.objects import COMPLEX, refuse_batches, refuse_dicts, tensor_values
 from seqatt.validation import list_names, show, suggest
 
 if TYPE_CHECKING:  # Arrow is imported when the first data frame is read
@@ -154,8 +154,7 @@ def to_array(values: Any, argument: str) -> NDArray[Any]:
 
 
 def _read_array(X: Any, argument: str) -> InputTable:
-    if isinstance(X, Mapping):
-        raise TypeError(f"{argument}: a dict is no table; pass pandas.DataFrame({argument})")
+    refuse_dicts(X, argument)
     refuse_batches(X, argument)
     if isinstance(X, np.ma.MaskedArray) and X.dtype.kind in "biuf":
         X = np.ma.filled(X.astype(np.float64), np.nan)  # what is masked is missing

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from seqatt.validation import show
+from seqatt.validation import name_text, show
 
 Groups = Mapping[str, Sequence[str | int]] | Sequence[Sequence[str | int]]
 Feature = tuple[str, tuple[int, ...]]  # name and input columns
@@ -70,8 +70,8 @@ def _pairs(groups: Groups) -> list[tuple[str, list[Any]]]:
 
 def _position(names: Sequence[str], column: Any, group: str) -> int:
     """The position of a column that is given by name or, where no column has that name, by position."""
-    if str(column) in names:
-        return names.index(str(column))
+    if name_text(column) in names:
+        return names.index(name_text(column))
     if isinstance(column, int | np.integer) and not isinstance(column, bool) and 0 <= column < len(names):
         return int(column)
     raise ValueError(f"groups: {show(group)} names {show(column)}, which is not a column of X")

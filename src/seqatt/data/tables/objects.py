@@ -6,6 +6,7 @@ of torch in the place of an array.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -64,6 +65,16 @@ def tensor_values(values: Any) -> Any:
         return values
     values = values.detach().cpu()
     return (values.float() if str(values.dtype) == "torch.bfloat16" else values).numpy()
+
+
+def refuse_dicts(X: Any, argument: str) -> None:
+    """Refuse a dict of columns and a list of dicts, one per row: pandas makes a table of either."""
+    if hasattr(X, "shape"):  # some sparse matrices are dicts
+        return
+    rows = isinstance(X, list | tuple) and len(X) > 0 and isinstance(X[0], Mapping)
+    if rows or isinstance(X, Mapping):
+        what = "a list of dicts" if rows else "a dict"
+        raise TypeError(f"{argument}: {what} is no table; pass pandas.DataFrame({argument})")
 
 
 def refuse_batches(X: Any, argument: str) -> None:

@@ -7,7 +7,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from seqatt.options import SELECTION, Options, option
-from seqatt.validation import anything, boolean, column_names, integer, number, show
+from seqatt.validation import (
+    anything,
+    boolean,
+    column_names,
+    integer,
+    name_text,
+    number,
+    show,
+    values_or_name,
+)
 
 if TYPE_CHECKING:  # the command line reads options without importing numpy
     from seqatt.data.tables.groups import Groups
@@ -32,7 +41,7 @@ def types_by_column(name: str, value: Any) -> Mapping[str, str]:
     """Check: a dict from columns to types; the names are checked against the data when it is read."""
     if not isinstance(value, Mapping):
         raise TypeError(f"{name}: must be a dict such as {{'site': 'categorical'}}, got {value!r}")
-    return {str(column): kind for column, kind in value.items()}
+    return {name_text(column): kind for column, kind in value.items()}
 
 
 def all_or_columns(name: str, value: Any) -> bool | tuple[str, ...]:
@@ -45,7 +54,10 @@ class TableOptions(Options):
     """What the table's rows and columns are; the values are checked against the table when it is read."""
 
     sample_weight: Any = option(
-        None, anything, "One weight per row, or the name of the column that holds them.", group=SELECTION
+        None,
+        values_or_name,
+        "One weight per row, or the name of the column that holds them.",
+        group=SELECTION,
     )
     class_weight: Mapping[Any, float] | str | None = option(
         None,
@@ -64,14 +76,14 @@ class TableOptions(Options):
     )
     groups_of_rows: Any = option(
         None,
-        anything,
+        values_or_name,
         "Group of each row (a patient, a day), or the name of the column that holds them: rows of a group stay "
         "together wherever rows are held out.",
         group=SELECTION,
     )
     time: Any = option(
         None,
-        anything,
+        values_or_name,
         "Time of each row, or the name of the column that holds them: rows are held out from earlier rows only.",
         group=SELECTION,
     )

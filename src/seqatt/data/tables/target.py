@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqatt.data.tables.containers import to_array
+from seqatt.data.tables.numbers.target_extremes import read_numbers
 from seqatt.data.tables.objects import find_distinct, find_missing, value_types
 from seqatt.data.tables.options import TASKS, Task
 from seqatt.losses.loss import Loss, to_floats
@@ -120,7 +121,7 @@ def read_target(
     if kind in ("classification", "binary", "multiclass"):
         return _classification(array, kind, argument)
     quantile = quantile if kind == "quantile" else None
-    return Target(kind, *find_loss(kind, quantile).read(array, weights, argument), quantile)
+    return Target(kind, *read_numbers(find_loss(kind, quantile), array, weights, argument), quantile)
 
 
 def target_array(y: Any, argument: str) -> NDArray[Any]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -19,7 +20,7 @@ from pyarrow import csv as arrow_csv
 from pyarrow import types as of
 
 from seqatt.data.files.encoding.column_types import reading_type
-from seqatt.data.files.errors import UnreadableFile
+from seqatt.data.files.errors import IgnoredFiles, UnreadableFile, refuse_binary
 from seqatt.data.files.formats.file_format import RowGroup, check_unique_names, split_ending
 from seqatt.data.files.remote import FilePath, RemoteFile
 from seqatt.data.number_texts import MISSING, PLACEHOLDERS, ReadAs, examine_texts, has_leading_zero
@@ -56,9 +57,20 @@ class DelimitedFormat:
     ) -> tuple[dict[str, Any], list[RowGroup]]:
         """Column types, and the whole file as one row group."""
         block = next(_blocks(path), (b"", 0.0))[0]
+        refuse_binary(path, block)
         delimiter = find_delimiter(path, block, self.delimiter, sniff=self.sniff)
         decimal = self.decimal or (_find_decimal(block) if delimiter == ";" else None)
-        types, read_as = _infer_types(path, block, Dialect(delimiter, decimal or "."), known_types)
+        dialect = Dialect(delimiter, decimal or ".")
+        types, read_as = _infer_types(path, block, dialect, known_types)
+        if "" in types and "" not in known_types and (known_types or _is_index(block, dialect)):
+            del types[""]
+            if not known_types:
+                warnings.warn(
+                    f"{path}: the first column has no name and a different whole number in each row; it is left out "
+                    "as an index of the rows; give it a name if it is a feature",
+                    IgnoredFiles,
+                    stacklevel=2,
+                )
         other = None if delimiter == self.delimiter else delimiter
         return types, [RowGroup(path, None, None, stamp[0], stamp, other, decimal, read_as=read_as)]
 
@@ -123,6 +135,14 @@ def read_header(block: bytes, delimiter: str) -> list[str]:
     """The names of the columns."""
     lines = io.StringIO(block.decode("utf-8-sig"), newline="")
     return next(csv.reader(lines, delimiter=delimiter), [])
+
+
+def _is_index(block: bytes, dialect: Dialect) -> bool:
+    """Whether the first column is the index of a data frame: it has no name, and a different whole number per row."""
+    if read_header(block, dialect.delimiter)[0]:
+        return False
+    values = _parse(block, dialect, None, {}, columns=[""])[""]
+    return of.is_integer(values.type) and not values.null_count and len(values.unique()) == len(values)
 
 
 def _infer_types(

@@ -121,15 +121,15 @@ def judge(split: tuple[np.ndarray, ...], features: list[int], regression: bool, 
 
 
 def measure(
-    table: str, seed: int, settings: dict[str, dict[str, str]]
+    table: str, seed: int, settings: dict[str, dict[str, str]], ks: list[int] | None
 ) -> list[tuple[str, str, int, int, list[float]]]:
     """Per setting and k, the scores by the three judges on one split."""
-    make, ks = TABLES[table]
+    make, default_ks = TABLES[table]
     X, y = make()
     regression = np.issubdtype(y.dtype, np.floating) and len(np.unique(y)) > 20
     split = train_test_split(X, y, test_size=0.3, random_state=seed, stratify=None if regression else y)
     scores = []
-    for k in ks:
+    for k in ks or default_ks:
         for name, options in settings.items():
             features = select(split[0], split[2], k, seed, options)
             scores.append((name, table, k, seed, judge(split, features, regression, seed)))
@@ -171,6 +171,7 @@ def main() -> None:
     )
     parser.add_argument("--no-methods", action="store_true", help="only the settings, not the other methods")
     parser.add_argument("--only", action="append", choices=list(TABLES), help="a table; repeatable")
+    parser.add_argument("--k", type=lambda text: [int(k) for k in text.split(",")], help="such as 1,2,3,5")
     parser.add_argument("--splits", type=int, default=12)
     parser.add_argument("--first", type=int, default=0, help="number of the first split")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
@@ -182,7 +183,7 @@ def main() -> None:
     jobs = [(table, seed) for seed in range(options.first, options.first + options.splits)
             for table in options.only or TABLES]  # fmt: skip
     with ProcessPoolExecutor(options.jobs) as pool:
-        done = [pool.submit(measure, table, seed, settings) for table, seed in jobs]
+        done = [pool.submit(measure, table, seed, settings, options.k) for table, seed in jobs]
         found = [row for future in done for row in future.result()]
     results = summarise(found)
     print_table(
@@ -198,8 +199,9 @@ def main() -> None:
         [[table, *(f"{r['tables'][table][0]:+.3f}" for r in list(results.values())[1:])]
          for table in options.only or TABLES],
     )  # fmt: skip
+    ks = "" if options.k is None else f" --k {','.join(map(str, options.k))}"
     command = "python -m benchmarks.small_tables " + " ".join(f"--set {text}" for text in options.set)
-    write_record(options.name, f"{command} --splits {options.splits} --first {options.first}",
+    write_record(options.name, f"{command}{ks} --splits {options.splits} --first {options.first}",
                  {"settings": settings, "results": results})  # fmt: skip
 
 

@@ -26,6 +26,7 @@ from seqatt.api.confidence.folds import (
     score_nothing,
     score_per_fold,
     score_sets,
+    target_varies,
 )
 from seqatt.api.confidence.sample import sample_request
 from seqatt.api.constraints.costs import Costs
@@ -135,6 +136,8 @@ class AffordableFeatures:
         optional = [f for f in affordable if f not in kept]
         if len(optional) <= MAX_CANDIDATES and self.method.name != "random":
             return optional
+        if not target_varies(data):
+            return optional[:MAX_CANDIDATES]
         features = np.array(sorted({*optional, *kept}))
         narrowed = replace(
             request,

@@ -96,8 +96,10 @@ def test_the_folds_of_a_wide_table_take_half_of_the_steps_unless_phases_get_too_
 def test_one_fold_that_is_far_better_is_enough_and_a_little_better_is_not():
     random = [[Score(0.5, 0.03)] * 3] * 5
     found = [Score(0.85, 0.03), Score(0.46, 0.03), Score(0.44, 0.03)]
-    assert _compare(0.5, found, *random)["better"]
-    assert not _compare(0.5, [Score(0.55, 0.03), Score(0.5, 0.03), Score(0.5, 0.03)], *random)["better"]
+    assert _compare(0.5, [0.0] * 3, found, *random)["better"]
+    assert not _compare(0.5, [0.0] * 3, [Score(0.55, 0.03), Score(0.5, 0.03), Score(0.5, 0.03)], *random)[
+        "better"
+    ]
 
 
 def test_the_test_ends_for_each_seed_with_the_first_clear_fold(monkeypatch):
@@ -198,10 +200,21 @@ def test_random_features_are_not_tested_against_random_features():
 
 def test_as_good_as_random_features_is_no_better_than_chance_unless_all_are_selected():
     scores = [Score(0.8, 0.01)] * 3
-    assert not _compare(0.5, scores, *[scores] * 5)["better"]
-    everything = _compare(0.5, scores)
+    assert not _compare(0.5, [0.0] * 3, scores, *[scores] * 5)["better"]
+    everything = _compare(0.5, [0.0] * 3, scores)
     assert everything["better"]
     assert everything["random_features"] is None
+
+
+@pytest.mark.parametrize("rare", [1, 2, 3, 4])
+def test_noise_whose_target_has_a_rare_class_is_no_better_than_chance(rare):
+    rng = np.random.default_rng(rare)
+    better = []
+    for _ in range(6):
+        X, y = rng.normal(size=(150, 10)), rng.permutation(np.arange(150) < rare).astype(int)
+        chance = seqatt.select(X, y, 3, method="f_test").chance
+        better.append(chance is not None and chance["better"])
+    assert sum(better) <= 1
 
 
 def test_tables_with_a_feature_that_stands_out_are_not_tested():

@@ -20,6 +20,8 @@ from tests.support.problems import linear_problem
 import seqatt
 from seqatt.api import choose_k
 from seqatt.api.choose_k import choose_size, first_sizes
+from seqatt.api.confidence.folds import divide_rows
+from seqatt.data.tables.table_data import read_table_data
 from seqatt.losses.table import LOSSES
 
 FAST = {"epochs": 40}
@@ -124,6 +126,66 @@ def test_the_standard_error_of_noise_is_corrected_for_folds_that_share_training_
         choose_size(curve([0.525, 0.52], folds=1000), "one_standard_error") == 0
     )  # nearly all rows are shared
     assert choose_size(curve([0.54, 0.52]), "one_standard_error") == 1
+
+
+def with_rare_class(seed, rows, rare, shift=0.0):
+    """Columns of noise; ``shift`` is what a row of the rare class adds to the first of them."""
+    rng = np.random.default_rng(seed)
+    y = rng.permutation(np.arange(rows) < rare).astype(int)
+    X = rng.normal(size=(rows, 10))
+    X[:, 0] += shift * y
+    return X, y
+
+
+@pytest.mark.filterwarnings("ignore:k")
+@pytest.mark.parametrize("rare", [3, 5, 10])
+def test_noise_whose_target_has_a_rare_class_gives_an_empty_selection(rare):
+    """The standard error that few rows suggest may be much too small: half of these tables had features, at 3 rows."""
+    found = [
+        seqatt.select(*with_rare_class(seed, 150, rare), "auto", method="f_test").features
+        for seed in range(12)
+    ]
+    assert sum(map(bool, found)) <= 1
+
+
+@pytest.mark.parametrize("method", ["f_test", "sequential_attention"])
+def test_a_feature_that_tells_a_rare_class_apart_is_found(method):
+    selection = seqatt.select(*with_rare_class(0, 200, 6, shift=4.0), "auto", method=method)
+    assert "x0" in selection.features
+
+
+@pytest.mark.parametrize("rare", [1, 2, 3, 4])
+def test_a_class_of_a_few_rows_is_no_error_but_a_warning_where_nothing_can_be_found(rare):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        assert seqatt.select(*with_rare_class(1, 150, rare), "auto", method="f_test").features == []
+    about = [
+        str(warning.message)
+        for warning in caught
+        if "cannot tell features from noise" in str(warning.message)
+    ]
+    assert len(about) == (rare < 4)
+    assert all("class 1 has here; a number as k" in message for message in about)
+
+
+@pytest.mark.parametrize("classes", [(90, 60), (146, 4), (142, 8), (75, 63, 12), (75, 73, 2)])
+def test_every_fold_has_its_share_of_every_class(classes):
+    rng = np.random.default_rng(0)
+    y = rng.permutation(np.repeat(np.arange(len(classes)), classes))
+    data = read_table_data(rng.normal(size=(150, 2)), y)
+    for seed in range(20):
+        counts = np.array([np.bincount(y[rows], minlength=len(classes)) for rows in divide_rows(data, seed)])
+        assert (counts.sum(1) == 50).all()
+        assert (np.ptp(counts, axis=0) <= 4).all()
+        rare = np.array(classes) < 12
+        assert (np.ptp(counts[:, rare], axis=0) <= 1).all()
+
+
+@pytest.mark.parametrize("positive", [1, 3, 40])
+def test_the_standard_error_of_noise_is_that_of_random_outputs(positive):
+    rng, label = np.random.default_rng(0), (np.arange(80) < positive).astype(float)[:, None]
+    drawn = [LOSSES["binary"].score(rng.normal(size=(80, 1)), label).mean for _ in range(1000)]
+    assert LOSSES["binary"].noise_error(label) == pytest.approx(np.std(drawn), rel=0.08)
 
 
 def test_noise_gives_an_empty_selection_that_says_so(nothing, tmp_path):

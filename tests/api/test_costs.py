@@ -14,6 +14,7 @@ import torch
 from tests.support.command import run
 
 import seqatt
+from seqatt.api.constraints import frontier
 from seqatt.api.constraints.costs import Costs
 from seqatt.api.constraints.search import BudgetSearch
 from seqatt.cli.display import show
@@ -75,6 +76,18 @@ def test_with_exact_scores_the_search_finds_the_best_set_but_for_its_margin(seed
     assert len(search.scores) < 400
 
 
+def test_a_search_without_a_budget_that_binds_tries_a_fraction_of_the_moves_of_every_step():
+    """Of 24 features that gain less and less: a path that tried all of them in every step would try 300 sets."""
+    gains = 0.7 ** np.arange(24)
+    costs = Costs(tuple(f"f{i}" for i in range(24)), np.ones(24), np.eye(24, dtype=bool))
+    search = BudgetSearch(
+        lambda sets: [gains[sorted(s)].sum() for s in sets], costs, np.inf, 0.0, 24, (), None, 0.0
+    )
+    search.run(range(24))
+    assert gains[sorted(search.best(np.inf))].sum() >= 0.99 * gains.sum()
+    assert len(search.scores) < 200
+
+
 def test_the_search_keeps_to_k_kept_features_and_quotas():
     problem = CostedProblem(3, rows=2)
     quotas = Quotas(np.repeat([0, 1], [4, 8]), np.array([2, 0]), np.array([3, 12]), 5)
@@ -134,6 +147,30 @@ def problem() -> tuple[pd.DataFrame, np.ndarray, dict]:
     X["c"] = X["a"] + 0.05 * X["c"]
     y = X["a"] + X["b"] + 0.3 * X["d"] + 0.3 * rng.normal(size=240)
     return X, y.to_numpy(), {"test": {"cost": 40, "features": ["a", "b"]}, "c": 100, "e": 5, "f": 5}
+
+
+def test_a_large_table_is_searched_on_a_sample_and_the_frontier_is_scored_on_all_rows(problem, monkeypatch):
+    X, y, costs = problem
+    searched, scored = [], []
+    search, score = frontier.AffordableFeatures._search, frontier.score_per_fold
+
+    def record_searched(self, data, folds):
+        searched.append((data.rows, sum(len(fold.rows) for fold in folds)))
+        return search(self, data, folds)
+
+    def record_scored(folds, *others):
+        scored.append(sum(len(fold.rows) for fold in folds))
+        return score(folds, *others)
+
+    monkeypatch.setattr(frontier, "SEARCHED_ROWS", 120)
+    monkeypatch.setattr(frontier.AffordableFeatures, "_search", record_searched)
+    monkeypatch.setattr(frontier, "score_per_fold", record_scored)
+    with pytest.MonkeyPatch.context() as patch:
+        shorten_networks(patch)
+        selection = seqatt.select(X, y, costs=costs, budget=50, method="f_test")
+    assert searched == [(120, 120), *[(120, 40)] * 3]
+    assert sum(scored) == selection.frontier["rows"] == 240
+    assert selection.cost <= 50
 
 
 def shorten_networks(patch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,8 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from tests.support.problems import linear_problem
+import torch
+from tests.support.problems import linear_problem, mixed_frame
 
 import seqatt
 from seqatt.api.evaluation import compute_metrics
@@ -50,6 +51,37 @@ def test_the_order_of_the_features_does_not_change_the_result():
     options = {"seeds": [0], "epochs": 3}
     results = [seqatt.evaluate(X[:80], y[:80], X[80:], y[80:], c, **options) for c in ([5, 1, 3], [1, 3, 5])]
     assert results[0]["accuracy"] == results[1]["accuracy"]
+
+
+@pytest.mark.parametrize("options", [{}, {"missing_indicator": True}, {"batch_norm": True}])
+@pytest.mark.parametrize("indices", [None, ["colour", "size", "city"]])
+def test_the_order_of_the_columns_of_a_frame_does_not_change_the_result(indices, options, monkeypatch):
+    monkeypatch.setattr("seqatt.api.evaluate.evaluation_steps", lambda *_: 30)
+    frame, y = mixed_frame()
+    other = frame[["noise", "city", "size", "flag", "age", "colour"]]
+    one, two = (
+        seqatt.evaluate(each[:300], y[:300], each[300:], y[300:], indices, seeds=[0], **options)
+        for each in (frame, other)
+    )
+    assert one["log_loss"].tolist() == two["log_loss"].tolist()
+
+
+def test_a_network_of_ones_own_gets_the_columns_in_their_order():
+    class First(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.scale = torch.nn.Parameter(torch.ones(1))
+
+        def forward(self, x):
+            return self.scale * x[:, :1]
+
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"b": rng.normal(size=200), "a": rng.normal(size=200)})
+    y = frame["b"] > 0
+    result = seqatt.evaluate(
+        frame[:150], y[:150], frame[150:], y[150:], None, seeds=[0], model=First(), epochs=1
+    )
+    assert result["auc"] == [1.0]
 
 
 def test_names_selections_and_all_features():

@@ -171,15 +171,25 @@ def test_numbers_are_encoded_as_the_networks_were_trained(short):
     frame, y = mixed_frame()
     fitted = quick(n_features_to_select=6, missing_indicator=True, log1p=("size",)).fit(frame, y)
     model = fitted.model_
-    data = read_table_data(
-        frame, y, categories="mixed", missing_indicator=True, log1p=("size",), by_name=False
-    )
+    data = read_table_data(frame, y, categories="mixed", missing_indicator=True, log1p=("size",))
     encoded = model.module.encode(*map(torch.from_numpy, model.inputs.read(frame))).numpy()
     columns, codes = data.columns, data.codes
-    # Numbers (three and a flag), an indicator of one, the colours; the module has them in this order.
-    order = [0, 1, 7, 8, 2, 3, 4, 5, 6]
+    # By name: an age with its indicator, the colours, the flag, noise, the size; the module has the numbers first.
+    order = [0, 6, 7, 8, 1, 2, 3, 4, 5]
     np.testing.assert_allclose(encoded, columns[:, order], atol=1e-6)
-    np.testing.assert_array_equal(model.inputs.read(frame)[1][:, 1], codes[:, 0])
+    np.testing.assert_array_equal(model.inputs.read(frame)[1][:, 0], codes[:, 0])
+
+
+@pytest.mark.parametrize("columns", ["numbers", "mixed"])
+def test_the_order_of_the_columns_of_a_frame_does_not_change_the_predictions(columns, short):
+    frame, y = mixed_frame()
+    frame = frame[["size", "age", "noise"]] if columns == "numbers" else frame
+    other = frame[list(frame)[::-1]]
+    one, two = (
+        quick(n_features_to_select=3).fit(each[:300], y[:300]).predict_proba(each[300:])
+        for each in (frame, other)
+    )
+    np.testing.assert_array_equal(one, two)
 
 
 def test_categories_missing_values_and_unknown_categories(short):

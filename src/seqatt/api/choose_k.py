@@ -8,6 +8,7 @@ selected on all rows.
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -22,10 +23,14 @@ from seqatt.api.confidence.folds import (
     Fold,
     divide_rows,
     make_fold,
+    noise_errors,
+    pool_folds,
     score_nothing,
     score_sets,
+    target_varies,
 )
 from seqatt.data.tables.table_data import TableData
+from seqatt.data.tables.target import Target
 from seqatt.losses.loss import Score
 from seqatt.progress import Advance
 from seqatt.training.screening.copies import copies_last
@@ -41,6 +46,8 @@ MAX_BETWEEN = 6  # sizes tried between the chosen one and the next smaller
 # Share of the gain of the best size that counts as nothing, where one standard error is even less.
 MARGIN = 0.01
 MIN_Z = 2.0  # corrected standard errors by which the best size must beat no features; else none is chosen
+# Of the rarer of two classes: not even a perfect order of fewer rows is so much better than no features.
+MIN_CLASS_ROWS = 4
 
 
 def resolve_max_k(data: TableData, requested: int | None, sizes: tuple[int, int], kept: int) -> int:
@@ -76,6 +83,7 @@ def choose_k(
     """
     fewest = max(fewest, len(request.kept) + 1)
     data, max_k, seed = request.table, request.k, request.seeds[0]
+    _warn_about_rare_class(data.target)
     advance(0, "Choosing k", FOLDS + 2)
     folds = [make_fold(data, rows) for rows in divide_rows(data, seed)]
     orders, random = [], []
@@ -100,7 +108,8 @@ def choose_k(
         "no_features": score_nothing(folds),
         "all_features": of_all.mean,
     } | _points(sizes, means)
-    chosen = choose_size(curve, rule)
+    noise_error = pool_folds([Score(0.0, error) for error in noise_errors(folds)]).standard_error
+    chosen = choose_size(curve, rule, noise_error)
     between, random_size = _between(sizes, chosen), chosen or max_k
     sets = [
         [request.first(order, size) for size in between] + [shuffled[:random_size]]
@@ -111,7 +120,19 @@ def choose_k(
     curve |= _points(sizes + between, means + more)
     advance(1)
     constrained = bool(request.kept) or request.quotas is not None
-    return curve | {"chosen": choose_size(curve, rule) or fewest * constrained}
+    return curve | {"chosen": choose_size(curve, rule, noise_error) or fewest * constrained}
+
+
+def _warn_about_rare_class(target: Target) -> None:
+    if target.task != "binary" or target.codes is None or target.classes is None:
+        return
+    rows = np.bincount(target.codes, minlength=2)
+    if rows.min() < MIN_CLASS_ROWS:
+        warnings.warn(
+            f"k: 'auto' cannot tell features from noise where a class has fewer than {MIN_CLASS_ROWS} rows, as class "
+            f"{target.classes[rows.argmin()]} has here; a number as k selects as many anyway",
+            stacklevel=2,
+        )
 
 
 def _points(sizes: list[int], scores: list[Score]) -> dict[str, list[Any]]:
@@ -144,11 +165,16 @@ def _between(sizes: list[int], chosen: int) -> list[int]:
     )
 
 
-def choose_size(curve: dict[str, Any], rule: str | float) -> int:
-    """The number of features that the rule chooses; 0 if no size is clearly better than no features."""
+def choose_size(curve: dict[str, Any], rule: str | float, noise_error: float = 0.0) -> int:
+    """The number of features that the rule chooses; 0 if no size is clearly better than no features.
+
+    ``noise_error`` is the standard error of the score of noise. That of a score is an estimate, which is much too small
+    for some of the sizes where a class has few rows.
+    """
     sizes, means, errors = curve["sizes"], np.array(curve["means"]), np.array(curve["standard_errors"])
     best = int(means.argmax())
-    if means[best] - curve["no_features"] <= MIN_Z * _fold_correction(curve["folds"]) * errors[best]:
+    error = _fold_correction(curve["folds"]) * max(errors[best], noise_error)
+    if means[best] - curve["no_features"] <= MIN_Z * error:
         return 0
     if rule == BEST:
         return int(sizes[best])
@@ -176,6 +202,8 @@ def _order_features(method: Method, request: SelectionRequest, fold: Fold, numbe
     Quotas are not used here: a prefix takes the first features of the order that they allow.
     """
     options, kept = request.options, len(request.kept)
+    if not target_varies(fold.train):
+        return [*request.kept, *np.setdiff1d(np.arange(fold.train.features), request.kept).tolist()]
     of_fold = replace(request, data=fold.train, quotas=None)
     epochs = method.plan(of_fold).settings.get("epochs")
     if epochs:

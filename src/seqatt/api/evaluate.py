@@ -13,7 +13,6 @@ from torch import nn
 from seqatt.api.evaluation import Evaluation, compute_metrics, make_evaluation
 from seqatt.api.evaluation_data import (
     EvaluationData,
-    find_columns,
     read_evaluation_files,
     read_options,
     read_tables,
@@ -152,14 +151,15 @@ def evaluate(
     categories: Categories = "mixed"
     if given.get("batch_norm") or any(given.get(code) is not None for code in ("model", "loss", "optimizer")):
         categories = "codes" if given.get("inputs") == "raw" else "one_hot"
+    by_name = given.get("model") is None  # a user's own network gets the columns in their order
     # The selected features predict all columns.
     reconstruct = task == "reconstruction"
     rows = X_train, y_train, X_test, y_test, None if reconstruct else indices
     if are_files(X_train):
         assert isinstance(data_options, FileOptions)
-        reading = read_evaluation_files(*rows, data_options, categories)
+        reading = read_evaluation_files(*rows, data_options, categories, by_name=by_name)
     else:
-        reading = read_tables(*rows, data_options, categories)
+        reading = read_tables(*rows, data_options, categories, by_name=by_name)
     checked = resolve_options(reading.data, given)
     features = np.arange(reading.data.features)
     if reconstruct:
@@ -169,8 +169,7 @@ def evaluate(
                 "task: 'reconstruction' is evaluated by the built-in network without dropout; leave model, loss, "
                 "optimizer, batch_norm and dropout out"
             )
-        assert reading.table is not None
-        features = np.array(find_columns(reading.table, indices))
+        features = reading.find_features(indices)
     if trains_together(reading, checked, torch_device):
         with progress_bar("Evaluation", PERCENT, shown=progress) as advance:
             evaluated = [(features, seed) for seed in seeds]

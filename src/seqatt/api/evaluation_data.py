@@ -6,6 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from seqatt.api.evaluation_rows import RowBlocks, read_test_files, read_test_table
 from seqatt.api.lookup import find_positions
 from seqatt.api.read_data import EMBEDDED, ONE_HOT, are_files, read_table
@@ -34,6 +37,12 @@ class EvaluationData(NamedTuple):
     test: RowBlocks
     source: StreamSource | None = None
     table: InputTable | None = None
+
+    def find_features(self, indices: Selection | Sequence[int | str] | None) -> NDArray[np.int64]:
+        """The features of ``data``, which are all columns of ``table``, at these positions or with these names."""
+        assert self.table is not None
+        assert isinstance(self.data, TableData)
+        return np.argsort(self.data.column_order)[find_columns(self.table, indices)]
 
 
 def read_options(
@@ -73,8 +82,10 @@ def read_tables(
     indices: Any,
     options: TableOptions,
     categories: Categories,
+    *,
+    by_name: bool = True,
 ) -> EvaluationData:
-    """The selected columns of the training rows and of the test rows."""
+    """The selected columns of the training rows and of the test rows; ``by_name`` as in ``read_table_data``."""
     arguments = "X_train", "y_train"
     roles = read_columns(
         X_train,
@@ -99,7 +110,7 @@ def read_tables(
         column_types={},
         log1p=only_columns(options.log1p, names),
     )
-    data = read_table(train_table, roles.y, options, categories, by_name=False, arguments=arguments)
+    data = read_table(train_table, roles.y, options, categories, by_name=by_name, arguments=arguments)
     return EvaluationData(data, test.encode(data), table=roles.table)
 
 
@@ -131,6 +142,8 @@ def read_evaluation_files(
     indices: Any,
     options: FileOptions,
     categories: Categories,
+    *,
+    by_name: bool = True,
 ) -> EvaluationData:
     """The selected columns of the training files, as a table if that fits in memory, and those of the test files."""
     if options.task == "reconstruction":
@@ -147,7 +160,7 @@ def read_evaluation_files(
         report_read_as(files, [name for name in files.types if name not in options.ignore], options)
     encoding = ONE_HOT if categories == "one_hot" else EMBEDDED
     reading = read_files(
-        files, target, options, categories, encoding=encoding, ranks=SINGLE_PROCESS, by_name=False
+        files, target, options, categories, encoding=encoding, ranks=SINGLE_PROCESS, by_name=by_name
     )
     test_files = open_files(X_test, "X_test", options, like=files)
     data, source = reading.data, None

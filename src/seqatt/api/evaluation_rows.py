@@ -62,7 +62,7 @@ class EvaluationTable:
 
         def blocks() -> Iterator[RowBlock]:
             if not encoded:  # several sets of features are evaluated on the same rows
-                encoded.append(data.encoder.encode(self.table, "X_test"))
+                encoded.append(data.encoder.encode(self.table.select(data.column_order), "X_test"))
             columns, codes = encoded[0]
             for start in range(0, self.table.rows, PREDICTED_ROWS):
                 rows = np.arange(start, min(start + PREDICTED_ROWS, self.table.rows))
@@ -130,7 +130,7 @@ def read_test_files(
         y = table.select(targets) if len(targets) > 1 else table[targets[0]]
         inputs = table.select(list(data.input_names))
         roles = read_columns(inputs, y, None, (), column_types, ("X_test", "y_test"), contents={})
-        encoded = data.encoder.encode(roles.table, "X_test")
+        encoded = data.encoder.encode(roles.table.select(data.column_order), "X_test")
         assert not isinstance(encoded.columns, SparseColumns)
         return RowBlock(encoded.columns, encoded.codes, data.target.encode(roles.y, "y_test"))
 

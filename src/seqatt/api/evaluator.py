@@ -6,13 +6,10 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from seqatt.api.evaluate import evaluate
 from seqatt.api.evaluation import Evaluation, compute_metrics, make_evaluation
 from seqatt.api.evaluation_data import (
     EvaluationData,
-    find_columns,
     read_options,
     read_tables,
     resolve_options,
@@ -88,10 +85,9 @@ class Evaluator:
 def _evaluate_together(
     reading: EvaluationData, options: TrainingOptions, sets: Sequence[FeatureSet], advance: AdvancePercent
 ) -> list[Evaluation | Exception]:
-    assert reading.table is not None
     evaluated: list[FeaturesAndSeed] = []
     for indices, seeds in sets:
-        features = np.array(find_columns(reading.table, indices))
+        features = reading.find_features(indices)
         evaluated += [(features, seed) for seed in seeds]
     measure = partial(compute_metrics, reading.data.target)
     results = iter(evaluate_networks(reading, options, evaluated, advance, measure))

@@ -153,8 +153,7 @@ def _check_test(
             "split_groups: not used with X_test and y_test, because no rows are split; leave it out"
         )
     tested = read_test_table(X_test, y_test, options, table, range(len(table.names)), "X")
-    ordered = replace(tested, table=tested.table.select(full_data.column_order))
-    blocks = ordered.encode(full_data)  # encodes the target
+    blocks = tested.encode(full_data)  # encodes the target
     next(blocks(), None)  # encodes the table
     return RunRows(tested.table, target_array(tested.y, "y_test"))
 

@@ -98,6 +98,12 @@ class LogisticLoss(MultilabelLoss):
     def score_without_features(self, train: NDArray[Any], test: NDArray[Any]) -> float:
         return 0.5
 
+    def noise_error(self, test: NDArray[Any]) -> float:
+        """That of Mann and Whitney's statistic (1947), which is exact for any number of rows."""
+        positive = int((test > 0.5).sum())
+        negative = test.size - positive
+        return float(np.sqrt((test.size + 1) / (12 * positive * negative))) if positive and negative else 0.0
+
 
 @lru_cache(maxsize=16)
 def minus_ones(shape: torch.Size, dtype: torch.dtype, device: torch.device) -> Tensor:
@@ -115,4 +121,5 @@ def _logit(outputs: Floats) -> Floats:
 
 
 def _variance(values: Floats) -> float:
-    return float(values.var(ddof=1)) if len(values) > 1 else 0.0
+    """The variance of shares between 0 and 1; of a single one, that of noise."""
+    return float(values.var(ddof=1)) if len(values) > 1 else 1 / 12

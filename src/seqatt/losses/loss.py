@@ -94,6 +94,13 @@ class Loss(ABC):
         """The score of the best constant output."""
         return 0.0
 
+    def noise_error(self, test: NDArray[Any]) -> float:
+        """The standard error of the score of outputs that do not depend on the target, where that is known; else 0.
+
+        A score of few rows may have a smaller error by chance, and is then no better than no features.
+        """
+        return 0.0
+
 
 def mean_score(rows: NDArray[Any]) -> Score:
     """The mean over rows with its standard error."""

@@ -86,7 +86,7 @@ class FittedModel:
         return {
             "seqatt": __version__,
             "task": self.task,
-            "features": self.inputs.names,
+            "features": self.inputs.names_in_table,
             "numbers": [self.inputs.names[position] for position in self.inputs.numeric],
             "categories": self.inputs.category_codes(),
             "other_code": OTHER,
@@ -109,8 +109,11 @@ def fit_model(
     """Train networks on these columns of a table, by default on all; ``network`` are options such as ``hidden``."""
     # What was decided about text was reported when the features were selected.
     roles = read_columns(X, y, sample_weight, options.ignore, options.column_types, ("X", "y"), report=False)
-    # The order of selection must not matter.
-    chosen = tuple(range(len(roles.table.names)) if columns is None else sorted(columns))
+    # Neither the order of selection nor that of the columns of a data frame must matter.
+    names = roles.table.names
+    chosen = tuple(sorted(range(len(names)) if columns is None else columns))
+    if roles.table.named:
+        chosen = tuple(sorted(chosen, key=names.__getitem__))
     # Without a feature, all columns are read for the sake of the target and the weights.
     table = roles.table.select(chosen) if chosen else roles.table
     log1p = only_columns(options.log1p, set(table.names))

@@ -22,8 +22,8 @@ OTHER = 0  # the code of a value that is not listed; the listed ones have the co
 class ModelInputs:
     """The selected columns of a table, as the model takes them.
 
-    ``columns`` are their positions among all columns of X, and ``schema`` is the table of the training rows without its
-    rows. ``numeric`` and the keys of ``categories`` are positions in ``schema``.
+    ``columns`` are their positions among all columns of X, in the order of the module's inputs, and ``schema`` is the
+    table of the training rows without its rows. ``numeric`` and the keys of ``categories`` are positions in ``schema``.
     """
 
     columns: tuple[int, ...]
@@ -68,6 +68,11 @@ class ModelInputs:
         return [
             name or f"column {column}" for name, column in zip(self.schema.names, self.columns, strict=True)
         ]
+
+    @property
+    def names_in_table(self) -> list[str]:
+        """The names in the order of the columns in the table of ``fit``."""
+        return [name for _, name in sorted(zip(self.columns, self.names, strict=True))]
 
     def category_codes(self) -> dict[str, dict[str, int]]:
         """For each category the code of every listed value; missing is the empty text, unless that is a value."""

@@ -32,6 +32,7 @@ def onnx_bytes(model: FittedModel) -> bytes:
     """
     graph = _Graph(model.inputs.names)
     outputs = _add_outputs(graph, model, _add_networks(graph, model))
+    graph.inputs.sort(key=lambda each: model.inputs.names_in_table.index(each.name))
     made = helper.make_model(
         helper.make_graph(graph.nodes, "seqatt", graph.inputs, outputs, graph.constants),
         opset_imports=[helper.make_opsetid("", OPSET), helper.make_opsetid("ai.onnx.ml", ML_OPSET)],

@@ -23,9 +23,11 @@ from seqatt.api.confidence.folds import (
     Fold,
     divide_rows,
     make_fold,
+    noise_errors,
     pool_folds,
     score_nothing,
     score_per_fold,
+    target_varies,
 )
 from seqatt.api.phase_steps import ENOUGH_STEPS, fewest_steps
 from seqatt.data.tables.table_data import SparseColumns, TableData
@@ -68,7 +70,8 @@ def compare_with_random(method: Method, request: SelectionRequest, advance: Adva
     nothing, random = score_nothing(folds), [_random_sets(request, fold) for fold in folds]
     if not all(random):
         random = [[] for _ in folds]
-    trials = [_TestedTrial(folds, random, nothing, seed) for seed in request.seeds]
+    noise = noise_errors(folds)
+    trials = [_TestedTrial(folds, random, nothing, noise, seed) for seed in request.seeds]
     # The first fold answers most tables that have an answer.
     later = list(range(1, len(folds)))
     rounds = [[0], later] if _may_select_side_by_side(method, request) else [[0], *([n] for n in later)]
@@ -84,7 +87,7 @@ def compare_with_random(method: Method, request: SelectionRequest, advance: Adva
     metric = data.target.loss.score_name
     return [
         {"metric": metric, "folds": len(trial.selected)}
-        | _compare(nothing, trial.selected, *trial.random_scores())
+        | _compare(nothing, noise, trial.selected, *trial.random_scores())
         for trial in trials
     ]
 
@@ -93,13 +96,21 @@ class _TestedTrial:
     """The scores of one seed: those of the features that the folds selected so far, and of random features."""
 
     def __init__(
-        self, folds: Sequence[Fold], random: Sequence[list[list[int]]], nothing: float, seed: int
+        self,
+        folds: Sequence[Fold],
+        random: Sequence[list[list[int]]],
+        nothing: float,
+        noise: Sequence[float],
+        seed: int,
     ) -> None:
-        """``random`` are the random sets of each fold, ``nothing`` is the score without features."""
+        """``random`` are the random sets of each fold, ``nothing`` is the score without features.
+
+        ``noise`` are the standard errors of scores of noise, per fold.
+        """
         self.seed, self.selected = seed, list[Score]()
         # Whether a fold is so much better than chance that the others cannot change the answer.
         self.is_clear = False
-        self.folds, self._random, self._nothing = folds, random, nothing
+        self.folds, self._random, self._nothing, self._noise = folds, random, nothing, noise
         self._random_of_fold: dict[int, list[Score]] = {}
 
     def score(self, fold: int, features: list[int]) -> list[Score]:
@@ -114,6 +125,7 @@ class _TestedTrial:
         fold, (score, *random) = len(self.selected), scores
         self._random_of_fold.setdefault(fold, random)
         self.selected.append(score)
+        score = _at_least(score, self._noise[fold])
         # The scores of random features need not be known where a fold is not even better than no features.
         self.is_clear = _is_better(score, self._nothing, 0.0, MIN_Z_FOLD) and _is_better(
             score, *_by_chance(self._nothing, self.random_scores()), MIN_Z_FOLD
@@ -186,6 +198,8 @@ def _score_fold(
 
 def _select(method: Method, request: SelectionRequest, fold: Fold, number: int) -> list[list[int]]:
     """The features that the method selects on the rows of the other folds, per seed."""
+    if not target_varies(fold.train):
+        return [request.first(list(range(fold.train.features)), request.k)] * len(request.seeds)
     request = _with_one_model(method, replace(request, data=fold.train))
     plan = method.plan(request)
     request = request.as_part(f"test fold {number} of {FOLDS}", plan.steps)
@@ -234,20 +248,28 @@ def _by_chance(nothing: float, random: list[list[Score]]) -> tuple[float, float]
     return max(nothing, float(means.mean())), float(means.std(ddof=1) / np.sqrt(len(means)))
 
 
+def _at_least(score: Score, noise_error: float) -> Score:
+    """The score, whose standard error is not smaller than that of noise: of few rows, the estimate may be much too."""
+    return Score(score.mean, max(score.standard_error, noise_error))
+
+
 def _is_better(score: Score, by_chance: float, chance_error: float, min_z: float) -> bool:
     """Whether a score exceeds that by chance by ``min_z`` standard errors of their difference."""
     return bool(score.mean - by_chance > min_z * np.hypot(score.standard_error, chance_error))
 
 
-def _compare(nothing: float, selected: list[Score], *random: list[Score]) -> dict[str, Any]:
-    """The scores of the folds that selected, beside those by chance."""
+def _compare(
+    nothing: float, noise: Sequence[float], selected: list[Score], *random: list[Score]
+) -> dict[str, Any]:
+    """The scores of the folds that selected, beside those by chance; ``noise`` as in ``_TestedTrial``."""
     score, by_chance = pool_folds(selected), _by_chance(nothing, list(random))
+    judged = [_at_least(of_fold, error) for of_fold, error in zip(selected, noise, strict=False)]
     # The features of a fold may matter though those of the others do not, as where one fold finds a pair.
-    in_one_fold = any(_is_better(of_fold, *by_chance, MIN_Z_FOLD) for of_fold in selected)
+    in_one_fold = any(_is_better(of_fold, *by_chance, MIN_Z_FOLD) for of_fold in judged)
     return {
         "score": score.mean,
         "standard_error": score.standard_error,
         "random_features": float(np.mean([pool_folds(scores).mean for scores in random])) if random else None,
         "no_features": nothing,
-        "better": in_one_fold or _is_better(score, *by_chance, MIN_Z_MEAN),
+        "better": in_one_fold or _is_better(pool_folds(judged), *by_chance, MIN_Z_MEAN),
     }

@@ -38,11 +38,14 @@ class Fold(NamedTuple):
 
 
 def divide_rows(data: TableData, seed: int, folds: int = FOLDS) -> list[NDArray[np.int64]]:
-    """The rows of each fold: blocks of neighbours, unless groups of rows or time order decide."""
+    """The rows of each fold: blocks of neighbours, unless groups of rows or time order decide.
+
+    Rows of a rare class are dealt one by one, so that as many folds as possible have some.
+    """
     rng = np.random.default_rng([seed, folds])
     if data.units is not None:
         return data.units.folds(folds, rng)
-    order = keep_neighbours_together(data.target.strata, folds, rng)
+    order = keep_neighbours_together(data.target.strata, folds, rng, deal_rare=data.target.codes is not None)
     return [np.sort(part) for part in np.array_split(order, folds)]
 
 
@@ -52,6 +55,12 @@ def make_fold(data: TableData, rows: NDArray[np.int64]) -> Fold:
     block = RowBlock(data.columns[rows], data.codes[rows], data.target.values[rows])
     train = np.setdiff1d(np.arange(data.rows), rows) if data.units is None else data.units.outside(rows)
     return Fold(EvaluationData(take_rows(data, train), lambda: iter([block])), rows)
+
+
+def target_varies(data: TableData) -> bool:
+    """Whether the target has two different values; else all other rows are in a fold, and no method can select."""
+    values = data.target.values
+    return bool((values != values[:1]).any())
 
 
 def score_sets(
@@ -82,6 +91,11 @@ def pool_folds(scores: Sequence[Score]) -> Score:
     """The mean of scores on different rows, with its standard error."""
     means, errors = np.array(scores).T
     return Score(float(means.mean()), float(np.sqrt((errors**2).sum()) / len(scores)))
+
+
+def noise_errors(folds: Sequence[Fold]) -> list[float]:
+    """For each fold the standard error of the score of noise, where it is known; else 0."""
+    return [fold.train.target.loss.noise_error(next(fold.reading.test()).targets) for fold in folds]
 
 
 def score_nothing(folds: Sequence[Fold]) -> float:

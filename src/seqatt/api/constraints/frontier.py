@@ -26,20 +26,25 @@ from seqatt.api.confidence.folds import (
     score_nothing,
     score_per_fold,
     score_sets,
+    target_varies,
 )
 from seqatt.api.confidence.sample import sample_request
 from seqatt.api.constraints.costs import Costs
 from seqatt.api.constraints.find import Constraints
 from seqatt.api.constraints.search import BudgetSearch, Features
 from seqatt.data.tables.options import Categories
-from seqatt.data.tables.table_data import TableData, resolve_k, take_features
+from seqatt.data.tables.table_data import TableData, resolve_k, take_features, take_rows
 from seqatt.losses.loss import Score
 from seqatt.progress import Advance
 from seqatt.training.loop import TrainingHook
 
-NETWORK_SHARE = 0.25  # steps of a network, as a share of those in ``evaluate``: sets are only compared
+SEARCH_SHARE = (
+    0.1  # steps of a network of the search, as a share of those in ``evaluate``: sets are only compared
+)
+NETWORK_SHARE = 0.25  # the same of the networks that score what was found
 ORDER_BUDGET = 0.2  # steps of a selection of candidates, as a share of the default
 MAX_CANDIDATES = 30  # features that the search looks at; from more, the method selects this many first
+SEARCHED_ROWS = 20_000  # on which the search compares sets, at most; the frontier is scored on all
 MAX_LEVELS = 12  # costs in the frontier
 
 
@@ -62,7 +67,8 @@ class AffordableFeatures:
             )
         folds = [make_fold(data, rows) for rows in divide_rows(data, seed)]
         advance(0, "Searching within the budget", FOLDS + 2)
-        search = self._search(data, folds)
+        searched = _sample_rows(data, seed)
+        search = self._search(searched, [make_fold(searched, rows) for rows in divide_rows(searched, seed)])
         advance(1)
         chosen = search.best(self.budget)
         if chosen is None:
@@ -72,8 +78,9 @@ class AffordableFeatures:
         levels = self._levels(search, self.costs.total(chosen))
         sets_of_folds = []
         for fold in folds:
-            inner_folds = [make_fold(fold.train, rows) for rows in divide_rows(fold.train, seed)[:1]]
-            inner = self._search(fold.train, inner_folds)
+            searched = _sample_rows(fold.train, seed)
+            inner_folds = [make_fold(searched, rows) for rows in divide_rows(searched, seed)[:1]]
+            inner = self._search(searched, inner_folds)
             sets_of_folds.append([inner.best(level) or frozenset() for level in levels])
             advance(1)
         everything = np.flatnonzero(~data.constant).tolist()
@@ -135,6 +142,8 @@ class AffordableFeatures:
         optional = [f for f in affordable if f not in kept]
         if len(optional) <= MAX_CANDIDATES and self.method.name != "random":
             return optional
+        if not target_varies(data):
+            return optional[:MAX_CANDIDATES]
         features = np.array(sorted({*optional, *kept}))
         narrowed = replace(
             request,
@@ -150,6 +159,14 @@ class AffordableFeatures:
         (trace,) = self.method.select(narrowed, self.method.plan(narrowed), narrowed.hook.advance)
         order = [int(features[f]) for f in narrowed.arrange(trace).order]
         return [f for f in order if f not in kept]
+
+
+def _sample_rows(data: TableData, seed: int) -> TableData:
+    """The rows on which sets are compared: of a large table a sample, unless rows belong together or are in time."""
+    if data.rows <= SEARCHED_ROWS or data.units is not None:
+        return data
+    drawn = np.random.default_rng([seed, data.rows]).permutation(data.rows)[:SEARCHED_ROWS]
+    return take_rows(data, np.sort(drawn))
 
 
 def _score_found(
@@ -170,7 +187,7 @@ def _score_found(
 def _scorer(folds: Sequence[Fold], seed: int) -> Callable[[Sequence[Features]], list[float]]:
     def score(sets: Sequence[Features]) -> list[float]:
         listed = [sorted(features) for features in sets]
-        return [s.mean for s in score_sets(folds, [listed] * len(folds), seed, NETWORK_SHARE)]
+        return [s.mean for s in score_sets(folds, [listed] * len(folds), seed, SEARCH_SHARE)]
 
     return score
 

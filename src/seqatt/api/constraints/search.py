@@ -5,7 +5,7 @@ most (Leskovec et al. 2007: the better of the two is never far from the best set
 feature, or all features of something that several share, because its first feature pays for the others. The best set
 of both paths is then improved by exchanges of up to two features, or of all that share something, for as many others.
 What an exchange brings is estimated from what each feature gains and loses by itself, and the most promising ones are
-tried.
+tried. Every set that is tried costs a few trainings, so a path tries only the features that may be the next one.
 """
 
 from __future__ import annotations
@@ -18,11 +18,14 @@ from seqatt.api.constraints.costs import Costs
 from seqatt.training.selection_state import Quotas
 
 Features = frozenset[int]
+Move = tuple[int, ...]  # features that are added together
 MARGIN = 0.01  # share of what the best set gains over none that counts as nothing: the cheaper set is chosen
 PATIENCE = 3  # steps of a path without a better set after which it ends: one of a pair may be useless alone
 ROUNDS = 4  # of exchanges, at most
 PAIRED = 6  # most promising features, from which pairs are exchanged
-EXCHANGES = 60  # that are tried in a round
+EXCHANGES = 40  # that are tried in a round
+TOGETHER = 20  # of these, the most promising first, until one is better
+TRIED = 4  # moves of a path that are tried at a time: their networks train together
 
 
 @dataclass
@@ -57,8 +60,12 @@ class BudgetSearch:
             if not paid:
                 return
             best = max(paid, key=lambda s: (self._worth(s), -self.costs.total(s)))
-            self._evaluate(self._exchanges(best, candidates))
-            if max(map(self._worth, self._paid(self.budget))) <= self._worth(best):
+            exchanges, before = self._exchanges(best, candidates), self._highest()
+            for first in range(0, len(exchanges), TOGETHER):
+                self._evaluate(exchanges[first : first + TOGETHER])
+                if self._highest() > before:
+                    break
+            if self._highest() <= self._worth(best):
                 return
 
     def _exchanges(self, best: Features, candidates: Sequence[int]) -> list[Features]:
@@ -116,23 +123,38 @@ class BudgetSearch:
         return min(good, key=lambda s: (self.costs.total(s), len(s), -self._worth(s), sorted(s)))
 
     def _follow(self, selected: Features, candidates: Sequence[int], power: float) -> None:
-        """Add what gains most per cost to this power, until nothing can be paid or nothing was gained for a while."""
+        """Add what gains most per cost to this power, until nothing can be paid or nothing was gained for a while.
+
+        What a move gained when it was last tried bounds what it gains now, if gains diminish (Minoux 1978): moves are
+        tried from the highest bound on, until one gains more than the bounds of all others.
+        """
+        moves: list[Move] = [(f,) for f in candidates]
+        moves += [tuple(f for f in candidates if f in b) for b in self._bundles]
+        gains = dict.fromkeys(moves, float("inf"))
         highest, waited = self._worth(selected), 0
+        smallest = 1e-6 * max(1.0, float(self.costs.prices.sum()))
+        reached: dict[Move, Features] = {}
+
+        def value(move: Move) -> tuple[float, list[int]]:
+            gain, extra = gains[move], self.costs.total(reached[move]) - self.costs.total(selected)
+            per_cost = gain / max(extra, smallest) ** power if gain > 0 else gain
+            return per_cost, [-f for f in sorted(reached[move])]
+
         while waited < PATIENCE:
-            moves = [[f] for f in candidates] + [[f for f in candidates if f in b] for b in self._bundles]
-            reached = list(dict.fromkeys(self._extend(selected, added) for added in moves))
-            reached = [s for s in reached if s != selected]
+            before = self._worth(selected)
+            reached = {move: self._extend(selected, move) for move in moves}
+            reached = {move: s for move, s in reached.items() if s != selected}
             if not reached:
                 return
-            self._evaluate(reached)
-            before, paid = self._worth(selected), self.costs.total(selected)
 
-            def value(s: Features, before: float = before, paid: float = paid) -> tuple[float, list[int]]:
-                gain, extra = self._worth(s) - before, self.costs.total(s) - paid
-                smallest = 1e-6 * max(1.0, float(self.costs.prices.sum()))
-                return (gain / max(extra, smallest) ** power if gain > 0 else gain, [-f for f in sorted(s)])
-
-            selected = max(reached, key=value)
+            untried = sorted(reached, key=value, reverse=True)
+            tried: list[Move] = []
+            while untried and not (tried and max(map(value, tried)) >= value(untried[0])):
+                now, untried = untried[:TRIED], untried[TRIED:]
+                self._evaluate([reached[move] for move in now])
+                gains |= {move: self._worth(reached[move]) - before for move in now}
+                tried += now
+            selected = reached[max(tried, key=value)]
             better = self._worth(selected) > highest
             highest, waited = max(highest, self._worth(selected)), 0 if better else waited + 1
 
@@ -158,6 +180,9 @@ class BudgetSearch:
         """The sets that were tried and are an answer for this budget."""
         small = [s for s in self.scores if len(s) <= self.k and self.costs.total(s) <= budget]
         return [s for s in small if self.quotas is None or self.quotas.are_met(sorted(s))]
+
+    def _highest(self) -> float:
+        return max(map(self._worth, self._paid(self.budget)))
 
     def _worth(self, features: Features) -> float:
         return self.scores[features] - self.rate * self.costs.total(features)

@@ -120,19 +120,27 @@ class RowUnits:
         return rows if self.in_time else rows[adjacent_order(self.unit[rows])]
 
 
-def keep_neighbours_together(strata: Rows, parts: int, rng: np.random.Generator) -> Rows:
+def keep_neighbours_together(
+    strata: Rows, parts: int, rng: np.random.Generator, *, deal_rare: bool = False
+) -> Rows:
     """All rows in an order whose ``parts`` equal parts are made of blocks of neighbours, dealt to the parts in turn.
 
     Rows next to each other are often related (measurements of one person, frames of one recording), and a network that
     has seen one of them is not tested by the other. So the rows of each stratum are cut into four blocks of neighbours
     per part. Every part has its share of every stratum; where neighbours are unrelated, it is as good as a random one.
+    A stratum of fewer rows than blocks may miss a part, unless ``deal_rare`` deals its rows to the parts one by one.
     """
     by_stratum = np.argsort(strata, kind="stable")
     sizes = np.bincount(strata)
     place = np.empty(len(strata))
     place[by_stratum] = np.arange(len(strata)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    place = ((place + 0.5) / sizes[strata] + rng.random()) % 1  # the first block may start anywhere
-    block = (place * BLOCKS_PER_PART * parts).astype(np.int64)
+    blocks, start, row = BLOCKS_PER_PART * parts, rng.random(), place
+    place = ((row + 0.5) / sizes[strata] + start) % 1  # the first block may start anywhere
+    block = (place * blocks).astype(np.int64)
+    if deal_rare:
+        rare = sizes[strata] < blocks
+        block[rare] = (row[rare] + strata[rare] + int(start * blocks)).astype(np.int64)
+        place[rare] = 0.5  # not at an end, where rows move to the next part to make the parts equal
     return np.lexsort((place, block % parts))
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from itertools import groupby
 from typing import NamedTuple
 
@@ -32,6 +33,7 @@ MAX_BYTES = 1 << 28  # of the tables and buffers of networks that train together
 MIN_WORK = 2_000_000  # multiply-adds of a step: less is not divided among threads
 OTHER_WORK = 30  # work of a network besides its first layer, in columns of that layer
 PREDICTED_ROWS = 1024  # rows per forward pass
+REMEMBERED_CELLS = 1 << 17  # of a batch whose dropout is kept for the next networks, which are often as wide
 CPU = torch.device("cpu")
 
 
@@ -100,6 +102,12 @@ def divide(
     return sorted(groups, key=work, reverse=True)
 
 
+@lru_cache(maxsize=4)
+def _make_dropout(rate: float, cells: int) -> InputDropout:
+    """The same for all networks; to draw its bank takes as long as dozens of steps."""
+    return InputDropout(rate, cells, CPU, rescale=False)
+
+
 class TrainedGroup:
     """The networks at some ``positions``, which are of one width and in the order of their seeds."""
 
@@ -131,7 +139,8 @@ class TrainedGroup:
         self._networks = Networks(shape, columns, target.loss, generators, lr, embeddings)
         self._rows, self._steps = min(training.batch_size, data.rows), training.steps
         cells = self._rows * (width + len(coded))
-        dropout = InputDropout(rate, cells, CPU, rescale=False) if rate else None
+        make_dropout = _make_dropout if cells <= REMEMBERED_CELLS else _make_dropout.__wrapped__
+        dropout = make_dropout(rate, cells) if rate else None
         self._inputs = SetInputs(trained, width)
         self._batches: SetBatches | None = SetBatches(data, trained, self._inputs, self._rows, dropout)
 

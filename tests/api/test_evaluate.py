@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -155,8 +157,11 @@ def test_nothing_is_fitted_on_test_rows():
 
 def test_repr_shows_the_metrics():
     X, y = linear_problem("binary")
-    text = repr(seqatt.evaluate(X, y, X, y, [1], seeds=[0], epochs=1))
-    assert text.startswith("Evaluation(accuracy 0.")
+    one, two = (repr(seqatt.evaluate(X, y, X, y, [1], seeds=seeds, epochs=1)) for seeds in (1, 2))
+    assert one.startswith("Evaluation(accuracy 0.")
+    assert one.endswith("; 1 seed)")
+    assert "±" not in one  # one value says nothing about its spread
+    assert re.search(r"accuracy 0\.\d+ ± 0\.\d+, .*; 2 seeds\)$", two)
 
 
 @pytest.mark.parametrize("size", [1e-250, 1e250])

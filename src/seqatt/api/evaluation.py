@@ -75,8 +75,10 @@ class Evaluation(Mapping[str, NDArray[np.float64]]):
         return evaluation_html(self._values, self.mean, self.std)
 
     def __repr__(self) -> str:
+        if len(self.seeds) == 1:  # one value has no spread, which is not a spread of 0
+            return f"Evaluation({', '.join(f'{n} {self.mean[n]:.4f}' for n in self)}; 1 seed)"
         shown = ", ".join(f"{n} {self.mean[n]:.4f} ± {self.std[n]:.4f}" for n in self)
-        return f"Evaluation({shown}; {len(self.seeds)} seed(s))"
+        return f"Evaluation({shown}; {len(self.seeds)} seeds)"
 
 
 def make_evaluation(per_seed: Sequence[Metrics | Exception], seeds: Sequence[int]) -> Evaluation:

@@ -163,7 +163,7 @@ class EvaluationPlots:
         ax.plot(values, [0] * len(values), "o", color=ACCENT, alpha=0.5)
         ax.plot([float(values.mean())], [0], "|", color=ACCENT, markersize=22, markeredgewidth=3)
         ax.set_yticks([])
-        ax.set_xlabel(f"{metric_name(metric)}, {len(values)} seed(s); bar: mean")
+        ax.set_xlabel(f"{metric_name(metric)}, {len(values)} seed{'s' * (len(values) > 1)}; bar: mean")
         ax.spines["left"].set_visible(False)
         return tidy(ax)
 

@@ -103,7 +103,7 @@ def main() -> None:
     command = (
         f"python benchmarks/rare_classes.py{arguments} --draws {options.draws} --method {options.method}"
     )
-    write_record("rare_classes", command, {"kinds": results})
+    write_record("rare-classes", command, {"kinds": results})
 
 
 if __name__ == "__main__":

@@ -3,11 +3,12 @@
     SEQATT_DATA_DIR=... python -m benchmarks.small_tables                                  # the methods
     python -m benchmarks.small_tables --set "members=ensemble=8,epochs=*2" --splits 24     # another setting
     python -m benchmarks.small_tables --jobs 16 --only wine --only digits
+    python -m benchmarks.small_tables --only california_housing --rows 21000 --k 1,2,3,4 --set off=exchanges=0
 
-Every table has at most a thousand rows, of which each split holds out 30 %. A figure is the difference to the default
-on the same split and k, with its standard error: of the network of ``seqatt.evaluate``, of logistic or ridge
-regression, and of a random forest (accuracy or R²). Every table counts once. ``epochs=*2`` is twice the default. Writes
-a record.
+Every table has at most a thousand rows (``--rows``), of which each split holds out 30 %. A figure is the
+difference to the default on the same split and k, with its standard error: of the network of ``seqatt.evaluate``, of
+logistic or ridge regression, and of a random forest (accuracy or R²). Every table counts once. ``epochs=*2`` is twice
+the default. Writes a record, which has the scores as well.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from __future__ import annotations
 import argparse
 import ast
 import os
+import shlex
+import sys
 from collections import defaultdict
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
@@ -39,7 +42,7 @@ JUDGES = ("network", "linear", "forest")
 Table = tuple[np.ndarray, np.ndarray]
 
 
-def named(name: str, rows: int = ROWS) -> Table:
+def named(name: str, rows: int) -> Table:
     X, y = seqatt.datasets.load(name).split()[:2]
     X = np.asarray(X, dtype=np.float64)
     chosen = np.sort(np.random.default_rng(0).permutation(len(y))[:rows])
@@ -47,36 +50,36 @@ def named(name: str, rows: int = ROWS) -> Table:
     return np.where(np.isnan(X), np.nanmedian(X, axis=0), X), np.asarray(y)[chosen]
 
 
-def with_noise(name: str, columns: int) -> Table:
-    X, y = named(name)
+def with_noise(name: str, rows: int, columns: int) -> Table:
+    X, y = named(name, rows)
     return np.hstack([X, np.random.default_rng(1).normal(size=(len(X), columns))]), y
 
 
-def friedman() -> Table:
-    return datasets.make_friedman1(300, 25, noise=2.0, random_state=0)
+def friedman(rows: int) -> Table:
+    return datasets.make_friedman1(min(rows, 300), 25, noise=2.0, random_state=0)
 
 
-def redundant() -> Table:
+def redundant(rows: int) -> Table:
     return datasets.make_classification(
-        400, 40, n_informative=8, n_redundant=8, n_classes=3, class_sep=0.8, random_state=0
+        min(rows, 400), 40, n_informative=8, n_redundant=8, n_classes=3, class_sep=0.8, random_state=0
     )
 
 
 # Each with the numbers of features to select.
-TABLES: dict[str, tuple[Callable[[], Table], tuple[int, ...]]] = {
-    "wine": (lambda: named("wine"), (2, 4, 6)),
-    "breast_cancer": (lambda: named("breast_cancer"), (3, 6, 10)),
-    "breast_cancer and noise": (lambda: with_noise("breast_cancer", 60), (3, 6, 10)),
-    "digits": (lambda: named("digits", 600), (5, 10, 20)),
-    "diabetes": (lambda: named("diabetes"), (2, 4, 6)),
-    "diabetes and noise": (lambda: with_noise("diabetes", 30), (2, 4, 6)),
-    "mice_protein": (lambda: named("mice_protein", 500), (5, 10, 20)),
-    "california_housing": (lambda: named("california_housing"), (2, 4)),
-    "higgs_7500": (lambda: named("higgs_7500"), (3, 6, 12)),
-    "sylva": (lambda: named("sylva"), (5, 10, 20)),
-    "isolet": (lambda: named("isolet"), (10, 25)),
-    "activity": (lambda: named("activity"), (5, 10, 25)),
-    "coil20": (lambda: named("coil20", 500), (5, 10, 25)),
+TABLES: dict[str, tuple[Callable[[int], Table], tuple[int, ...]]] = {
+    "wine": (lambda rows: named("wine", rows), (2, 4, 6)),
+    "breast_cancer": (lambda rows: named("breast_cancer", rows), (3, 6, 10)),
+    "breast_cancer and noise": (lambda rows: with_noise("breast_cancer", rows, 60), (3, 6, 10)),
+    "digits": (lambda rows: named("digits", min(rows, 600)), (5, 10, 20)),
+    "diabetes": (lambda rows: named("diabetes", rows), (2, 4, 6)),
+    "diabetes and noise": (lambda rows: with_noise("diabetes", rows, 30), (2, 4, 6)),
+    "mice_protein": (lambda rows: named("mice_protein", min(rows, 500)), (5, 10, 20)),
+    "california_housing": (lambda rows: named("california_housing", rows), (2, 4)),
+    "higgs_7500": (lambda rows: named("higgs_7500", rows), (3, 6, 12)),
+    "sylva": (lambda rows: named("sylva", rows), (5, 10, 20)),
+    "isolet": (lambda rows: named("isolet", rows), (10, 25)),
+    "activity": (lambda rows: named("activity", rows), (5, 10, 25)),
+    "coil20": (lambda rows: named("coil20", min(rows, 500)), (5, 10, 25)),
     "friedman": (friedman, (3, 5, 8)),
     "redundant": (redundant, (4, 8, 12)),
 }
@@ -121,15 +124,15 @@ def judge(split: tuple[np.ndarray, ...], features: list[int], regression: bool, 
 
 
 def measure(
-    table: str, seed: int, settings: dict[str, dict[str, str]], ks: list[int] | None
+    table: str, seed: int, settings: dict[str, dict[str, str]], ks: list[int] | None, rows: int
 ) -> list[tuple[str, str, int, int, list[float]]]:
     """Per setting and k, the scores by the three judges on one split."""
     make, default_ks = TABLES[table]
-    X, y = make()
+    X, y = make(rows)
     regression = np.issubdtype(y.dtype, np.floating) and len(np.unique(y)) > 20
     split = train_test_split(X, y, test_size=0.3, random_state=seed, stratify=None if regression else y)
     scores = []
-    for k in ks or default_ks:
+    for k in (k for k in ks or default_ks if k < X.shape[1]):
         for name, options in settings.items():
             features = select(split[0], split[2], k, seed, options)
             scores.append((name, table, k, seed, judge(split, features, regression, seed)))
@@ -162,6 +165,17 @@ def summarise(found: list[tuple[str, str, int, int, list[float]]]) -> dict[str, 
     return result
 
 
+def mean_scores(found: list[tuple[str, str, int, int, list[float]]]) -> dict[str, dict[str, list[float]]]:
+    """Per setting the scores by the three judges for every table and k, averaged over the splits."""
+    scores: dict[str, dict[str, list[list[float]]]] = defaultdict(lambda: defaultdict(list))
+    for name, table, k, _, values in found:
+        scores[name][f"{table}, k = {k}"].append(values)
+    return {
+        name: {row: np.mean(values, axis=0).tolist() for row, values in rows.items()}
+        for name, rows in scores.items()
+    }
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -172,6 +186,7 @@ def main() -> None:
     parser.add_argument("--no-methods", action="store_true", help="only the settings, not the other methods")
     parser.add_argument("--only", action="append", choices=list(TABLES), help="a table; repeatable")
     parser.add_argument("--k", type=lambda text: [int(k) for k in text.split(",")], help="such as 1,2,3,5")
+    parser.add_argument("--rows", type=int, default=ROWS, help="of a table, at most")
     parser.add_argument("--splits", type=int, default=12)
     parser.add_argument("--first", type=int, default=0, help="number of the first split")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
@@ -183,7 +198,7 @@ def main() -> None:
     jobs = [(table, seed) for seed in range(options.first, options.first + options.splits)
             for table in options.only or TABLES]  # fmt: skip
     with ProcessPoolExecutor(options.jobs) as pool:
-        done = [pool.submit(measure, table, seed, settings, options.k) for table, seed in jobs]
+        done = [pool.submit(measure, table, seed, settings, options.k, options.rows) for table, seed in jobs]
         found = [row for future in done for row in future.result()]
     results = summarise(found)
     print_table(
@@ -199,10 +214,10 @@ def main() -> None:
         [[table, *(f"{r['tables'][table][0]:+.3f}" for r in list(results.values())[1:])]
          for table in options.only or TABLES],
     )  # fmt: skip
-    ks = "" if options.k is None else f" --k {','.join(map(str, options.k))}"
-    command = "python -m benchmarks.small_tables " + " ".join(f"--set {text}" for text in options.set)
-    write_record(options.name, f"{command}{ks} --splits {options.splits} --first {options.first}",
-                 {"settings": settings, "results": results})  # fmt: skip
+    command = shlex.join(["python", "-m", "benchmarks.small_tables", *sys.argv[1:]])
+    write_record(
+        options.name, command, {"settings": settings, "results": results, "scores": mean_scores(found)}
+    )
 
 
 if __name__ == "__main__":

@@ -28,6 +28,7 @@ ABLATIONS: dict[str, dict[str, Any]] = {
     "one model": {"ensemble": 1},
     "no surplus": {"surplus": 1.0},
     "no replacement": {"replacement": 0},
+    "no exchanges": {"exchanges": 0},
     "no univariate test": {"univariate_test": 0.0},
     "slow logits": {"logit_learning_rate": 3e-3},
     "no weight decay": {"weight_decay": 0.0},

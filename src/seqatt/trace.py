@@ -76,6 +76,14 @@ class Trace:
             discoveries = discoveries | {"statistics": spread(discoveries["statistics"])}
         return stability, discoveries
 
+    def score_of(self, feature: int) -> float:
+        """The score with which a feature was selected; the last one, if it was only selected by an exchange."""
+        if not any(feature in phase.taken for phase in self.phases):
+            return 0.0
+        scored = [(phase, phase.scores) for phase in reversed(self.phases) if phase.scores is not None]
+        scores = [scores for phase, scores in scored if feature in phase.taken] or [s for _, s in scored]
+        return float(scores[0][feature]) if scores else 0.0
+
     def named_importance(self, names: Sequence[Any]) -> dict[str, Any] | None:
         """How much each selected feature adds, in their order, with these names of features.
 

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse
+import torch
 from experiments.planted_problems import make_problem
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
@@ -152,6 +153,42 @@ def test_noise_whose_target_has_a_rare_class_gives_an_empty_selection(rare):
 def test_a_feature_that_tells_a_rare_class_apart_is_found(method):
     selection = seqatt.select(*with_rare_class(0, 200, 6, shift=4.0), "auto", method=method)
     assert "x0" in selection.features
+
+
+def rare_positives(seed, rows=5000, odds=-5.0):
+    """Of twenty columns, x4 and x7 decide how likely a row is positive: about 4 % of the rows are."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(rows, 20))
+    return X, (rng.random(rows) < 1 / (1 + np.exp(-(1.5 * X[:, 4] + X[:, 7] + odds)))).astype(int)
+
+
+def test_where_few_rows_are_positive_no_noise_is_selected():
+    """Networks without class weights fit the positive rows by all twenty."""
+    for seed in range(2):
+        features = seqatt.select(*rare_positives(seed, 20_000, -7.0), k="auto").features
+        assert "x4" in features
+        assert set(features) <= {"x4", "x7"}
+
+
+def test_a_loss_of_the_users_gets_no_weights():
+    X, y = rare_positives(0, 600, -3.5)
+    selection = seqatt.select(X[:, :8], y, k="auto", max_k=3, loss=mean_loss, epochs=20)
+    assert selection.curve["metric"] == "auc"
+
+
+def mean_loss(outputs, targets):
+    return torch.nn.functional.binary_cross_entropy_with_logits(outputs, targets)
+
+
+def test_row_weights_are_kept_where_classes_are_unequal():
+    data = read_table_data(*rare_positives(0), sample_weight=np.arange(1, 5001))
+    assert choose_k._balance(data) is data
+    data = read_table_data(*rare_positives(0))
+    balanced = choose_k._balance(data)
+    positive = data.target.codes == 1
+    assert balanced.weights[positive].sum() == pytest.approx(balanced.weights[~positive].sum())
+    nearly_equal = read_table_data(*rare_positives(0, odds=-1.0))
+    assert choose_k._balance(nearly_equal) is nearly_equal
 
 
 @pytest.mark.parametrize("rare", [1, 2, 3, 4])

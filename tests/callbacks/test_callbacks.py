@@ -135,10 +135,19 @@ def test_a_stopped_selection_never_has_more_than_k(frame):
 
 
 def test_a_stop_when_all_is_selected_changes_nothing(frame):
-    recorder = Recorder(stops_at_phase=lambda state: state.phase == state.phases)
+    for k in (2, 4):  # with exchanges and without
+        recorder = Recorder(stops_at_phase=lambda state: state.phase == state.phases)
+        selection = seqatt.select(*frame, k, callbacks=[recorder], **QUICK)
+        assert "partial" not in selection.settings
+        assert selection.features == seqatt.select(*frame, k, **QUICK).features
+
+
+def test_a_stop_before_the_exchanges_ends_them(frame):
+    """They are the last phase."""
+    recorder = Recorder(stops_at_phase=lambda state: state.phase == state.phases - 1)
     selection = seqatt.select(*frame, 2, callbacks=[recorder], **QUICK)
-    assert "partial" not in selection.settings
-    assert selection.features == seqatt.select(*frame, 2, **QUICK).features
+    assert selection.settings["partial"] == "stopped"
+    assert selection.features == seqatt.select(*frame, 2, exchanges=0, **QUICK).features
 
 
 def test_a_stop_in_the_test_against_chance_keeps_the_features(frame):
@@ -273,6 +282,7 @@ found = seqatt.select({list(map(str, log.files))!r}, memory=0, epochs=1, callbac
 rank = int(os.environ["RANK"])
 open(os.path.join({str(tmp_path)!r}, f"{{rank}}.json"), "w").write(
     json.dumps([found.features, found.settings["partial"], Stop.calls]))
+torch.distributed.destroy_process_group()
 """)
     run = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--standalone", script]
     done = subprocess.run(run, capture_output=True, text=True, timeout=300, check=False)

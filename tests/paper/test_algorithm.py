@@ -10,7 +10,8 @@ from tests.support.problems import linear_problem
 
 import seqatt
 from seqatt.algorithms.neural.attention_options import AttentionOptions
-from seqatt.algorithms.neural.sequential_attention import make_plan, sequential_attention
+from seqatt.algorithms.neural.attention_plan import make_plan
+from seqatt.algorithms.neural.sequential_attention import sequential_attention
 from seqatt.algorithms.request import SelectionRequest
 from seqatt.data.tables.table_data import read_table_data
 from seqatt.training.schedule import Phase

@@ -10,7 +10,7 @@ from seqatt.training.kernels import start_device
 def test_a_failed_start_is_tried_again_and_a_successful_one_is_not(monkeypatch):
     device, calls = torch.device("cuda", 7), []
 
-    def start_cuda(_device):
+    def start_cuda(_device, _kernels):
         calls.append(1)
         if len(calls) == 1:
             raise RuntimeError("out of memory")

@@ -14,7 +14,7 @@ from torch import nn
 
 import seqatt
 from seqatt.algorithms.neural.attention_options import AttentionOptions
-from seqatt.algorithms.neural.sequential_attention import make_plan
+from seqatt.algorithms.neural.attention_plan import make_plan
 from seqatt.algorithms.request import SelectionRequest
 from seqatt.data.tables.table_data import read_table_data
 from seqatt.training.build import make_trial_groups

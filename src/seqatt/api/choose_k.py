@@ -31,6 +31,7 @@ from seqatt.api.confidence.folds import (
 )
 from seqatt.data.tables.table_data import TableData
 from seqatt.data.tables.target import Target
+from seqatt.data.tables.weights import balanced_share, with_class_weights
 from seqatt.losses.loss import Score
 from seqatt.progress import Advance
 from seqatt.training.screening.copies import copies_last
@@ -46,6 +47,8 @@ MAX_BETWEEN = 6  # sizes tried between the chosen one and the next smaller
 # Share of the gain of the best size that counts as nothing, where one standard error is even less.
 MARGIN = 0.01
 MIN_Z = 2.0  # corrected standard errors by which the best size must beat no features; else none is chosen
+# Two classes are weighted where their rows say no more than this share of balanced ones: with less than 15 % of one.
+BALANCED_SHARE = 0.5
 # Of the rarer of two classes: not even a perfect order of fewer rows is so much better than no features.
 MIN_CLASS_ROWS = 4
 
@@ -83,6 +86,8 @@ def choose_k(
     """
     fewest = max(fewest, len(request.kept) + 1)
     data, max_k, seed = request.table, request.k, request.seeds[0]
+    if method.trains and request.options.loss is None:  # one of the user's may take no weights
+        data = _balance(data)
     _warn_about_rare_class(data.target)
     advance(0, "Choosing k", FOLDS + 2)
     folds = [make_fold(data, rows) for rows in divide_rows(data, seed)]
@@ -196,6 +201,20 @@ def _fold_correction(folds: int) -> float:
     return float(np.sqrt(1 + folds / (folds - 1)))
 
 
+def _balance(data: TableData) -> TableData:
+    """The table with weights that balance two very unequal classes, unless its rows have weights.
+
+    Without weights, networks that train on many features of such a table fit the few rows of the rarer class: the order
+    in which features can be spared is then a matter of chance. Only the order of rows counts for the score of a fold.
+    """
+    target = data.target
+    if target.task != "binary" or data.weights is not None or balanced_share(target) > BALANCED_SHARE:
+        return data
+    weights = with_class_weights(None, "balanced", 1.0, target)
+    assert weights is not None
+    return replace(data, weights=weights.astype(np.float32))
+
+
 def _order_features(method: Method, request: SelectionRequest, fold: Fold, number: int) -> list[int]:
     """All features, ordered on all rows but those of the fold; copies are the last of the first max_k.
 
@@ -214,6 +233,7 @@ def _order_features(method: Method, request: SelectionRequest, fold: Fold, numbe
         down_to_one = {
             "surplus": float(most),
             "replacement": 0,
+            "exchanges": 0,
             "features_per_phase": -(-most // TAKE_PHASES),
         }
         of_fold = replace(of_fold, k=kept + 1, options=replace(of_fold.options, **down_to_one))

@@ -191,7 +191,9 @@ def _train_trial_groups(
     dropout = options.input_dropout or 0.0
     setup = TrainingSetup(batch_size, steps, passes, input_dropout=dropout, rescale=False)
     with (
-        training_threads(largest_product(data, options, batch_size), device) as threads,
+        training_threads(
+            largest_product(data, options, batch_size), device, own_model=options.model is not None
+        ) as threads,
         progress_bar("Evaluation", steps, shown=progress) as advance,
     ):
         groups = make_trial_groups(data, seeds, options, device, setup, source=source)

@@ -127,9 +127,6 @@ def select_trials(
     timings, first = Timings(), "torch" not in sys.modules
     # Here, so that the seconds of a first selection are all that its call takes.
     from seqatt.api import read_data
-    from seqatt.api.run import Run
-    from seqatt.callbacks.monitor import Monitor
-    from seqatt.distributed.process_group import ProcessGroup, device_of_rank
     from seqatt.training.backend.device import resolve_device
     from seqatt.training.kernels import start_device
 
@@ -181,6 +178,14 @@ def select_trials(
     resolved_device = resolve_device(device)
     if isinstance(checked.method, TrainingOptions):
         start_device(resolved_device)
+    timings.end("read" if files else "prepare")
+    # A GPU starts while the rest is imported and the table is read.
+    from seqatt.api.run import Run
+    from seqatt.callbacks.monitor import Monitor
+    from seqatt.distributed.process_group import ProcessGroup, device_of_rank
+
+    if first:
+        timings.end("import")
     y = read_data.choose_target(y, target, files=files)
     own_inputs, by_name = checked.method.own_inputs, checked.method.model is None
     categories = read_data.categories_for(registered, own_inputs)
@@ -220,6 +225,7 @@ def select_trials(
             reading = read_data.Reading(table)
         if isinstance(y, str) and not batches:  # the targets of batches have no name
             reading.facts["target"] = y
+        reading = reading.with_latest_rows()
         select_features, request = stack.enter_context(run.open(reading, k, advance))
         run.finish(run.examine(request, select_features()))
     return run.selections

@@ -85,6 +85,7 @@ class SelectOptions(DataOptions, total=False):
     ensemble: int | None
     surplus: float | None
     replacement: int | None
+    exchanges: int | None
     # Training, rarely needed
     scaling: str
     activation: str

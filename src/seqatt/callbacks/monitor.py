@@ -143,6 +143,7 @@ class Part:
         self._steps, self._done = max(steps, 1), 0
         self._counts = counts
         self._phase, self._phases = 0, 0
+        self.later_phases = 0  # after those of the training loop
         self._indices: list[int] = []
         self._loss: float | None = None
         self._held_out_loss: float | None = None
@@ -178,8 +179,11 @@ class Part:
         record: PhaseRecord | None,
         held_out_loss: float | None = None,
     ) -> None:
-        """Note that ``phase`` phases have ended, the last one with this record, and which features are selected."""
-        self._phase, self._phases = phase, phases
+        """Note that ``phase`` phases have ended, the last one with this record, and which features are selected.
+
+        ``phases`` are those of the training loop.
+        """
+        self._phase, self._phases = phase, phases + self.later_phases
         if len(self._positions):
             positions = self._positions[np.asarray(order, dtype=np.int64)]
             self._indices = positions[positions >= 0].tolist()

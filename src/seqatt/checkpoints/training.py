@@ -36,6 +36,7 @@ class CheckpointHook(TrainingHook):
         self._saved: Checkpoint | None = None  # on rank 0, until it is loaded
         self._metadata: dict[str, Any] = {}  # of the checkpoint, on all ranks
         self._finished: dict[int, list[Trace]] = {}  # by number of the group
+        self._exchanged: list[Trace] | None = None
         self._number = 0
 
     def open(self) -> None:
@@ -57,6 +58,8 @@ class CheckpointHook(TrainingHook):
         self._checkpointer.clear_finished()
         for number, traces in self._metadata.get("finished", {}).items():
             self._finished[int(number)] = [Trace.from_dict(trace) for trace in traces]
+        if "exchanged" in self._metadata:
+            self._exchanged = [Trace.from_dict(trace) for trace in self._metadata["exchanged"]]
 
     def release_signals(self) -> bool:
         """Training is over: let signals end the process at once. Returns whether Ctrl-C came too late to end it."""
@@ -68,6 +71,15 @@ class CheckpointHook(TrainingHook):
 
     def finished(self, number: int) -> list[Trace] | None:
         return self._finished.get(number)
+
+    def exchanged(self) -> list[Trace] | None:
+        return self._exchanged
+
+    def advance(self, steps: int) -> None:
+        super().advance(steps)
+        # What was trained is saved. Other ranks may not have received the signal: several end after this work.
+        if self._ranks.size == 1 and self._checkpointer.stop_requested():
+            self._checkpointer.end()
 
     def start(self, group: TrialGroup, number: int, schedule: Schedule) -> None:
         self._number = number
@@ -113,6 +125,10 @@ class CheckpointHook(TrainingHook):
         self._metadata = {}
         self._save_result({})
 
+    def finish_exchanges(self, traces: list[Trace]) -> None:
+        self._exchanged = traces
+        self._save_result({})
+
     def complete(self) -> None:
         """Mark the run as finished."""
         self._save_result({"complete": True})
@@ -132,4 +148,6 @@ class CheckpointHook(TrainingHook):
 
     def _with_finished(self, state: dict[str, Any]) -> dict[str, Any]:
         finished = {str(number): [t.to_dict() for t in traces] for number, traces in self._finished.items()}
+        if self._exchanged is not None:
+            state = {"exchanged": [trace.to_dict() for trace in self._exchanged], **state}
         return {"run": self._run, "finished": finished, **state}

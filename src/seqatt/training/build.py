@@ -14,8 +14,8 @@ from torch import Tensor
 
 from seqatt.data.files.encoding.rows import EncodedRows
 from seqatt.data.tables.table_data import TableData, constant_within
+from seqatt.data.tables.weights import balanced_share
 from seqatt.training.backend.threads import SERIAL_WORK
-from seqatt.training.defaults import ENSEMBLE_SIZE
 from seqatt.training.ensemble import NOISE, ORDER, Member, split_rows, split_subset
 from seqatt.training.gates.gate import Gate
 from seqatt.training.loaders.batch import DeviceTable
@@ -64,8 +64,9 @@ class TrainingSetup:
     steps, passes : steps per model, and passes over streamed files.
     weight_decay : decay per step of the first-layer weights of unselected features.
     members : models per trial.
-    variants : models per member that differ in the strength of a penalty. Each is a trial of its own; all of them
-        hold out the same rows.
+    variants : models per member that differ in the strength of a penalty or in their features. Each is a trial of its
+        own; all of them hold out the same rows.
+    hold_outs : how many parts of the rows are held out in turn; as many as ``members``, each another one, if None.
     kept, quotas : features that are selected from the start, and bounds on how many of some sets are.
     working_set : the smallest number of features that train together, as on wide tables; 0 if all always do.
     input_dropout, rescale : probability of dropping an input; whether the other inputs are scaled up in return.
@@ -77,6 +78,7 @@ class TrainingSetup:
     weight_decay: float = 0.0
     members: int = 1
     variants: int = 1
+    hold_outs: int | None = None
     kept: tuple[int, ...] = ()
     quotas: Quotas | None = None
     working_set: int = 0
@@ -179,7 +181,7 @@ class _GroupBuilder:
         """
         data, setup = self._data, self._setup
         assert isinstance(data, TableData)
-        parts = setup.members if setup.variants == 1 else ENSEMBLE_SIZE
+        parts = setup.hold_outs or setup.members
         rows: list[tuple[Tensor | None, Tensor | None]] = []
         strata = data.target.strata
         for trial in trials:
@@ -236,6 +238,7 @@ class _GroupBuilder:
     ) -> TrialGroup:
         """``table_rows`` are those of a table, or the validation rows of files; a user's own model is tried on them."""
         setup, data = self._setup, self._data
+        share = balanced_share(data.target) if isinstance(data, TableData) else 1.0
         count, variants = len(trials) * setup.variants, range(setup.variants)
         constant = np.stack([self._constant(trial) for trial in trials for _ in variants])
         state = SelectionState(count, constant, self._device, setup.members, setup.kept, setup.quotas)
@@ -256,6 +259,7 @@ class _GroupBuilder:
                     setup.members,
                     self._reducer,
                     stops_converged=setup.working_set > 0,
+                    balanced_share=share,
                 )
             )
         working_set = None

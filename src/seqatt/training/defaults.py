@@ -16,6 +16,8 @@ EVALUATION_MIN_STEPS, EVALUATION_MAX_STEPS = 1_000, 4_000  # steps of a network 
 EVALUATION_EPOCHS = 17  # its passes over the rows, within these limits
 EVALUATION_ROWS = 10_000  # above this many rows, it has a larger learning rate and less dropout and smoothing
 MAX_REPLACEMENT = 5  # rounds of dropping and selecting again
+# Rounds of exchanges, where at most so many features are to be selected from at least so many rows.
+EXCHANGE_ROUNDS, MAX_EXCHANGE_K, MIN_EXCHANGE_ROWS = 4, 3, 200
 ENSEMBLE_SIZE = 4  # models per trial
 SURPLUS = 2.0  # features that are selected at first, per feature to select; the others are dropped again
 MIN_HELD_OUT_ROWS = 8  # per member of an ensemble, else none: fewer would say nothing
@@ -109,6 +111,14 @@ def evaluation_noise(rows: int) -> float:
 def default_replacement(k: int) -> int:
     """Rounds of dropping and selecting again: one per three features, at most 5."""
     return min(MAX_REPLACEMENT, k // 3)
+
+
+def default_exchanges(k: int, rows: float) -> int:
+    """Rounds of exchanges: up to 4 for at most three features, and none below 200 rows of balanced classes.
+
+    Of more features they gain nothing (decision 37), and fewer rows cannot tell sets apart.
+    """
+    return EXCHANGE_ROUNDS if k <= MAX_EXCHANGE_K and rows >= MIN_EXCHANGE_ROWS else 0
 
 
 def training_rows(rows: int, members: int) -> int:

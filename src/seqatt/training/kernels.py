@@ -6,6 +6,7 @@ Starting CUDA and Triton takes most of a second, so it happens while the table i
 from __future__ import annotations
 
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
 
 import torch
@@ -30,21 +31,35 @@ def _start(device: torch.device) -> Future[Any]:
         no_kernels: Future[Any] = Future()
         no_kernels.set_result(None)
         return no_kernels
-    executor = ThreadPoolExecutor(1, thread_name_prefix="seqatt-start-device")
-    future = executor.submit(_start_cuda, device)
+    executor = ThreadPoolExecutor(2, thread_name_prefix="seqatt-start-device")
+    kernels = executor.submit(_import_kernels)
+    future = executor.submit(_start_cuda, device, kernels)
     executor.shutdown(wait=False)
     return future
 
 
-def _start_cuda(device: torch.device) -> Any:
+def _start_cuda(device: torch.device, kernels: Future[Any]) -> Any:
+    """Start CUDA, which takes as long as the import of the kernels, and try them."""
     # The first product and the first sort of a type load their libraries.
     for dtype in (torch.float32, torch.float64):
         square = torch.ones(1, 8, 8, dtype=dtype, device=device)
         torch.bmm(square, square).sort()
+    fused = kernels.result()
+    if fused is not None:
+        with torch.cuda.device(device):
+            fused.gate_works(device)
+    return fused
+
+
+def _import_kernels() -> Any:
+    """The module of fused kernels; None where Triton is not installed, and models use plain operations."""
     try:
         from seqatt.training.triton import fused
     except ImportError:
-        return None  # Triton is not installed: models use plain operations
-    with torch.cuda.device(device):
-        fused.gate_works(device)
+        return None
+    # Triton finds kernels on disk by a hash of its own files, which takes half a second.
+    with suppress(ImportError):
+        from triton.runtime.cache import triton_key
+
+        triton_key()
     return fused

@@ -62,6 +62,10 @@ class TrainingHook:
         """The traces of group ``number`` if it was finished before."""
         return None
 
+    def exchanged(self) -> list[Trace] | None:
+        """The traces after exchanges if these were finished before."""
+        return None
+
     def start(self, group: TrialGroup, number: int, schedule: Schedule) -> None:
         """Called before the first step of a group."""
         self._leader = group
@@ -81,6 +85,9 @@ class TrainingHook:
 
     def finish(self, group: TrialGroup, number: int, traces: list[Trace]) -> None:
         """Called with the result of a group."""
+
+    def finish_exchanges(self, traces: list[Trace]) -> None:
+        """Called with the traces of all groups after exchanges."""
 
 
 @torch.no_grad()

@@ -22,7 +22,8 @@ from seqatt.training.state import Arrays, load_state
 
 LOSS_INTERVAL = 8  # steps between batches whose loss is recorded
 DECAY_INTERVAL = 8  # steps between two decays of the weights of unselected features
-VALIDATION_ROWS = 2048  # rows per trial on which the removal of a feature is evaluated
+VALIDATION_ROWS = 2048  # rows per trial on which the removal of a feature is evaluated,
+MAX_VALIDATION_ROWS = 16_384  # and where the rows of some classes are few
 BLOCKS = 8  # blocks of a model's validation rows, whose mean losses show how uncertain their mean is
 
 
@@ -41,8 +42,10 @@ class Trainer:
         reducer: Reducer | None = None,
         *,
         stops_converged: bool = False,
+        balanced_share: float = 1.0,
     ) -> None:
-        """``members`` is the size of a trial's ensemble, which shares the validation rows.
+        """``members`` is the size of a trial's ensemble, which shares the validation rows: more of them where classes
+        are so unbalanced that the rows say no more than this share of them.
 
         With ``stops_converged``, for an ``MLP`` on a CPU, a phase that sees all features is over for a model that fits
         its rows: what is left of the steps is taken at once, as if all gradients were zero.
@@ -52,7 +55,8 @@ class Trainer:
         self._reducer = reducer or Reducer()
         self._gate = gate
         self._loader = loader
-        self._validation_rows = max(1, VALIDATION_ROWS // members)
+        validation_rows = min(VALIDATION_ROWS * int(1 / balanced_share), MAX_VALIDATION_ROWS)
+        self._validation_rows = max(1, validation_rows // members)
         self._decay_interval = min(DECAY_INTERVAL, loader.chunk_steps)
         self._decay = 1 - (1 - weight_decay) ** self._decay_interval
         self.models, device = len(state.selected), state.selected.device

@@ -55,6 +55,8 @@ class TrialGroup:
         self.finite = np.ones(trials, dtype=bool)  # trials whose losses and scores were finite so far
         self.records: list[list[PhaseRecord]] = [[] for _ in range(trials)]
         self._importance: list[dict[str, Any]] = []  # per trial, where it was measured
+        # Where it was: the losses (trials, members, b) per block of validation rows, and the rows (b,) of a block.
+        self.validation_losses = np.empty((trials, 0, 0)), np.empty(0, dtype=np.int64)
         self.phase, self.done, self.seconds = 0, 0, 0.0  # the current phase, its steps and its seconds so far
 
     def is_thread_invariant(self) -> bool:
@@ -144,7 +146,7 @@ class TrialGroup:
         """By how much the loss of each trial increases on validation rows without each of its features."""
         blocks = self._per_trainer(Trainer.losses_by_block, pool)
         losses, rows = self._by_trial([losses for losses, _ in blocks]), blocks[0][1].numpy()
-        members = losses.shape[1]
+        members, self.validation_losses = losses.shape[1], (losses[:, :, 0], rows)
         self._importance = [
             {
                 "features": list(order),

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import seqatt
 from seqatt.algorithms.neural.attention_options import RECIPES, AttentionOptions
-from seqatt.algorithms.neural.sequential_attention import make_plan
+from seqatt.algorithms.neural.attention_plan import make_plan
 from seqatt.algorithms.request import SelectionRequest
 from seqatt.cli.app import app
 from seqatt.data.tables.table_data import read_table_data

@@ -188,7 +188,7 @@ def test_sums_where_the_table_is_give_the_same_penalties_as_on_the_host(groups):
     moved = replace(sample, values=torch.from_numpy(data.columns))
     found = [penalties_of(ScorePenalty(each, shortfall), [0, 4]) for each in (sample, moved)]
     np.testing.assert_allclose(found[1], found[0], atol=1e-5)
-    np.testing.assert_allclose(univariate_test(moved), univariate_test(sample), atol=1e-9)
+    np.testing.assert_allclose(univariate_test(moved).log_q, univariate_test(sample).log_q, atol=1e-9)
     assert copies_last([2, 0, 1], moved) == copies_last([2, 0, 1], sample)
 
 
@@ -207,7 +207,9 @@ def test_a_gpu_gives_the_tests_and_penalties_of_a_cpu(groups):
         samples.append(draw_sample(data, half, device=devices[1], table=on_table))
         for moved in samples[1:]:
             assert moved.values.device.type == "cuda"
-            np.testing.assert_allclose(univariate_test(moved), univariate_test(samples[0]), atol=1e-6)
+            np.testing.assert_allclose(
+                univariate_test(moved).log_q, univariate_test(samples[0]).log_q, atol=1e-6
+            )
             assert copies_last([2, 0, 1], moved) == copies_last([2, 0, 1], samples[0])
     found = []
     for device in devices:

@@ -21,9 +21,9 @@ from seqatt.training.defaults import default_univariate_test
 from seqatt.training.screening import row_sample
 from seqatt.training.screening.row_sample import draw_sample
 from seqatt.training.screening.univariate_test import (
-    _p_values,
     _quantiles,
     _target_basis,
+    _test_numbers,
     benjamini_hochberg,
     univariate_test,
 )
@@ -36,12 +36,12 @@ def table(rows=80, features=30, seed=0):
 
 
 def log_q_values(data):
-    return univariate_test(draw_sample(data))
+    return univariate_test(draw_sample(data)).log_q
 
 
 def p_values(data):
     sample = draw_sample(data)
-    return _p_values(sample, _target_basis(sample))
+    return _test_numbers(sample, _target_basis(sample))[0]
 
 
 def test_p_values_of_one_column_agree_with_analysis_of_variance_and_correlation():
@@ -49,6 +49,19 @@ def test_p_values_of_one_column_agree_with_analysis_of_variance_and_correlation(
     np.testing.assert_allclose(p_values(read_table_data(X, y)), f_regression(X, y)[1], atol=1e-6)
     three = np.digitize(y, [-1, 1])
     np.testing.assert_allclose(p_values(read_table_data(X, three)), f_classif(X, three)[1], atol=1e-6)
+
+
+def test_the_explained_share_is_the_adjusted_r_squared_or_that_of_bins():
+    X, y, _ = table(rows=2000)
+    y = y + 2 * X[:, 2] ** 2
+    explained = univariate_test(draw_sample(read_table_data(X, y))).explained
+    r2 = np.corrcoef(np.column_stack([X[:, 0], y]), rowvar=False)[0, 1] ** 2
+    assert explained[0] == pytest.approx(
+        1 - (1 - r2) * 1999 / 1998, abs=0.02
+    )  # bins may explain a little more
+    assert 0.3 < explained[2] < 8 / (8 + 1.25 + 1)  # a square, which no line shows, in a few bins
+    assert np.abs(explained[3:]).max() < 0.02
+    assert np.all(univariate_test(draw_sample(read_table_data(X[:, :3] * [1, 0, 1], y))).explained[1] == 0)
 
 
 def test_sparse_and_dense_tables_give_the_same():
@@ -99,7 +112,7 @@ def test_the_number_of_blas_threads_changes_no_bit():
             "from seqatt.training.screening.univariate_test import univariate_test;"
             "from seqatt.training.screening.score_penalty import ScorePenalty, TrialPenalties;"
             "X = np.random.default_rng(0).normal(size=(3000, 300)); y = np.arange(3000) % 5;"
-            "s = draw_sample(read_table_data(X, y, groups={'g': [1, 2, 3]})); q = univariate_test(s);"
+            "s = draw_sample(read_table_data(X, y, groups={'g': [1, 2, 3]})); q = univariate_test(s).log_q;"
             "scores = np.zeros((1, len(q)));"
             "TrialPenalties([ScorePenalty(s, -np.ones(len(q)))]).add_to_scores(scores, [[3, 5]]);"
             "print((q.tobytes() + scores.tobytes()).hex())"
@@ -250,6 +263,6 @@ def test_the_test_of_a_subset_is_that_of_a_table_of_these_rows(task):
     }.get(task, y)
     data = read_table_data(X, target, task=task, **({"quantile": 0.8} if task == "quantile" else {}))
     half = np.arange(0, 400, 2)
-    of_table = univariate_test(draw_sample(take_rows(data, half)))
-    np.testing.assert_allclose(univariate_test(draw_sample(data, half)), of_table, atol=1e-9)
+    of_table = univariate_test(draw_sample(take_rows(data, half))).log_q
+    np.testing.assert_allclose(univariate_test(draw_sample(data, half)).log_q, of_table, atol=1e-9)
     assert of_table.max() > 1

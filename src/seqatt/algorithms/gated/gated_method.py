@@ -161,6 +161,7 @@ def make_plan(
             passes=passes,
             weight_decay=default_weight_decay(rows) if weight_decay else 0.0,
             variants=variants,
+            hold_outs=parts,
             quotas=request.quotas,
             input_dropout=input_dropout,
         ),
@@ -175,36 +176,37 @@ def select_gated(
     make_gate: Callable[[GateContext], Gate],
 ) -> list[Trace]:
     data, options, device = request.data, request.options, request.device
-    columns = make_feature_columns(data, options, device)
-    scale = torch.tensor([len(inputs) for inputs in data.input_columns], device=device).sqrt()
-    embedded = None
-    if data.code_counts:
-        embedded = torch.zeros(data.features, device=device)
-        embedded[torch.from_numpy(data.coded_features).to(device)] = 1.0
-    steps = sum(phase.steps for phase in plan.schedule if phase.sees == "attended")
-    reducer = Reducer() if request.source is None else request.source.reducer
+    work = largest_product(data, options, plan.setup.batch_size)
+    with training_threads(work, device, own_model=options.model is not None) as threads:
+        columns = make_feature_columns(data, options, device)
+        scale = torch.tensor([len(inputs) for inputs in data.input_columns], device=device).sqrt()
+        embedded = None
+        if data.code_counts:
+            embedded = torch.zeros(data.features, device=device)
+            embedded[torch.from_numpy(data.coded_features).to(device)] = 1.0
+        steps = sum(phase.steps for phase in plan.schedule if phase.sees == "attended")
+        reducer = Reducer() if request.source is None else request.source.reducer
 
-    def make_gate_of(model: Model, members: Sequence[Member]) -> Gate:
-        strengths = [plan.penalties[m.variant] if plan.penalties else 0.0 for m in members]
-        penalty = torch.tensor(strengths, device=device)
-        generators = [m.generator(GATE) for m in members]
-        return make_gate(
-            GateContext(
-                model,
-                columns,
-                scale,
-                penalty,
-                generators,
-                options,
-                request.k,
-                steps,
-                request.rows,
-                embedded,
-                reducer,
+        def make_gate_of(model: Model, members: Sequence[Member]) -> Gate:
+            strengths = [plan.penalties[m.variant] if plan.penalties else 0.0 for m in members]
+            penalty = torch.tensor(strengths, device=device)
+            generators = [m.generator(GATE) for m in members]
+            return make_gate(
+                GateContext(
+                    model,
+                    columns,
+                    scale,
+                    penalty,
+                    generators,
+                    options,
+                    request.k,
+                    steps,
+                    request.rows,
+                    embedded,
+                    reducer,
+                )
             )
-        )
 
-    with training_threads(largest_product(data, options, plan.setup.batch_size), device) as threads:
         groups = make_trial_groups(
             data,
             request.seeds,

@@ -19,6 +19,7 @@ _PAPER: dict[str, Any] = {
     "ensemble": 1,
     "surplus": 1.0,
     "replacement": 0,
+    "exchanges": 0,
     "input_dropout": 0.0,
     "weight_decay": 0.0,
     "univariate_test": 0.0,
@@ -82,6 +83,14 @@ class AttentionOptions(LoopOptions):
         integer(0, optional=True),
         "Rounds that drop the least useful tenth of the selected features and select again, within the same budget; "
         "by default one per three features, at most 5. 0 is the paper's.",
+    )
+    exchanges: int | None = option(
+        None,
+        integer(0, optional=True),
+        "Rounds in which a selected feature is exchanged for another if networks trained on the new set alone have a "
+        "clearly lower held-out loss. By default up to 4 where at most three features are selected, beside those that "
+        "are kept, from a table of 200 rows or more by an ensemble; none for your own model, loss or optimizer. 0 is "
+        "the paper's.",
     )
     weight_decay: float | None = option(
         None,

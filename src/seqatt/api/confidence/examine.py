@@ -88,5 +88,5 @@ def _may_be_noise(method: Method, data: TableData, traces: list[Trace]) -> bool:
     q_values = [trace.settings["min_q_value"] for trace in traces if "min_q_value" in trace.settings]
     testable = (method.trains or method.nested) and not isinstance(data.columns, SparseColumns)
     if testable and not q_values and data.rows * data.encoded_columns <= TESTED_CELLS:
-        q_values = [10.0 ** -univariate_test(draw_sample(data)).max()]
+        q_values = [10.0 ** -univariate_test(draw_sample(data)).log_q.max()]
     return bool(q_values) and min(q_values) > CERTAIN

@@ -88,6 +88,21 @@ def with_class_weights(
     return None if weights is None else weights / weights.mean()
 
 
+def balanced_share(target: Target) -> float:
+    """The rows of balanced classes that say as much as the rows of this target, as a share of these.
+
+    It is 1 for numbers. Of two classes, one of which has a small share p of the rows, it is about 4 p: the rows of the
+    other one say little. Where rows count as much as their weights, weights that balance the classes have this
+    effective sample size.
+    """
+    codes = target.codes
+    if codes is None or target.task == "ordinal":
+        return 1.0
+    shares = np.bincount(codes) / len(codes)
+    classes = np.count_nonzero(shares)
+    return float(min(1.0, (1 - (shares**2).sum()) / (1 - 1 / classes))) if classes > 1 else 1.0
+
+
 def compute_class_weights(
     class_weight: Mapping[Any, float] | str,
     classes: NDArray[Any],

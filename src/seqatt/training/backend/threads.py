@@ -24,9 +24,35 @@ PROBE_STEPS = 8  # steps of a measurement with the other number of threads: few,
 MIN_PROBE_INTERVAL, MAX_PROBE_INTERVAL = 10, 80  # chunks between two measurements
 POLL_SECONDS = 0.1  # between progress reports of trials that run concurrently
 
+_dtype_lock = threading.Lock()
+_callers_dtype: list[torch.dtype] = []  # once per context of ``default_dtype`` that is open
+
 
 @contextmanager
-def training_threads(work: int, device: torch.device) -> Iterator[int]:
+def default_dtype(*, own_model: bool) -> Iterator[None]:
+    """Float32 for new tensors: the networks of seqatt have it, whatever the caller's default type is.
+
+    A model of the user's, and what it is given, have the caller's. The type is that of the process: of several threads,
+    the first one sets it and the last one restores it.
+    """
+    if own_model:
+        yield
+        return
+    with _dtype_lock:
+        # Within another such context this is the type of the caller of the first one.
+        _callers_dtype.append(_callers_dtype[0] if _callers_dtype else torch.get_default_dtype())
+        torch.set_default_dtype(torch.float32)
+    try:
+        yield
+    finally:
+        with _dtype_lock:
+            dtype = _callers_dtype.pop()
+            if not _callers_dtype:
+                torch.set_default_dtype(dtype)
+
+
+@contextmanager
+def training_threads(work: int, device: torch.device, *, own_model: bool = False) -> Iterator[int]:
     """Set up torch for training: on a CPU one thread for small products, and denormal numbers flushed to zero.
 
     ``work`` is the number of multiply-adds of a step's largest product. Yields the number of threads that were
@@ -38,7 +64,7 @@ def training_threads(work: int, device: torch.device) -> Iterator[int]:
         torch.set_num_threads(1)
     current_device = torch.cuda.device(device) if device.type == "cuda" else nullcontext()
     try:
-        with current_device, torch.inference_mode(False):
+        with current_device, torch.inference_mode(False), default_dtype(own_model=own_model):
             yield available
     finally:
         torch.set_num_threads(available)

@@ -19,10 +19,14 @@ from seqatt.training.screening.univariate_test import univariate_test
 
 
 class Screening(NamedTuple):
-    """A sample of the rows, the score penalty of the trial if it has one, and facts for ``Selection.settings``."""
+    """A sample of the rows, the score penalty of the trial if it has one, and facts for ``Selection.settings``.
+
+    ``explained`` is the share of the target that each feature (d,) explains by itself, None if they were not tested.
+    """
 
     sample: RowSample | None = None
     score_penalty: ScorePenalty | None = None
+    explained: NDArray[np.float64] | None = None
     facts: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -43,9 +47,9 @@ def screen(
     sample = draw_sample(data, subset, table=table, device=device)
     if not threshold:
         return Screening(sample)
-    log_q = univariate_test(sample)
+    log_q, explained = univariate_test(sample)
     shortfall = np.minimum(log_q, threshold) - threshold
     differs = len(np.unique(shortfall[~sample.data.constant])) > 1
     share = penalty_share(rows, data.encoded_columns)
     penalty = ScorePenalty(sample, shortfall, share) if differs else None
-    return Screening(sample, penalty, {"min_q_value": float(f"{10.0 ** -log_q.max():.3g}")})
+    return Screening(sample, penalty, explained, {"min_q_value": float(f"{10.0 ** -log_q.max():.3g}")})

@@ -12,6 +12,7 @@ number and divided into bins of equal size (analysis of variance), and the small
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -30,20 +31,31 @@ ROWS_PER_BIN = 10  # at least, else there are fewer bins
 QUANTILE_ROWS = 2048  # rows from which the limits of the bins are computed
 
 
-def univariate_test(sample: RowSample) -> Floats:
-    """-log10 of each feature's Benjamini-Hochberg q-value (d,); 0 for constant features."""
+class UnivariateTest(NamedTuple):
+    """Per feature (d,): -log10 of its Benjamini-Hochberg q-value, and the share of the target that it explains.
+
+    Both are 0 for constant features. The share is corrected for degrees of freedom, so it may be negative.
+    """
+
+    log_q: Floats
+    explained: Floats
+
+
+def univariate_test(sample: RowSample) -> UnivariateTest:
+    """Test each feature of a sample."""
     data = sample.data
     target = _target_basis(sample)
-    log_q = np.zeros(data.features)
+    log_q, explained = np.zeros(data.features), np.zeros(data.features)
     varying = np.flatnonzero(~data.constant)
     if target.shape[1]:
         with single_thread():  # its many products are small
-            p = _p_values(sample, target)
-            binned = _binned_p_values(sample, target)
-        tested = np.isfinite(binned)
-        p[tested] = np.minimum(1.0, 2 * np.minimum(p[tested], binned[tested]))
+            p, linear = _test_numbers(sample, target)
+            binned_p, binned = _test_bins(sample, target)
+        tested = np.isfinite(binned_p)
+        p[tested] = np.minimum(1.0, 2 * np.minimum(p[tested], binned_p[tested]))
         log_q[varying] = -np.log10(benjamini_hochberg(p[varying]))
-    return log_q
+        explained[varying] = np.fmax(linear, binned)[varying]
+    return UnivariateTest(log_q, explained)
 
 
 def _target_basis(sample: RowSample) -> Tensor:
@@ -63,8 +75,8 @@ def _target_basis(sample: RowSample) -> Tensor:
     return centred @ sample.on_device(eigenvectors[:, positive] / np.sqrt(eigenvalues[positive]))
 
 
-def _p_values(sample: RowSample, target: Tensor) -> Floats:
-    """The p-value (d,) of each feature by Pillai's trace and its F approximation."""
+def _test_numbers(sample: RowSample, target: Tensor) -> tuple[Floats, Floats]:
+    """The p-value (d,) of each feature by Pillai's trace and its F approximation, and the share that it explains."""
     data = sample.data
     products, squares = sample.inner_products(target), sample.moments[0]
     trace = np.zeros(data.features)
@@ -75,19 +87,20 @@ def _p_values(sample: RowSample, target: Tensor) -> Floats:
     for feature in np.flatnonzero(width > 1):
         columns = np.flatnonzero((data.feature_of == feature) & varies)
         trace[feature], width[feature] = _pillai_trace(sample, columns, products[columns])
-    return _f_test(trace, width, target.shape[1], sample.effective_rows)
+    outputs, count = target.shape[1], sample.effective_rows
+    return _f_test(trace, width, outputs, count), _explained_share(trace, width, outputs, count)
 
 
-def _binned_p_values(sample: RowSample, target: Tensor) -> Floats:
-    """The p-value (d,) of each feature of one column, in bins of about equal size; NaN for the other features.
+def _test_bins(sample: RowSample, target: Tensor) -> tuple[Floats, Floats]:
+    """The same for each feature of one column, in bins of about equal size; NaN for the other features.
 
     Columns with fewer than three distinct bins have none: two bins say no more than the number itself.
     """
     data, rows = sample.data, len(sample.rows)
-    p = np.full(data.features, np.nan)
+    p, explained = np.full((2, data.features), np.nan)
     bins = min(MAX_BINS, rows // ROWS_PER_BIN)
     if bins < 3 or isinstance(data.columns, SparseColumns):  # most cells of a sparse column are one value, 0
-        return p
+        return p, explained
     single = np.flatnonzero(sample.columns_per_feature[data.feature_of] == 1)
     weighted = torch.cat([target, torch.ones_like(target[:, :1])], 1) * sample.row_weights
     total = weighted.sum(0).cpu().numpy()
@@ -104,9 +117,16 @@ def _binned_p_values(sample: RowSample, target: Tensor) -> Floats:
         filled = weights > 1e-9 * sample.effective_rows
         trace = ((sums**2).sum(2) * filled / np.where(filled, weights, 1.0)).sum(0)
         degrees = filled.sum(0) - 1
-        binned = _f_test(trace, degrees, target.shape[1], sample.effective_rows)
-        p[data.feature_of[columns]] = np.where(degrees > 1, binned, np.nan)
-    return p
+        arguments = trace, degrees, target.shape[1], sample.effective_rows
+        p[data.feature_of[columns]] = np.where(degrees > 1, _f_test(*arguments), np.nan)
+        explained[data.feature_of[columns]] = np.where(degrees > 1, _explained_share(*arguments), np.nan)
+    return p, explained
+
+
+def _explained_share(trace: Floats, width: NDArray[np.int64], outputs: int, rows: float) -> Floats:
+    """The share of the target that Pillai's trace says is explained, corrected for degrees of freedom."""
+    share = trace / np.maximum(1, np.minimum(width, outputs))
+    return np.asarray(1 - (1 - share) * (rows - 1) / np.maximum(1.0, rows - 1 - width))
 
 
 def _quantiles(values: Tensor, weights: Floats, bins: int) -> Tensor:

@@ -18,6 +18,9 @@ METRIC_NAMES = {
     "concordance": "concordance index",
 }
 NO_NAME = "(no name)"  # of a column whose name is empty, as in files with the index of a data frame
+LEAVES_RANGE = (
+    "latest_rows_leave_range"  # a setting: held-out targets are out of the range of those to train on
+)
 LOWER_IS_BETTER = ("log_loss", "rmse", "mae", "deviance", "pinball")  # metrics
 
 

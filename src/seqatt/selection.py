@@ -18,13 +18,13 @@ from seqatt.selection_file import (
     FORMAT,
     found_together,
     named_fields,
+    no_better,
     plain_names,
     read_selection_file,
     why_empty,
 )
 from seqatt.trace import Trace
 
-NO_BETTER = "no better than chance"
 STANDS_OUT = 0.05  # a feature stands out if its q-value, its false discovery rate, is at most this
 
 
@@ -53,7 +53,7 @@ class Selection(SelectionDisplay):
         Positions and names of the selected features, in order. Names are as the user gave them, so those of a data
         frame with numbered columns are whole numbers.
     scores : array of float
-        The scores of the selected features when they were selected.
+        The scores of the selected features when they were selected; the last one of a feature that came by an exchange.
     ranking : array of int
         The rank of every feature; 1 is the first selected.
     support : array of bool
@@ -130,7 +130,7 @@ class Selection(SelectionDisplay):
 
     @property
     def notes(self) -> list[str]:
-        """What was noticed about the columns, in sentences: identifiers, extreme values, missing values that tell."""
+        """What was noticed about columns and rows, in sentences: identifiers, extreme values, a target that grows."""
         return list(self.settings.get("notes", []))
 
     @property
@@ -201,7 +201,7 @@ class Selection(SelectionDisplay):
         notes = [describe_task(self.settings)]
         notes += ["partial"] if self.settings.get("partial") else []
         if self.chance is not None:
-            notes += [] if self.chance["better"] else [NO_BETTER]
+            notes += [] if self.chance["better"] else [no_better(self.settings)]
         elif lacks_evidence(self.settings) and not found_together(self.curve, self.settings):
             notes += ["no feature stands out by itself"]
         notes += [reason] if (reason := why_empty(self)) else []
@@ -272,7 +272,7 @@ def make_selection(
         seed=seed,
         indices=positions[trace.order],
         features=[layout.given_names[f] for f in trace.order],
-        scores=np.array([_score_when_taken(trace, f) for f in trace.order], dtype=np.float64),
+        scores=np.array([trace.score_of(f) for f in trace.order], dtype=np.float64),
         ranking=ranking,
         support=support,
         columns=np.array([c for f in trace.order for c in layout.input_columns[f]], dtype=np.int64),
@@ -291,10 +291,3 @@ def make_selection(
         chance=trace.chance,
         frontier=trace.frontier,
     )
-
-
-def _score_when_taken(trace: Trace, feature: int) -> float:
-    for phase in reversed(trace.phases):
-        if feature in phase.taken and phase.scores is not None:
-            return float(phase.scores[feature])
-    return 0.0

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from seqatt.display_text import LEAVES_RANGE
 from seqatt.json_files import (
     Fields,
     check,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 NAMED = ("features", "names", "input_names")  # fields that hold names
 NOTHING_FOUND = "no number of features does better than none"  # of an empty selection of k="auto"
 NOTHING_DISCOVERED = "no feature stands out from its knockoffs at this rate"  # the same of fdr
+OUT_OF_RANGE = "on later rows, which leave the range of earlier ones"  # what such a verdict is about
 NOT_WORTH_IT = "no feature is worth its cost at this rate"  # the same of cost_rate
 # None where they were not measured.
 FINDINGS = ("curve", "importance", "stability", "false_discoveries", "chance", "frontier")
@@ -43,8 +45,19 @@ def why_empty(selection: Selection) -> str | None:
     if selection.false_discoveries is not None:
         return NOTHING_DISCOVERED
     if selection.frontier is not None:
-        return NOT_WORTH_IT if "cost_rate" in selection.settings else NOTHING_FOUND
-    return NOTHING_FOUND if selection.curve is not None else None
+        reason = NOT_WORTH_IT if "cost_rate" in selection.settings else NOTHING_FOUND
+        return _about_rows(reason, selection.settings)
+    return _about_rows(NOTHING_FOUND, selection.settings) if selection.curve is not None else None
+
+
+def no_better(settings: dict[str, Any]) -> str:
+    """The verdict of ``Selection.chance`` where features are not better than random ones."""
+    return _about_rows("no better than chance", settings)
+
+
+def _about_rows(verdict: str, settings: dict[str, Any]) -> str:
+    """The verdict, and that it is about later rows, where these leave the range of the earlier ones."""
+    return f"{verdict} {OUT_OF_RANGE}" if settings.get(LEAVES_RANGE) else verdict
 
 
 def found_together(curve: dict[str, Any] | None, settings: dict[str, Any]) -> bool:

@@ -65,3 +65,90 @@ def test_a_feature_with_a_value_per_row_determines_nothing():
     X, y = problem()
     notes = seqatt.select(X.assign(id=[f"u{i}" for i in range(ROWS)]), y, 5, **QUICK).notes
     assert not any("determines" in note for note in notes)
+
+
+def leaks(y: np.ndarray) -> dict[str, np.ndarray]:
+    """Numbers that are known once the class is: an amount, a side of a threshold, a shift that outweighs the noise."""
+    rng = np.random.default_rng(2)
+    amount, code = rng.lognormal(3, 1, len(y)), np.unique(y, return_inverse=True)[1]
+    return {
+        "amount": np.where(code > 0, amount, 0),
+        "missing": np.where(code > 0, amount, np.nan),
+        "threshold": np.where(code > 0, 1, -1) * amount,
+        "shift": 10 * code + rng.normal(size=len(y)),
+    }
+
+
+@pytest.mark.parametrize("kind", ["amount", "missing", "threshold", "shift"])
+def test_a_number_that_separates_the_classes_is_noted(kind):
+    X, y = problem()
+    leak = leaks(y)[kind]
+    notes = seqatt.select(X.assign(leak=leak), y, 5, **QUICK).notes
+    assert notes[-1] == (
+        "leak determines the target in every row: every class has a range of values of its own. Is it known before the "
+        "target is? Else leave it out with ignore (--ignore)."
+    )
+    here, there = np.flatnonzero(y == "yes")[40], np.flatnonzero(y == "no")[40]
+    leak[[here, there]] = leak[[there, here]]
+    notes = seqatt.select(X.assign(leak=leak), y, 5, **QUICK).notes
+    assert not any("determine" in note for note in notes)
+
+
+def test_numbers_that_separate_several_classes_in_any_order_are_noted():
+    X, _ = problem()
+    y = np.array(list("bca"))[np.arange(ROWS) % 3]
+    apart = leaks(y)["shift"]
+    indicated = np.where(y == "b", np.nan, apart)  # one class has none, and the others have ranges
+    given = X.assign(leak=apart, other=-apart, third=indicated)
+    notes = seqatt.select(given, y, 7, missing_indicator=True, **QUICK).notes
+    assert notes[-1].startswith(
+        "third, leak and other determine the target in every row: in each, every class has"
+    )
+    assert "Are they known" in notes[-1]
+    mixed = np.where(y == "b", X.a, apart)  # one class reaches into the range of another
+    assert not seqatt.select(X.assign(leak=mixed), y, 5, **QUICK).notes
+
+
+def test_a_rare_class_that_the_first_rows_do_not_have_is_looked_for():
+    rng = np.random.default_rng(3)
+    X, y = pd.DataFrame(rng.normal(size=(2_000, 4)), columns=list("abcd")), np.arange(2_000) >= 1_900
+    (note,) = seqatt.select(X.assign(leak=leaks(y)["amount"]), y, 5, **QUICK).notes
+    assert note.startswith("leak determines")
+
+
+@pytest.mark.parametrize("positives", [1, 2])
+def test_few_rows_that_one_of_many_columns_separates_by_chance_are_not_noted(positives):
+    X, y = np.random.default_rng(4).normal(size=(20, 1_000)), np.arange(20) < positives
+    selection = seqatt.select(X, y, 5, **QUICK)
+    selected = X[:, selection.indices] * np.sign(X[:, selection.indices][y].mean(0))
+    assert (selected[y].min(0) > selected[~y].max(0)).any()
+    assert not selection.notes
+
+
+@pytest.mark.parametrize("kind", ["rounded", "logarithm", "falling", "zeros", "two numbers"])
+def test_a_number_that_the_target_rises_or_falls_with_is_noted(kind):
+    X, _ = problem()
+    y = np.exp(X.a.to_numpy() + np.random.default_rng(1).normal(size=ROWS)) + 1
+    task = None
+    if kind == "zeros":
+        y[::2] = 0
+    elif kind == "two numbers":
+        y, task = (y > 3) + 0.0, "regression"
+    leak = {
+        "rounded": np.log1p(y).round(2),
+        "falling": -np.log1p(y),
+        "two numbers": np.arange(ROWS) + ROWS * y,
+    }.get(kind, np.log1p(y))
+    (note,) = seqatt.select(X.assign(leak=leak), y, 5, task=task, **QUICK).notes
+    assert note.startswith(
+        "leak determines the target in every row: the target only rises, or only falls, with it. Is it known before"
+    )
+    leak[[40, 41]] = leak[[41, 40]] if y[40] != y[41] else leak[[40, 41]][::-1] * [-1, 1]
+    assert not seqatt.select(X.assign(leak=leak), y, 5, task=task, **QUICK).notes
+
+
+def test_a_number_that_is_the_target_in_a_few_steps_does_not_determine_it():
+    X, _ = problem()
+    y = X.a + np.random.default_rng(1).normal(size=ROWS)
+    for leak in (y.round(), y > 0, (y > y.median()) + 0.0):
+        assert not seqatt.select(X.assign(leak=leak), y, 5, **QUICK).notes

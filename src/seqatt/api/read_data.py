@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from seqatt.algorithms.registry import Method
 from seqatt.column_names import plain_name
+from seqatt.data.latest_rows import note_latest_target
 from seqatt.data.tables.options import Categories, TableOptions
 from seqatt.data.tables.table_data import TableData, read_table_data
+from seqatt.display_text import LEAVES_RANGE
 from seqatt.options import names_of
 from seqatt.validation import show
 
@@ -55,15 +57,22 @@ def stream_encoding_for(method: Method, own_inputs: str | None) -> StreamEncodin
 
 @dataclass(frozen=True)
 class Reading:
-    """Data, and how it was read: facts for ``Selection.settings``."""
+    """Data, and how it was read: facts for ``Selection.settings``, and notes beside those about the columns."""
 
     data: TableData | FileData
     facts: dict[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The facts, and what was noticed about the columns."""
-        return self.facts | ({"notes": list(self.data.notes)} if self.data.notes else {})
+        """The facts, and what was noticed about rows and columns."""
+        notes = [*self.notes, *self.data.notes]
+        return self.facts | ({"notes": notes} if notes else {})
+
+    def with_latest_rows(self) -> Reading:
+        """With a note where the target of the latest of rows in time is out of the range of the earlier ones."""
+        note = note_latest_target(self.data)
+        return self if note is None else replace(self, notes=(note,), facts=self.facts | {LEAVES_RANGE: True})
 
 
 def are_files(X: Any) -> bool:

@@ -17,8 +17,8 @@ from seqatt.report.facts.constraint_facts import (
     frontier_facts,
     frontier_sentence,
 )
-from seqatt.selection import NO_BETTER, Selection, lacks_evidence
-from seqatt.selection_file import found_together, why_empty
+from seqatt.selection import Selection, lacks_evidence
+from seqatt.selection_file import found_together, no_better, why_empty
 
 BAR = 40  # width of the longest bar of a curve, where there is room
 BESIDE_BAR = 27  # of a line with a bar: score, standard error, mark of the chosen one and spaces
@@ -143,7 +143,7 @@ def _percent(share: float) -> str:
 
 def _describe_chance(selection: Selection, chance: dict[str, Any]) -> str:
     """Whether the features are better than as many random ones, in a sentence with the scores."""
-    verdict = f"{NO_BETTER[:1].upper()}{NO_BETTER[1:]}"
+    verdict = no_better(selection.settings).capitalize()
     if chance["better"]:
         alone = lacks_evidence(selection.settings)
         verdict = (

@@ -127,6 +127,7 @@ def _name_flags(message: str) -> str:
         message = re.sub(pattern, partial(_as_flag, flag), message)
     argument, colon, rest = message.partition(":")
     message = ARGUMENTS.get(argument, argument) + colon + rest
+    message = re.sub(r"\braise schema_rows\b", r"\g<0> (seqatt select --set schema_rows=NUMBER)", message)
     return re.sub(r"\bwith (resume|ignore)\b", r"with --\1", message)
 
 

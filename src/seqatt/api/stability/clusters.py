@@ -81,7 +81,7 @@ def _orthonormal_bases(sample: RowSample, features: NDArray[np.int64]) -> list[T
     columns, norms = first_column[single], np.sqrt(sample.moments[0][first_column[single]])
     units = sample.centred_columns(columns) * sample.row_weights.sqrt()
     units /= torch.from_numpy(np.where(norms > 0, norms, np.inf))
-    known = dict(zip(single.tolist(), torch.split(units, 1, 1), strict=True))
+    known = {feature: units[:, [i]] for i, feature in enumerate(single.tolist())}
     return [known[f] if f in known else _orthonormal_basis(sample, f) for f in features.tolist()]
 
 

@@ -255,7 +255,7 @@ def read_file_data(
     weights = (
         read_weights(sample[options.sample_weight], options.sample_weight) if options.sample_weight else None
     )
-    target_column = fit_target(target, sample[target], weights, options)
+    target_column = fit_target(target, sample[target], weights, options, expected_rows)
     by_position = sorted(range(len(listed)), key=lambda f: listed[f][1][0])
     user_position = np.empty(len(listed), dtype=np.int64)
     user_position[by_position] = np.arange(len(listed))

@@ -7,7 +7,7 @@ from typing import Any
 from seqatt.display_text import chosen_in
 from seqatt.report.facts.constraint_facts import frontier_sentence
 from seqatt.report.values import capital, count, metric_name, number, score
-from seqatt.selection_file import found_together
+from seqatt.selection_file import found_together, no_better
 
 MAX_NAMED = 10  # features that the summary names
 
@@ -26,7 +26,7 @@ def summarize(facts: dict[str, Any]) -> list[str]:
     sentences += [_curve(facts)] if facts["curve"] else []
     sentences += [frontier_sentence(facts["frontier"])] if facts["frontier"] and facts["selected"] else []
     sentences += [_evaluation(facts)] if facts["evaluation"] else []
-    sentences += [_chance(facts["chance"])] if facts["chance"] else []
+    sentences += [_chance(facts["chance"], facts["settings"])] if facts["chance"] else []
     measured = any(facts[name] for name in ("curve", "frontier", "evaluation", "chance"))
     if facts["selected"] and not measured:
         sentences.append("What is lost against all features was not measured.")
@@ -70,9 +70,9 @@ def _curve(facts: dict[str, Any]) -> str:
     )
 
 
-def _chance(chance: dict[str, Any]) -> str:
+def _chance(chance: dict[str, Any], settings: dict[str, Any]) -> str:
     metric = metric_name(chance.get("metric", "score"))
-    verdict = "They are better than chance" if chance["better"] else "They are no better than chance"
+    verdict = "They are better than chance" if chance["better"] else f"They are {no_better(settings)}"
     random = chance["random_features"]
     beside = "" if random is None else f"{score(random)} with as many random ones, "
     return (

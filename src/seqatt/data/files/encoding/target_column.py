@@ -15,6 +15,7 @@ from seqatt.data.files.options import FileOptions
 from seqatt.data.tables.target import Target, read_target
 from seqatt.data.tables.weights import fit_class_weights
 from seqatt.losses.table import LOSSES
+from seqatt.validation import show
 
 Floats = NDArray[np.float64]
 MIN_SHARE = 1e-6  # share of a class, at least: its logarithm must be finite
@@ -76,11 +77,19 @@ class TargetColumn:
         return np.asarray(codes.reshape(-1).astype(np.int64)[coded.indices.to_numpy()])
 
 
-def fit_target(name: str, column: Any, weights: Floats | None, options: FileOptions) -> TargetColumn:
-    """Infer task, classes and class weights from the schema sample."""
+def fit_target(
+    name: str, column: Any, weights: Floats | None, options: FileOptions, expected_rows: float = 0.0
+) -> TargetColumn:
+    """Infer task, classes and class weights from the schema sample; all files have about ``expected_rows`` rows."""
     if options.task in LOSSES and not LOSSES[options.task].streams:  # no task that is inferred from a column
         raise ValueError(
             f"task: {options.task!r} needs a table; raise memory so that the files are read into one"
+        )
+    distinct = [] if pa.types.is_nested(column.type) else column.unique()
+    if len(distinct) == 1 and len(column) < round(expected_rows):  # files that are sorted by the target
+        raise ValueError(
+            f"target: column {name!r} is {show(distinct[0].as_py())} in all {len(column):,} rows of the schema sample; "
+            "raise schema_rows to sample more rows, or shuffle the rows of the files"
         )
     try:
         target = read_target(pa.chunked_array([column]), weights, options.task, "target", options.quantile)

@@ -16,6 +16,7 @@ from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from tests.support.problems import linear_problem
 
@@ -24,9 +25,11 @@ from seqatt import (
     FeatureSelector,
     LinearAttentionSelector,
     OMPSelector,
+    SequentialAttentionRegressor,
     SequentialAttentionSelector,
     SequentialLassoSelector,
 )
+from seqatt.api.constraints.unnamed import refuse_names
 
 
 @pytest.mark.slow
@@ -140,6 +143,77 @@ def test_pickles_and_joblib(problem):
     for other in (pickle.loads(pickle.dumps(fitted)), joblib.load(file)):
         assert other.selection_.features == fitted.selection_.features
         np.testing.assert_array_equal(other.transform(X), fitted.transform(X))
+
+
+NAMED = {
+    "keep": ["x5"],
+    "forbid": "x5",
+    "candidates": np.array(["x5", "x6"]),
+    "quotas": {"lab": {"features": ["x5"], "most": 1}},
+    "costs": {"x5": 1.0},
+    "groups": [["x5", "x6"]],
+    "log1p": ("x5",),
+    "column_types": {"x5": "numeric"},
+}
+
+
+@pytest.mark.parametrize("argument", NAMED)
+def test_names_of_columns_are_refused_where_a_pipeline_hands_over_an_array(problem, argument):
+    X, y = problem
+    frame = pd.DataFrame(np.abs(X), columns=[f"x{i + 1}" for i in range(X.shape[1])])  # x5 would be x6
+    options = {argument: NAMED[argument]} | ({"budget": 1} if argument == "costs" else {})
+    selector = FeatureSelector(2, method="f_test", options=options)
+    message = (
+        rf"^{argument}: 'x5' is a name, but X has no column names; .*\.set_output\(transform=\"pandas\"\) on"
+    )
+    for given in (X, sp.csr_matrix(X), X.tolist()):
+        with pytest.raises(ValueError, match=message):
+            selector.fit(given, y)
+    with pytest.raises(ValueError, match=message):
+        make_pipeline(MinMaxScaler(), selector).fit(frame, y)
+    if argument != "costs":  # which needs more rows
+        make_pipeline(MinMaxScaler().set_output(transform="pandas"), selector).fit(frame, y)
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [SequentialAttentionSelector, seqatt.SequentialAttentionClassifier, SequentialAttentionRegressor],
+)
+def test_every_estimator_takes_positions_but_no_names_for_an_array(problem, estimator):
+    X, y = problem
+    with pytest.raises(
+        ValueError, match="forbid: 'x5' is a name, but X has no column names; give its position"
+    ):
+        estimator(2, forbid=["x5"], epochs=1).fit(X, y)
+    assert not estimator(2, forbid=[5], epochs=1).fit(X, y).support_[5]
+
+
+def test_names_of_groups_and_of_costs_are_no_columns(problem):
+    X, y = problem
+    options = {"groups": {"pair": [0, 1]}, "keep": ["pair"]}
+    assert FeatureSelector(2, method="f_test", options=options).fit(X, y).support_[:2].all()
+    costs = {"costs": {"test": {"cost": 1, "features": [0]}, 2: 1}, "cost_rate": 0.1}
+    refuse_names(X, costs)
+
+
+def test_an_iterator_of_positions_is_read_once():
+    X = np.random.default_rng(0).normal(size=(100, 6))
+    selector = SequentialAttentionSelector(2, epochs=40, keep=(i for i in [5]))
+    assert 5 in selector.fit(X, X[:, 0] + X[:, 1]).selection_.indices
+
+
+def test_a_selection_from_names_is_no_selection_of_an_array(problem):
+    X, y = problem
+    frame = pd.DataFrame(X, columns=[f"x{i + 1}" for i in range(X.shape[1])])
+    selected = {
+        name: seqatt.select(table, y, 1, method="f_test") for name, table in (("array", X), ("frame", frame))
+    }
+    with pytest.raises(
+        ValueError, match="keep: the Selection has names, but X has no column names; give its indices"
+    ):
+        FeatureSelector(2, method="f_test", options={"keep": selected["frame"]}).fit(X, y)
+    kept = FeatureSelector(2, method="f_test", options={"keep": selected["array"]}).fit(X, y)
+    assert kept.support_[selected["array"].indices].all()
 
 
 def test_in_a_pipeline_and_a_search(problem):

@@ -61,6 +61,7 @@ PYTHON_BLOCKS = [(path.stem, code) for path in PAGES for code in code_blocks(pat
 @short_or_full
 @pytest.mark.parametrize(("name", "code"), PYTHON_BLOCKS)
 @pytest.mark.usefixtures("training")
+@pytest.mark.filterwarnings("ignore:time. in .* outside the range")  # an example of a series that grows
 def test_python_examples_run(name, code, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "agg")

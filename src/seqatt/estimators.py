@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from seqatt.algorithms.answer_options import AnswerOptions, needs_k
 from seqatt.algorithms.neural.attention_options import AttentionOptions
+from seqatt.api.constraints.unnamed import refuse_names
 from seqatt.api.select import select
 from seqatt.callbacks.callback import Callback
 from seqatt.column_names import plain_name
@@ -50,12 +51,9 @@ class BaseSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
                     f"the column, X.drop(columns={values!r}), and X[{values!r}]"
                 )
             check_same_order(X, values, ("X", name))
-        return self._fit(
-            table,
-            self._read_target(y),
-            sample_weight,
-            self._options() | {"groups_of_rows": groups_of_rows, "time": time},
-        )
+        options = self._options() | {"groups_of_rows": groups_of_rows, "time": time}
+        refuse_names(table, options)
+        return self._fit(table, self._read_target(y), sample_weight, options)
 
     def _fit(self, table: Any, labels: NDArray[Any], sample_weight: Any, options: dict[str, Any]) -> Self:
         """Select features of a table that was checked; a subclass goes on from there."""
@@ -251,6 +249,7 @@ class SequentialAttentionSelector(BaseSelector):
         ensemble: int | None = None,
         surplus: float | None = None,
         replacement: int | None = None,
+        exchanges: int | None = None,
         weight_decay: float | None = None,
         univariate_test: float | None = None,
         asinh_inputs: bool | None = None,

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from sklearn.base import clone
 from tests.support.command import run
 
 import seqatt
@@ -299,6 +300,24 @@ def test_the_selector_needs_no_number_with_a_budget(problem):
     selector = seqatt.SequentialAttentionSelector(costs=costs, budget=50, epochs=5).fit(X, y)
     assert {"a", "b"} <= set(selector.selection_.features)
     assert selector.selection_.cost <= 50
+
+
+@pytest.mark.usefixtures("short_networks")
+def test_costs_may_be_a_series_from_names_to_costs(problem):
+    X, y, _ = problem
+    costs = {"a": 3.0, "c": 2.0}
+    given = pd.Series(costs)
+    for budget in ({"budget": 4}, {"cost_rate": 0.01}):
+        found, expected = (seqatt.select(X, y, costs=c, method="f_test", **budget) for c in (given, costs))
+        assert found.features == expected.features
+        assert (found.cost, found.frontier) == (expected.cost, expected.frontier)
+    selector = clone(seqatt.SequentialAttentionSelector(costs=given, budget=4, epochs=5)).fit(X, y)
+    assert selector.selection_.settings["costs"]["a"]["cost"] == 3
+    with pytest.raises(ValueError, match=r"^costs: 'a' appears twice in the index of the Series"):
+        seqatt.select(X, y, costs=pd.Series([1, 2], index=["a", "a"]), budget=4)
+    for wrong, kind in ((X, "DataFrame"), (500, "int")):
+        with pytest.raises(TypeError, match=rf"^costs: must be a dict such as {{.*}}, got {kind}$"):
+            seqatt.select(X, y, costs=wrong)
 
 
 def test_costs_without_a_budget_name_what_is_missing_and_not_k(problem, tmp_path):

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyarrow import csv
+from tests.support.command import run
 
 import seqatt
 from seqatt.api import read_files
@@ -290,6 +291,32 @@ def test_bad_values_during_a_pass_are_reported_with_their_file(frame, tmp_path):
         bad.to_parquet(folder / "b.parquet")
         with pytest.raises(ValueError, match=rf"b\.parquet: .*{message}"):
             seqatt.select(folder, target="click", k=2, schema_rows=1_000, **QUICK)
+
+
+@pytest.mark.parametrize("target", ["class", "amount"])
+def test_a_file_sorted_by_the_target_is_to_be_shuffled_or_sampled_further(tmp_path, target):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.normal(size=(1_000, 3)), columns=list("abc"))
+    table["y"] = np.where(np.arange(1_000) < 600, 0.0, 1.0 if target == "class" else np.arange(1_000) / 7)
+    file = tmp_path / "sorted.csv"
+    table.to_csv(file, index=False)
+    done = "target: column 'y' is 0.0 in all 500 rows of the schema sample; raise schema_rows"
+    with pytest.raises(ValueError, match=rf"^{done} to sample more rows, or shuffle the rows of the files$"):
+        seqatt.select(file, target="y", k=2, schema_rows=500, **QUICK)
+    assert len(seqatt.select(file, target="y", k=2, schema_rows=900, **QUICK).features) == 2
+    table.iloc[:600].to_csv(file, index=False)
+    with pytest.raises(ValueError, match=r"only one class, 0.0, occurs; add rows of another class"):
+        seqatt.select(file, target="y", k=2, schema_rows=900, **QUICK)
+    table.to_csv(file, index=False)
+    failed = run("select", file, "-t", "y", "-k", 2, "--memory", 0, "--set", "schema_rows=500")
+    assert "raise schema_rows (seqatt select --set schema_rows=NUMBER) to sample more rows" in failed.stderr
+
+
+def test_a_target_of_lists_is_refused_with_the_name_of_its_column(tmp_path):
+    file = tmp_path / "lists.parquet"
+    pd.DataFrame({"a": np.arange(200.0), "b": np.arange(200.0) % 7, "y": [[0.5, 2.5]] * 200}).to_parquet(file)
+    with pytest.raises(ValueError, match="column 'y'"):
+        seqatt.select(file, target="y", k=1, schema_rows=100, **QUICK)
 
 
 def test_a_file_removed_during_the_run_ends_it_with_its_name(parquet, monkeypatch):

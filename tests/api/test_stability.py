@@ -136,6 +136,18 @@ def test_the_answer_has_the_features_that_were_chosen_most_often_ties_by_mean_ra
     assert trace.stability["repeats"] == 4
 
 
+def test_tables_of_text_or_of_groups_alone_can_be_repeated():
+    rng = np.random.default_rng(0)
+    answers = rng.integers(0, 3, (300, 6))
+    names = [f"q{i}" for i in range(6)]
+    y = (answers[:, 3] + rng.normal(scale=0.3, size=300) > 1).astype(int)
+    survey = pd.DataFrame(np.array(["no", "maybe", "yes"])[answers], columns=names)
+    assert seqatt.select(survey, y, 1, repeats=4, epochs=40).features == ["q3"]
+    pairs = {f"pair{i}": names[2 * i : 2 * i + 2] for i in range(3)}
+    numbers = pd.DataFrame(answers, columns=names).astype(float)
+    assert seqatt.select(numbers, y, 1, repeats=4, epochs=40, groups=pairs).features == ["pair1"]
+
+
 def test_a_cluster_counts_once_with_the_share_of_the_repeats_that_chose_any_of_it():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(50, 4))

@@ -20,6 +20,7 @@ from seqatt.comparison import split_runs
 from seqatt.comparison.arguments import DEFAULT_METHODS, default_methods
 from seqatt.comparison.split_runs import SplitRuns
 from seqatt.comparison.splits import hold_out
+from seqatt.comparison.table_rows import SplitRequest, read_table_rows
 from seqatt.data.tables import encoding
 from seqatt.data.tables.table_data import read_table_data
 from seqatt.options import to_json
@@ -406,6 +407,23 @@ def test_an_integer_test_size_counts_rows_with_split_groups_too(small):
     comparison = seqatt.compare(X, y, 1, methods=["random"], seeds=[0, 1], test_size=24, split_groups=groups)
     assert comparison.settings["split_rows"] == [[56, 24]] * 2
     assert "tested on 24 of the rows, whole groups" in comparison.to_markdown()
+
+
+@pytest.mark.usefixtures("quick_evaluation")
+@pytest.mark.parametrize("grouped", [False, True])
+def test_with_time_the_latest_rows_are_tested_and_the_notes_say_so(small, tmp_path, grouped):
+    X, y = small
+    time = np.random.default_rng(0).permutation(len(y))
+    groups = {"groups_of_rows": time // 2} if grouped else {}
+    comparison = seqatt.compare(X, y, 1, methods=["random"], seeds=2, time=time, **groups)
+    said = f"over 2 seeds (tested on the latest 25% of the rows{', whole groups' * grouped})"
+    comparison.report(tmp_path / "report.html")
+    shown = comparison.to_markdown(), comparison._repr_html_(), (tmp_path / "report.html").read_text()
+    assert all(said in text for text in shown)
+    request = SplitRequest((None, None), 0.25, None, None, range(2))
+    rows = read_table_rows(X, y, {"time": time} | groups, request)
+    for train, test in map(rows.split, range(2)):
+        assert train.time.max() < test.time.min() == len(y) * 3 // 4
 
 
 def test_splits_are_stratified_and_a_class_of_one_row_is_in_the_training_rows():

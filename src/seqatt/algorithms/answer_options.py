@@ -108,7 +108,9 @@ class AnswerOptions(ConstraintOptions):
 def needs_k(options: Mapping[str, Any]) -> bool:
     """Whether ``k`` has to be given: none of these options of ``select`` decides how many features are selected."""
     decided = any(options.get(name) is not None for name in ("fdr", "budget", "cost_rate"))
-    return not decided and not options.get("costs")
+    costs: Any = options.get("costs")
+    none = not len(costs) if hasattr(costs, "__len__") else costs is None  # a Series has no truth value
+    return not decided and none
 
 
 def check_method(method: Method, argument: str = "k: 'auto'") -> None:

@@ -50,13 +50,24 @@ def _listed(name: str, key: Any, features: Any) -> list[Any]:
     return list(features)
 
 
+def series_to_dict(name: str, value: Any) -> Any:
+    """A Series of pandas as a dict from its index to its values; any other value as it is."""
+    if not (hasattr(value, "to_dict") and hasattr(value, "index") and getattr(value, "ndim", 0) == 1):
+        return value
+    if not value.index.is_unique:
+        twice = value.index[value.index.duplicated()].tolist()[0]
+        raise ValueError(f"{name}: {show(twice)} appears twice in the index of the Series")
+    return value.to_dict()
+
+
 def _costs(name: str, value: Any) -> dict[Any, Any]:
     """{name: {"cost": ..., "features": ...}}, where the features of a plain {feature: cost} are None."""
     form = "{'mri': 500, 'blood test': {'cost': 40, 'features': ['hdl', 'ldl']}}"
     if value is None:
         return {}
+    value = series_to_dict(name, value)
     if not isinstance(value, Mapping):
-        raise TypeError(f"{name}: must be a dict such as {form}, got {show(value)}")
+        raise TypeError(f"{name}: must be a dict such as {form}, got {type(value).__name__}")
     costs = {}
     for key, price in value.items():
         shared = isinstance(price, Mapping)
@@ -106,8 +117,8 @@ class ConstraintOptions(Options):
     costs: Mapping[Any, Any] | None = option(
         None,
         _costs,
-        "{feature: cost}, and {name: {'cost': 40, 'features': [...]}} for what several features share, which is paid "
-        "once; other features are free. With budget, cost_rate or both.",
+        "{feature: cost} or such a Series of pandas, and {name: {'cost': 40, 'features': [...]}} for what several "
+        "features share, which is paid once; other features are free. With budget, cost_rate or both.",
         group=SELECTION,
     )
     budget: float | None = option(

@@ -190,5 +190,9 @@ def _describe_splits(settings: dict[str, Any], seeds: int) -> str:
         share = sum(n_test / (n_train + n_test) for n_train, n_test in splits) / len(splits)
         rows = round(sum(n_test for _, n_test in splits) / len(splits))
         size = f"{share:.0%}" if isinstance(test["size"], float) else f"{rows:,}"
+    table = settings.get("table", {})
+    if table.get("time"):  # the same rows for every seed
+        whole = ", whole groups" if table.get("groups_of_rows") else ""
+        return f"{seeds} seeds (tested on the latest {size} of the rows{whole})"
     kind = ", whole groups" if test["grouped"] else ", stratified" if test["stratified"] else ""
     return f"{seeds} splits (tested on {size} of the rows{kind})"

@@ -130,7 +130,7 @@ class Selection(SelectionDisplay):
 
     @property
     def notes(self) -> list[str]:
-        """What was noticed about columns and rows, in sentences: identifiers, extreme values, a target that grows."""
+        """What was noticed, in sentences: identifiers, extreme values, a target that grows, a model without success."""
         return list(self.settings.get("notes", []))
 
     @property
@@ -193,7 +193,7 @@ class Selection(SelectionDisplay):
     def __repr__(self) -> str:
         shown = ", ".join(map(str, self.features[:6])) + (", ..." if len(self.features) > 6 else "")
         counted = f"{len(self.features)} of {len(self.names)} features"
-        noted = [f"notes about columns: {len(self.notes)}, see notes"] if self.notes else []
+        noted = [f"notes: {len(self.notes)}"] if self.notes else []
         return f"Selection({counted}: {shown or 'none'}; {'; '.join(self.remarks() + noted)})"
 
     def remarks(self) -> list[str]:

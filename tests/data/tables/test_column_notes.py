@@ -93,7 +93,7 @@ def test_notes_are_in_the_file_the_repr_notebooks_the_report_and_the_terminal(tm
     selection.save(tmp_path / "selection.json")
     assert seqatt.Selection.load(tmp_path / "selection.json").notes == selection.notes
     assert len(selection.notes) == 1
-    assert "notes about columns: 1" in repr(selection)
+    assert "; notes: 1)" in repr(selection)
     html = "&lt;id&gt; looks like an identifier"
     assert html in selection._repr_html_()
     assert html in make_page(selection_facts(selection))

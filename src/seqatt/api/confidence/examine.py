@@ -12,6 +12,7 @@ from typing import Any
 from seqatt.algorithms.registry import Method
 from seqatt.algorithms.request import SelectionRequest
 from seqatt.api.confidence.importance import add_stand_ins, measure_importance
+from seqatt.api.confidence.learned import note_unlearned
 from seqatt.data.tables.table_data import SparseColumns, TableData
 from seqatt.progress import Advance, Timings
 from seqatt.trace import Trace
@@ -49,7 +50,8 @@ def examine_traces(
     chance: bool,
 ) -> list[Trace]:
     """The traces with importance and stand-ins and, where no feature stands out, a comparison with random features."""
-    data, examined = request.table, traces
+    data = request.table
+    traces = examined = note_unlearned(request, traces)
     try:
         if importance:
             timings.end("select")

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from scipy.sparse import csc_array
 from tests.support.problems import linear_problem
 
 import seqatt
@@ -47,6 +48,24 @@ def test_a_run_that_is_finished_is_resumed_without_a_step(tmp_path, monkeypatch)
     for one, other in zip(first, again, strict=True):
         assert one.scores.tolist() == other.scores.tolist()
         assert one.history == other.history
+
+
+@pytest.mark.parametrize("what", ["groups_of_rows", "time", "sparse columns"])
+def test_a_checkpoint_of_other_groups_times_or_sparse_columns_is_refused(what, tmp_path, monkeypatch):
+    X, y = linear_problem("binary", rows=80)
+    units = np.repeat(np.arange(20), 4)
+    if what == "sparse columns":
+        monkeypatch.setattr("seqatt.data.tables.encoding.DENSE_CELLS", 0)
+        cells = np.ones(80), np.arange(80)  # the first column has the first rows, the second one the others
+        runs = [{"X": csc_array((*cells, [0, end, 80]), (80, 2)), "scaling": "none"} for end in (40, 39)]
+    else:
+        runs = [{"X": X, what: units}, {"X": X, what: np.roll(units, 2)}]
+    for options in runs:
+        options |= {"y": y, "k": 1, "checkpoint": tmp_path, **QUICK}
+    seqatt.select(**runs[0])
+    seqatt.select(**runs[0], resume=True)
+    with pytest.raises(ValueError, match="belongs to another run: the table has other"):
+        seqatt.select(**runs[1], resume=True)
 
 
 def test_a_run_is_the_same_whether_its_target_is_a_column_or_given_apart(tmp_path):

@@ -53,7 +53,7 @@ def check_same_run(saved: dict[str, Any], current: dict[str, Any], path: Path) -
                 changed = _changed_file(saved.get(name, []), current.get(name, []))
                 difference = f"the files have changed ({changed})"
             if name == "table":
-                difference = "the table has other columns or values"
+                difference = "the table has other columns or values, or other groups or times of rows"
             if name == "schema_sample":
                 difference = "the schema sample has other columns, categories or classes"
             raise ValueError(
@@ -82,9 +82,13 @@ def _name(path: Any) -> str:
 def _digest_table(data: TableData) -> str:
     """A digest of everything that training reads."""
     digest = hashlib.sha256(json.dumps([data.names, data.feature_of.tolist()]).encode())
-    columns = data.columns
-    arrays = [columns.data.data, columns.data.indices] if isinstance(columns, SparseColumns) else [columns]
-    for array in [*arrays, data.codes, data.target.values, data.weights]:
+    columns, units = data.columns, data.units
+    arrays: list[Any] = [columns]
+    if isinstance(columns, SparseColumns):
+        arrays = [columns.data.data, columns.data.indices, columns.data.indptr]
+    arrays += [data.codes, data.target.values, data.weights]
+    arrays += [] if units is None else [units.unit, np.array(units.in_time)]
+    for array in arrays:
         if array is not None:
             digest.update(np.ascontiguousarray(array).data)
     return digest.hexdigest()[:32]

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from scipy.sparse import csc_array
+from scipy.sparse import csr_array
 from tests.support.problems import linear_problem
 
 import seqatt
@@ -50,14 +50,16 @@ def test_a_run_that_is_finished_is_resumed_without_a_step(tmp_path, monkeypatch)
         assert one.history == other.history
 
 
-@pytest.mark.parametrize("what", ["groups_of_rows", "time", "sparse columns"])
-def test_a_checkpoint_of_other_groups_times_or_sparse_columns_is_refused(what, tmp_path, monkeypatch):
+@pytest.mark.parametrize("what", ["groups_of_rows", "time", "sparse rows"])
+def test_a_checkpoint_of_other_groups_times_or_sparse_rows_is_refused(what, tmp_path, monkeypatch):
     X, y = linear_problem("binary", rows=80)
     units = np.repeat(np.arange(20), 4)
-    if what == "sparse columns":
+    if what == "sparse rows":
         monkeypatch.setattr("seqatt.data.tables.encoding.DENSE_CELLS", 0)
-        cells = np.ones(80), np.arange(80)  # the first column has the first rows, the second one the others
-        runs = [{"X": csc_array((*cells, [0, end, 80]), (80, 2)), "scaling": "none"} for end in (40, 39)]
+        # Pairs of rows have columns 0 and 1, then 2; or column 0, then 1 and 2.
+        columns, ends = np.tile([0, 1, 2], 40), np.arange(0, 121, 3)
+        tables = [csr_array((np.ones(120), columns, np.union1d(ends, ends[:-1] + first))) for first in (2, 1)]
+        runs = [{"X": table, "scaling": "none"} for table in tables]
     else:
         runs = [{"X": X, what: units}, {"X": X, what: np.roll(units, 2)}]
     for options in runs:

@@ -27,7 +27,7 @@ from seqatt.checkpoints.run_description import describe_run
 from seqatt.checkpoints.training import CheckpointHook
 from seqatt.data.files.options import FileOptions
 from seqatt.data.files.shards import count_shards
-from seqatt.data.selected_notes import note_selected
+from seqatt.data.selected_notes import note_selected, note_standardised
 from seqatt.data.tables.scaling import scale_table
 from seqatt.data.tables.table_data import TableData, resolve_k
 from seqatt.distributed.process_group import SINGLE_PROCESS, ProcessGroup
@@ -258,7 +258,7 @@ class Run:
             )
         if not self.method.trains or not (checkpointer.active or self.ranks.size > 1):
             return TrainingHook(part)
-        about = (self.method.name, k, self.seeds, self._settings, self.device.type)
+        about = (self.method.name, k, self.seeds, self._settings, self.device.type, self.options.method)
         description = describe_run(data, *about)
         hook = CheckpointHook(checkpointer, self.ranks, description, part)
         hook.open()
@@ -296,6 +296,8 @@ class Run:
 
     def _settings_of(self, trace: Trace) -> dict[str, Any]:
         notes = [*trace.settings.get("notes", []), *self._settings.get("notes", [])]
+        if getattr(self.options.method, "loss", None) is not None:
+            notes += note_standardised(self._layout)
         notes += note_selected(self._layout, trace.order, self._settings)
         settings = self._settings | trace.settings | ({"notes": notes} if notes else {})
         return settings | {"options": given_options(*self.options)}

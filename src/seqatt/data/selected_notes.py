@@ -48,6 +48,19 @@ def note_selected(data: TableData | FileData, order: Sequence[int], settings: Ma
     return latest + [note(names) for note, names in named.items() if names]
 
 
+def note_standardised(data: TableData | FileData) -> list[str]:
+    """What a loss of the user gets in place of a numeric target; empty for other targets."""
+    shift, scale = data.target.shift, data.target.scale
+    if shift is None or scale is None or not len(shift):
+        return []
+    each = [
+        f"(y - {mean:.6g}) / {deviation:.6g}" if mean else f"y / {deviation:.6g}"
+        for mean, deviation in zip(shift, scale, strict=True)
+    ]
+    more = f" and {len(each) - 3} more" if len(each) > 3 else ""
+    return [f"The loss gets the target standardised: {', '.join(each[:3])}{more}."]
+
+
 def _note_constant(names: Sequence[str]) -> str:
     are = "is constant and was" if len(names) == 1 else "are constant and were"
     return f"{listed(names)} {are} selected only because k is larger than the number of other features."

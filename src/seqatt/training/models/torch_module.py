@@ -18,9 +18,12 @@ from seqatt.training.loaders.batch import Batch
 from seqatt.training.models.model import MIN_COUPLED_ROWS, GradientPenalty, Model, weighted_mean
 from seqatt.training.models.module_checks import (
     NO_GRADIENT,
+    SCALE_INVARIANT,
     as_matrix,
     bad_loss,
+    check_loss,
     check_optimizer,
+    scale_dependence,
     type_remedy,
 )
 from seqatt.training.reducer import Reducer
@@ -69,7 +72,7 @@ class TorchModule(Model):
                 raise TypeError(f"model: must return an nn.Module, got {type(module).__name__}")
             self.module = module.to(self._device).train()
         params = [p for p in self.module.parameters() if p.requires_grad]
-        self._optimizer = check_optimizer(self._make_optimizer(params)) if params else None
+        self._optimizer = check_optimizer(self._make_optimizer(params), params) if params else None
         self._initial_lrs = [group["lr"] for group in getattr(self._optimizer, "param_groups", ())]
 
     def scale_learning_rate(self, factor: float) -> None:
@@ -175,20 +178,27 @@ class TorchModule(Model):
         other = x[torch.randperm(len(x), device=x.device)]
         return torch.lerp(other, x, weights)
 
-    def is_scale_invariant(self, x: Tensor) -> bool:
-        """Whether scaling the columns of ``x`` (B, c) leaves the outputs unchanged, as after a batch norm."""
-        module = copy.deepcopy(self.module)
-        scales = torch.linspace(0.3, 1.0, x.shape[-1], device=x.device)
+    def is_scale_invariant(self, batch: Batch) -> bool:
+        """Whether the module normalises its inputs, so that scaling a column does not reduce its influence.
+
+        Either scaling each column by itself leaves most outputs unchanged, as after a batch norm or a norm of each
+        feature's embedding; or scaling all columns does not change the loss, as after a layer norm or a group norm.
+        """
+        x, y, w = batch.x[0], batch.y[0], None if batch.w is None else batch.w[0]
+        module, outs = copy.deepcopy(self.module), []
         try:
-            with torch.no_grad():
-                outs = []
-                for inputs in (x, x * scales):
-                    with self._own_rng(advance=False):
-                        outs.append(as_matrix(module(inputs)).float())
+            for inputs in (x, x * torch.linspace(0.3, 1.0, x.shape[-1], device=x.device)):
+                with self._own_rng(advance=False), torch.no_grad():
+                    outs.append(as_matrix(module(inputs)).float())
+            with self._own_rng(advance=False), torch.enable_grad():
+                leaf = x.detach().requires_grad_()
+                loss = self._mean_loss(module(leaf), y, w)
+                (gradient,) = torch.autograd.grad(loss, leaf)
         except (RuntimeError, ValueError):
             return False
-        change = (outs[0] - outs[1]).abs().max()
-        return bool(change <= 1e-2 * outs[0].std().clamp_min(1e-6))
+        change, spread = (outs[0] - outs[1]).abs().amax(1).median(), outs[0].std()
+        ignores_columns = bool(spread > 0) and bool(change <= 1e-2 * spread)
+        return ignores_columns or bool(scale_dependence(gradient * leaf.detach(), 1) < SCALE_INVARIANT)
 
     def last_loss(self, batch: Batch) -> Tensor:
         return self._last_loss
@@ -266,6 +276,14 @@ class TorchModule(Model):
             except Exception as error:
                 raise bad_loss(out, y, error) from error
         return as_matrix(out)
+
+    def check_custom_loss(self, batch: Batch) -> None:
+        """Refuse a loss of the user from which nothing can be learned; changes nothing."""
+        w = None if batch.w is None else batch.w[0]
+        out = self._outputs(batch.x, torch.ones_like(batch.x[0, 0])[None])
+        if isinstance(out, Tensor) and out.is_floating_point():
+            with self._own_rng(advance=False), torch.enable_grad():
+                check_loss(lambda outputs, y: self._mean_loss(outputs, y, w), out, batch.y[0])
 
     def _describe_inputs(self, x: Tensor) -> str:
         return f"a batch of {x.shape[2]} columns"

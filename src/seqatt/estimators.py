@@ -20,9 +20,9 @@ from seqatt.callbacks.callback import Callback
 from seqatt.column_names import plain_name
 from seqatt.data.tables.consistency import check_same_order
 from seqatt.data.tables.containers import check_unique_names
+from seqatt.data.tables.groups import Groups
 from seqatt.data.tables.objects import refuse_dicts
 from seqatt.data.tables.options import TableOptions
-from seqatt.data.tables.table_data import Groups
 from seqatt.data.tables.target import is_structured, target_array
 from seqatt.options import describe, fill_in_options
 from seqatt.selection import Selection

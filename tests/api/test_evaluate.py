@@ -13,7 +13,6 @@ import torch
 from tests.support.problems import linear_problem, mixed_frame
 
 import seqatt
-from seqatt.api.evaluation import compute_metrics
 from seqatt.data.tables.target import Target
 
 
@@ -182,7 +181,8 @@ def test_auc_and_log_loss_are_those_of_scikit_learn():
     rng = np.random.default_rng(0)
     label = rng.integers(2, size=(200, 1)).astype(np.float64)
     logit = np.round(rng.normal(size=(200, 1)) + label, 1)  # with ties
-    metrics = compute_metrics(Target("binary", label, 1), logit, label)
+    target = Target("binary", label, 1)
+    metrics = target.loss.measure(target, logit, label)
     assert metrics["auc"] == pytest.approx(roc_auc_score(label, logit), abs=1e-12)
     assert metrics["log_loss"] == pytest.approx(log_loss(label, 1 / (1 + np.exp(-logit))), abs=1e-12)
-    assert np.isnan(compute_metrics(Target("binary", label, 1), logit, np.zeros_like(label))["auc"])
+    assert np.isnan(target.loss.measure(target, logit, np.zeros_like(label))["auc"])

@@ -16,7 +16,7 @@ from seqatt.comparison.comparison import FILE, Comparison, load_runs
 from seqatt.comparison.runs import ComparisonRun, run_keys
 from seqatt.comparison.setup import ComparisonSetup, prepare
 from seqatt.comparison.split_runs import Selected, SplitRuns
-from seqatt.data.tables.table_data import Groups
+from seqatt.data.tables.groups import Groups
 from seqatt.progress import NO_DETAILS, Advance, Details, progress_bar
 from seqatt.version import describe_environment
 

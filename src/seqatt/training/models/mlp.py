@@ -163,8 +163,7 @@ class MLP(Model):
                 grad.zero_()
             if embeddings is not None:
                 embeddings.collect_nothing()
-        if self._reducer.ranks > 1:
-            self._reducer.average(grads, rows)
+        self._reducer.average(grads, rows)
         self._add_first_layer_decay(first, self.layers.first_grad)
         self._adam.step(self._grads)
         if embeddings is not None:
@@ -192,8 +191,7 @@ class MLP(Model):
             *new_grads, input_grad = torch.autograd.grad(total, [*params, inputs])
         for grad, new in zip(self._grads, new_grads, strict=True):
             grad.copy_(new)
-        if self._reducer.ranks > 1:
-            self._reducer.average(self._grads, rows)
+        self._reducer.average(self._grads, rows)
         self._adam.step(self._grads)
         if embeddings is not None:
             embeddings.collect(input_grad[:, :, -embeddings.columns :])

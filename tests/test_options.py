@@ -29,7 +29,7 @@ from seqatt.data.tables.groups import Groups
 from seqatt.data.tables.options import TableOptions
 from seqatt.options import Options, names_of
 from seqatt.training.gates.masks import MASKS
-from seqatt.training.models.activations import ACTIVATIONS
+from seqatt.training.models.architecture import ACTIVATIONS
 from seqatt.training.options import ACTIVATION_NAMES, TrainingOptions
 
 FUNCTIONS = {"model", "inputs", "loss", "optimizer"}  # cannot be written on a command line, or is about one

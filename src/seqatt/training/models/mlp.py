@@ -18,8 +18,7 @@ from seqatt.training.backend.adam import Adam
 from seqatt.training.backend.matmul import matmul
 from seqatt.training.backend.threads import WorkerPool
 from seqatt.training.loaders.batch import Batch
-from seqatt.training.models.activations import ACTIVATIONS
-from seqatt.training.models.architecture import MLPShape
+from seqatt.training.models.architecture import ACTIVATIONS, MLPShape
 from seqatt.training.models.backpropagation import init_linear
 from seqatt.training.models.embeddings import Embeddings
 from seqatt.training.models.layers import MLPLayers

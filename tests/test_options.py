@@ -19,7 +19,7 @@ from seqatt import SequentialAttentionSelector
 from seqatt.algorithms.answer_options import AnswerOptions
 from seqatt.algorithms.neural.attention_options import MASK_NAMES, AttentionOptions
 from seqatt.algorithms.registry import all_methods
-from seqatt.api.evaluate import EvaluateOptions
+from seqatt.api.evaluation.evaluate import EvaluateOptions
 from seqatt.api.select_options import SelectOptions
 from seqatt.checkpoints.options import CheckpointOptions
 from seqatt.cli.app import app

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from tests.support.budgets import short_or_full
 
-import seqatt.api.evaluate
+import seqatt.api.evaluation.evaluate
 import seqatt.api.select
 import seqatt.callbacks.callback
 import seqatt.callbacks.ready
@@ -37,7 +37,7 @@ MODULES = [
     seqatt.feature_selector,
     seqatt.prediction.predictors,
     seqatt.report.selection_display,
-    seqatt.api.evaluate,
+    seqatt.api.evaluation.evaluate,
     seqatt.datasets,
     seqatt.datasets.synthetic,
     *(import_module(f"seqatt.linear.{name}") for name in LINEAR_MODULES),

@@ -9,7 +9,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, Unpack
 
-from seqatt.api.evaluation_networks import PERCENT
+from seqatt.api.evaluation.networks import PERCENT
 from seqatt.api.read_data import choose_target
 from seqatt.api.select_options import DataOptions
 from seqatt.comparison.comparison import FILE, Comparison, load_runs

@@ -32,7 +32,7 @@ def measure_importance(data: TableData, order: Sequence[int], seed: int) -> dict
     Each network holds out a fifth of the rows of its own, as the members of an ensemble do. They train on a CPU: they
     are small, and so are most methods that need this.
     """
-    from seqatt.api.evaluation_data import resolve_options  # here, because it needs pyarrow
+    from seqatt.api.evaluation.reading import resolve_options  # here, because it needs pyarrow
 
     device = torch.device("cpu")
     features = np.sort(np.array(order))

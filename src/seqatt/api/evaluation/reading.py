@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from seqatt.api.evaluation_rows import RowBlocks, read_test_files, read_test_table
+from seqatt.api.evaluation.held_out_rows import RowBlocks, read_test_files, read_test_table
 from seqatt.api.lookup import find_positions
 from seqatt.api.read_data import EMBEDDED, ONE_HOT, are_files, read_table
 from seqatt.api.read_files import make_source, open_rows, read_files

@@ -57,7 +57,7 @@ def test_the_order_of_the_features_does_not_change_the_result():
 @pytest.mark.parametrize("options", [{}, {"missing_indicator": True}, {"batch_norm": True}])
 @pytest.mark.parametrize("indices", [None, ["colour", "size", "city"]])
 def test_the_order_of_the_columns_of_a_frame_does_not_change_the_result(indices, options, monkeypatch):
-    monkeypatch.setattr("seqatt.api.evaluate.evaluation_steps", lambda *_: 30)
+    monkeypatch.setattr("seqatt.api.evaluation.evaluate.evaluation_steps", lambda *_: 30)
     frame, y = mixed_frame()
     other = frame[["noise", "city", "size", "flag", "age", "colour"]]
     one, two = (

@@ -10,16 +10,16 @@ import numpy as np
 import torch
 from torch import nn
 
-from seqatt.api.evaluation import Evaluation, make_evaluation
-from seqatt.api.evaluation_data import (
+from seqatt.api.evaluation.held_out_rows import predict
+from seqatt.api.evaluation.networks import PERCENT, evaluate_networks, trains_together
+from seqatt.api.evaluation.reading import (
     EvaluationData,
     read_evaluation_files,
     read_options,
     read_tables,
     resolve_options,
 )
-from seqatt.api.evaluation_networks import PERCENT, evaluate_networks, trains_together
-from seqatt.api.evaluation_rows import predict
+from seqatt.api.evaluation.result import Evaluation, make_evaluation
 from seqatt.api.read_data import are_batches, are_files
 from seqatt.api.select_options import DataOptions
 from seqatt.callbacks.monitor import Monitor, Part

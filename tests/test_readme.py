@@ -17,8 +17,8 @@ from tests.support.budgets import short_or_full
 
 import seqatt.api.evaluation.evaluate
 import seqatt.api.select
+import seqatt.callbacks.builtin
 import seqatt.callbacks.callback
-import seqatt.callbacks.ready
 import seqatt.comparison.compare
 import seqatt.datasets
 import seqatt.datasets.synthetic
@@ -32,7 +32,7 @@ MODULES = [
     seqatt.api.select,
     seqatt.comparison.compare,
     seqatt.callbacks.callback,
-    seqatt.callbacks.ready,
+    seqatt.callbacks.builtin,
     seqatt.estimators,
     seqatt.feature_selector,
     seqatt.prediction.predictors,

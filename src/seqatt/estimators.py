@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from seqatt.algorithms.answer_options import AnswerOptions, needs_k
 from seqatt.algorithms.neural.attention_options import AttentionOptions
-from seqatt.api.constraints.unnamed import refuse_names
+from seqatt.api.constraints.name_checks import refuse_names
 from seqatt.api.select import select
 from seqatt.callbacks.callback import Callback
 from seqatt.column_names import plain_name

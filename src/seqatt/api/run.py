@@ -14,8 +14,8 @@ import torch
 
 from seqatt.algorithms.registry import Method
 from seqatt.algorithms.request import Running, SelectionRequest, select_arranged
-from seqatt.api.confidence.examine import check_importance, examine_traces
-from seqatt.api.constraints.find import Constraints, find_constraints
+from seqatt.api.confidence.post_selection import check_importance, examine_traces
+from seqatt.api.constraints.constraint_set import Constraints, find_constraints
 from seqatt.api.phase_steps import warn_about_few_steps
 from seqatt.api.read_data import Reading, categories_for
 from seqatt.api.select_options import CheckedOptions

@@ -12,7 +12,6 @@ from seqatt.algorithms.registry import Plan
 from seqatt.algorithms.request import SelectionRequest
 from seqatt.data.tables.table_data import SparseColumns, TableData
 from seqatt.data.tables.weights import balanced_share
-from seqatt.training.build import TrainingSetup
 from seqatt.training.defaults import (
     ENSEMBLE_SIZE,
     LOGIT_LEARNING_RATE,
@@ -30,6 +29,7 @@ from seqatt.training.defaults import (
     resolve_stream_budget,
     training_rows,
 )
+from seqatt.training.group_factory import TrainingSetup
 from seqatt.training.schedule import MAX_DROP_PHASES, Phase, Schedule, narrow_first_phase
 
 

@@ -31,8 +31,8 @@ from seqatt.progress import progress_bar
 from seqatt.selection import Selection
 from seqatt.training.backend.device import resolve_device
 from seqatt.training.backend.threads import training_threads
-from seqatt.training.build import TrainingSetup, make_trial_groups
 from seqatt.training.defaults import evaluation_steps, resolve_batch_size, resolve_stream_budget
+from seqatt.training.group_factory import TrainingSetup, make_trial_groups
 from seqatt.training.loop import TrainingHook, train
 from seqatt.training.model_factory import largest_product
 from seqatt.training.options import TrainingOptions

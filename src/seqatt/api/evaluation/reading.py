@@ -24,8 +24,8 @@ from seqatt.data.tables.table_data import TableData
 from seqatt.distributed.process_group import SINGLE_PROCESS
 from seqatt.options import names_of
 from seqatt.selection import Selection
-from seqatt.training.build import StreamSource
 from seqatt.training.defaults import evaluation_learning_rate, evaluation_noise
+from seqatt.training.group_factory import StreamSource
 from seqatt.training.options import TrainingOptions
 from seqatt.validation import check_option_names
 

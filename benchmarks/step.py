@@ -19,10 +19,10 @@ from seqatt.algorithms.neural.attention_options import AttentionOptions
 from seqatt.algorithms.neural.sequential_attention import make_attention_gate
 from seqatt.data.tables.table_data import TableData, read_table_data
 from seqatt.training.backend.threads import training_threads
-from seqatt.training.build import TrainingSetup, make_trial_groups
 from seqatt.training.ensemble import Member
 from seqatt.training.gates.attention import AttentionGate
 from seqatt.training.gates.masks import SoftmaxMask
+from seqatt.training.group_factory import TrainingSetup, make_trial_groups
 from seqatt.training.loaders.in_memory import CHUNK_STEPS
 from seqatt.training.loop import TrialGroup
 from seqatt.training.model_factory import largest_product

@@ -29,7 +29,7 @@ from seqatt import (
     SequentialAttentionSelector,
     SequentialLassoSelector,
 )
-from seqatt.api.constraints.unnamed import refuse_names
+from seqatt.api.constraints.name_checks import refuse_names
 
 
 @pytest.mark.slow

@@ -19,7 +19,7 @@ from seqatt import SequentialAttentionSelector
 from seqatt.algorithms.answer_options import AnswerOptions
 from seqatt.algorithms.neural.attention_options import MASK_NAMES, AttentionOptions
 from seqatt.algorithms.registry import all_methods
-from seqatt.api.evaluate import EvaluateOptions
+from seqatt.api.evaluation.evaluate import EvaluateOptions
 from seqatt.api.select_options import SelectOptions
 from seqatt.checkpoints.options import CheckpointOptions
 from seqatt.cli.app import app
@@ -29,7 +29,7 @@ from seqatt.data.tables.groups import Groups
 from seqatt.data.tables.options import TableOptions
 from seqatt.options import Options, names_of
 from seqatt.training.gates.masks import MASKS
-from seqatt.training.models.activations import ACTIVATIONS
+from seqatt.training.models.architecture import ACTIVATIONS
 from seqatt.training.options import ACTIVATION_NAMES, TrainingOptions
 
 FUNCTIONS = {"model", "inputs", "loss", "optimizer"}  # cannot be written on a command line, or is about one

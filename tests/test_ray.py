@@ -19,8 +19,7 @@ from pyarrow import parquet as pq
 import seqatt
 from seqatt.datasets.synthetic import click_log
 from seqatt.distributed.process_group import RankLost
-from seqatt.distributed.worker_reports import WorkerReport, find_cause, picklable
-from seqatt.ray import WorkerResources, _warn_if_short
+from seqatt.ray import WorkerReport, WorkerResources, _warn_if_short, find_cause, picklable
 
 QUICK = {"k": 2, "hidden": (8,), "batch_size": 32, "epochs": 1, "schema_rows": 500, "memory": 0}
 

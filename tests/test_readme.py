@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 from tests.support.budgets import short_or_full
 
-import seqatt.api.evaluate
+import seqatt.api.evaluation.evaluate
 import seqatt.api.select
+import seqatt.callbacks.builtin
 import seqatt.callbacks.callback
-import seqatt.callbacks.ready
 import seqatt.comparison.compare
 import seqatt.datasets
 import seqatt.datasets.synthetic
@@ -32,12 +32,12 @@ MODULES = [
     seqatt.api.select,
     seqatt.comparison.compare,
     seqatt.callbacks.callback,
-    seqatt.callbacks.ready,
+    seqatt.callbacks.builtin,
     seqatt.estimators,
     seqatt.feature_selector,
     seqatt.prediction.predictors,
     seqatt.report.selection_display,
-    seqatt.api.evaluate,
+    seqatt.api.evaluation.evaluate,
     seqatt.datasets,
     seqatt.datasets.synthetic,
     *(import_module(f"seqatt.linear.{name}") for name in LINEAR_MODULES),

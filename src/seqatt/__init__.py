@@ -10,7 +10,8 @@ from seqatt.version import __version__
 if TYPE_CHECKING:
     from seqatt import callbacks, datasets, linear, ray
     from seqatt.algorithms.registry import methods
-    from seqatt.api.evaluate import Evaluation, evaluate
+    from seqatt.api.evaluation.evaluate import evaluate
+    from seqatt.api.evaluation.result import Evaluation
     from seqatt.api.marginal_gains import marginal_gains
     from seqatt.api.select import select, select_trials
     from seqatt.callbacks.callback import Callback
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 _MODULES = {
     "Callback": "callbacks.callback",
     "Comparison": "comparison.comparison",
-    "Evaluation": "api.evaluate",
+    "Evaluation": "api.evaluation.result",
     "FeatureSelector": "feature_selector",
     "LinearAttentionSelector": "feature_selector",
     "OMPSelector": "feature_selector",
@@ -43,7 +44,7 @@ _MODULES = {
     "SequentialLassoSelector": "feature_selector",
     "TrainingDiverged": "selection",
     "compare": "comparison.compare",
-    "evaluate": "api.evaluate",
+    "evaluate": "api.evaluation.evaluate",
     "marginal_gains": "api.marginal_gains",
     "methods": "algorithms.registry",
     "select": "api.select",

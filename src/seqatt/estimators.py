@@ -14,15 +14,15 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from seqatt.algorithms.answer_options import AnswerOptions, needs_k
 from seqatt.algorithms.neural.attention_options import AttentionOptions
-from seqatt.api.constraints.unnamed import refuse_names
+from seqatt.api.constraints.name_checks import refuse_names
 from seqatt.api.select import select
 from seqatt.callbacks.callback import Callback
 from seqatt.column_names import plain_name
 from seqatt.data.tables.consistency import check_same_order
 from seqatt.data.tables.containers import check_unique_names
+from seqatt.data.tables.groups import Groups
 from seqatt.data.tables.objects import refuse_dicts
 from seqatt.data.tables.options import TableOptions
-from seqatt.data.tables.table_data import Groups
 from seqatt.data.tables.target import is_structured, target_array
 from seqatt.options import describe, fill_in_options
 from seqatt.selection import Selection

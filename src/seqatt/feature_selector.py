@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from seqatt.callbacks.callback import Callback
-from seqatt.data.tables.table_data import Groups
+from seqatt.data.tables.groups import Groups
 from seqatt.estimators import BaseSelector
 from seqatt.validation import show
 

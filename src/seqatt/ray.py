@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import pickle
 import uuid
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -23,7 +24,6 @@ from seqatt.data.files.file_set import FileSet
 from seqatt.data.files.options import FileOptions
 from seqatt.data.files.remote import is_url
 from seqatt.distributed.process_group import RankLost
-from seqatt.distributed.worker_reports import ReportCollector, WorkerReport, find_cause, picklable
 from seqatt.options import Options, option
 from seqatt.selection import Selection, TrainingDiverged
 from seqatt.validation import boolean, check_seeds, integer, number
@@ -49,6 +49,38 @@ class WorkerResources(Options):
     def per_worker(self) -> dict[str, float]:
         """Resources per worker, by Ray's names."""
         return {"CPU": self.cpus_per_worker} | ({"GPU": 1} if self.use_gpu else {})
+
+
+@dataclass(frozen=True)
+class WorkerReport:
+    """The outcome of one worker: the selection (rank 0 only), its error if it failed, and its warnings."""
+
+    rank: int
+    selection: Selection | None = None
+    error: Exception | None = None
+    warnings: tuple[Warning, ...] = ()
+
+
+class ReportCollector:
+    """A Ray actor that collects reports. It outlives the workers, also those that replace lost ones.
+
+    Ray itself may report the error of a worker that only lost contact to another one, not the original cause.
+    """
+
+    def __init__(self) -> None:
+        self._starts: dict[int, int] = {}
+        self._reports: list[WorkerReport] = []
+
+    def count_start(self, rank: int) -> int:
+        """Count one more start of this rank; returns the number of earlier ones."""
+        self._starts[rank] = self._starts.get(rank, 0) + 1
+        return self._starts[rank] - 1
+
+    def add(self, report: WorkerReport) -> None:
+        self._reports.append(report)
+
+    def reports(self) -> list[WorkerReport]:
+        return self._reports
 
 
 def select(
@@ -219,6 +251,22 @@ def _run_worker(config: dict[str, Any]) -> None:
     ray.get(collector.add.remote(report))
     if error is not None:
         raise error
+
+
+def picklable(error: Exception | None) -> Exception | None:
+    """The error itself, or a RuntimeError with its message if it cannot be pickled."""
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:
+        return RuntimeError(f"{type(error).__name__}: {error}")
+    return error
+
+
+def find_cause(reports: Sequence[WorkerReport]) -> Exception | None:
+    """The latest error that is not a ``RankLost``, else the latest; earlier failures were recovered from."""
+    errors = [report.error for report in reversed(reports) if report.error is not None]
+    causes = [error for error in errors if not isinstance(error, RankLost)]
+    return next(iter(causes + errors), None)
 
 
 def _result(reports: list[WorkerReport]) -> Selection:

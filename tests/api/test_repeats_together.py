@@ -16,8 +16,8 @@ from seqatt.algorithms.request import SelectionRequest
 from seqatt.api.stability import repeats
 from seqatt.callbacks import Callback
 from seqatt.data.tables.table_data import constant_within, read_table_data, take_rows
-from seqatt.training import build
-from seqatt.training.build import make_trial_groups
+from seqatt.training import group_factory
+from seqatt.training.group_factory import make_trial_groups
 from seqatt.training.screening import row_sample
 from seqatt.training.screening.row_sample import draw_sample
 from seqatt.training.trial_group import TrialGroup
@@ -27,7 +27,7 @@ ATTENTION = get_method("sequential_attention")
 
 
 def force(monkeypatch):
-    for module in (build, repeats):
+    for module in (group_factory, repeats):
         monkeypatch.setattr(module, "share_a_tensor", lambda options, device: options.built_in)
 
 

@@ -85,8 +85,8 @@ def test_report_of_a_comparison(tmp_path):
 
 
 def test_compare_writes_a_page(table, tmp_path, monkeypatch):
-    for module in ("evaluate", "evaluation_networks"):
-        monkeypatch.setattr(f"seqatt.api.{module}.evaluation_steps", lambda *_: 20)
+    for module in ("evaluate", "networks"):
+        monkeypatch.setattr(f"seqatt.api.evaluation.{module}.evaluation_steps", lambda *_: 20)
     page = tmp_path / "new" / "page.html"
     arguments = ["compare", table, "-t", "target", "-k", "2,3", "--methods", "f_test,random,all"]
     done = run(*arguments, "--seeds", "2", "--report", page)

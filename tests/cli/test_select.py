@@ -357,8 +357,8 @@ def test_held_out_rows_have_every_class_in_proportion():
 
 @pytest.mark.slow
 def test_a_rare_class_stays_among_the_training_rows(frame, tmp_path, monkeypatch):
-    for module in ("evaluate", "evaluation_networks"):
-        monkeypatch.setattr(f"seqatt.api.{module}.evaluation_steps", lambda *_: 40)
+    for module in ("evaluate", "networks"):
+        monkeypatch.setattr(f"seqatt.api.evaluation.{module}.evaluation_steps", lambda *_: 40)
     rare = frame.assign(label=["rare", *frame["label"][1:]])[:64]
     rare.to_csv(tmp_path / "rare.csv", index=False)
     labels = read_table(tmp_path / "rare.csv")["label"]

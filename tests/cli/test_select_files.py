@@ -165,8 +165,8 @@ def test_errors_name_the_option_that_helps(folder, arguments, message):
 @pytest.fixture
 def quick_evaluation(monkeypatch):
     """Held-out rows are evaluated after a few passes over the others."""
-    for module in ("evaluate", "evaluation_networks"):
-        monkeypatch.setattr(f"seqatt.api.{module}.evaluation_steps", lambda *_: 40)
+    for module in ("evaluate", "networks"):
+        monkeypatch.setattr(f"seqatt.api.evaluation.{module}.evaluation_steps", lambda *_: 40)
 
 
 @pytest.mark.slow

@@ -8,5 +8,5 @@ import pytest
 @pytest.fixture
 def quick_evaluation(monkeypatch):
     """Networks are trained for a few steps, for tests in which only the equality of metrics matters."""
-    for module in ("evaluate", "evaluation_networks"):
-        monkeypatch.setattr(f"seqatt.api.{module}.evaluation_steps", lambda *_: 20)
+    for module in ("evaluate", "networks"):
+        monkeypatch.setattr(f"seqatt.api.evaluation.{module}.evaluation_steps", lambda *_: 20)

@@ -14,7 +14,7 @@ from tests.support.problems import linear_problem
 
 import seqatt
 from seqatt.algorithms import registry
-from seqatt.api.evaluator import Evaluator
+from seqatt.api.evaluation.evaluator import Evaluator
 from seqatt.comparison import compare as compare_module
 from seqatt.comparison import split_runs
 from seqatt.comparison.arguments import DEFAULT_METHODS, default_methods
@@ -383,7 +383,7 @@ def test_a_selection_whose_evaluation_failed_is_saved(small, monkeypatch):
     def fail(*_):
         raise RuntimeError("no evaluation")
 
-    monkeypatch.setattr("seqatt.api.evaluator.evaluate_networks", fail)
+    monkeypatch.setattr("seqatt.api.evaluation.evaluator.evaluate_networks", fail)
     run = seqatt.compare(*small, 2, methods=["linear_omp"], seeds=[0]).runs[0]
     assert run.error == "RuntimeError: no evaluation"
     assert len(run.features) == 2

@@ -60,7 +60,7 @@ def test_test_files_that_fit_in_memory_are_those_of_the_table(frame, files):
 
 
 def test_larger_files_are_split_by_rows_and_the_seed_decides_where(files, tmp_path, monkeypatch):
-    monkeypatch.setattr("seqatt.api.evaluate.evaluation_steps", lambda *_: 80)
+    monkeypatch.setattr("seqatt.api.evaluation.evaluate.evaluation_steps", lambda *_: 80)
     options = {"memory": 0, "methods": [*METHODS, "sequential_attention", "f_test"], **QUICK}
     options["options"] = {"sequential_attention": {"epochs": 1, "batch_size": 4, "hidden": (8,)}}
     comparison = seqatt.compare(files, "y", 2, test_size=0.25, out=tmp_path / "out", **options)

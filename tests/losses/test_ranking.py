@@ -11,7 +11,7 @@ from seqatt.data.tables.table_data import read_table_data
 from seqatt.data.tables.target import read_target
 from seqatt.losses.table import LOSSES
 from seqatt.training.ensemble import Member
-from seqatt.training.evaluation.batches import RowOrder
+from seqatt.training.evaluation.batches import SeedBatches
 from seqatt.training.loaders.batch import DeviceTable
 from seqatt.training.loaders.in_memory import InMemoryLoader, MemberData
 
@@ -89,7 +89,7 @@ def test_batches_hold_the_rows_of_a_query_together():
     member = MemberData(Member(0, 0).generator(1), Member(0, 0).generator(2), torch.arange(500))
     loader = InMemoryLoader(DeviceTable.of_data(data, torch.device("cpu")), 64, [member])
     loader.load(7)
-    order = RowOrder(0, data.rows, 64, data.target.queries)
+    order = SeedBatches(0, data.rows, 64, data.target.queries)
     for i in range(7):
         for queries in (
             loader.batch(i).y[0, :, 1].numpy(),

@@ -16,11 +16,11 @@ from seqatt.algorithms.neural.attention_plan import make_plan
 from seqatt.algorithms.request import SelectionRequest
 from seqatt.data.tables.table_data import read_table_data
 from seqatt.data.tables.target import Target
-from seqatt.training import build
+from seqatt.training import group_factory
 from seqatt.training.backend.threads import WorkerPool
-from seqatt.training.build import make_trial_groups
 from seqatt.training.defaults import default_input_dropout
 from seqatt.training.ensemble import pool_scores, split_rows
+from seqatt.training.group_factory import make_trial_groups
 from seqatt.training.loaders.input_dropout import InputDropout
 from seqatt.training.schedule import Phase
 from seqatt.training.trial_group import TrialGroup
@@ -101,7 +101,7 @@ def test_members_of_a_small_network_train_in_one_tensor(columns, trainers):
 def test_members_in_one_tensor_give_the_scores_of_members_apart(monkeypatch):
     problem = linear_problem("binary", rows=300)
     together = seqatt.select(*problem, 3, epochs=20)
-    monkeypatch.setattr(build, "SERIAL_WORK", 0)
+    monkeypatch.setattr(group_factory, "SERIAL_WORK", 0)
     apart = seqatt.select(*problem, 3, epochs=20)
     assert together.indices.tolist() == apart.indices.tolist()
     for one, other in zip(together.history, apart.history, strict=True):

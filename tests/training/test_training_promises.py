@@ -17,9 +17,9 @@ from seqatt.algorithms.neural.attention_options import AttentionOptions
 from seqatt.algorithms.neural.attention_plan import make_plan
 from seqatt.algorithms.request import SelectionRequest
 from seqatt.data.tables.table_data import read_table_data
-from seqatt.training.build import make_trial_groups
 from seqatt.training.gates.attention import AttentionGate
 from seqatt.training.gates.masks import SoftmaxMask
+from seqatt.training.group_factory import make_trial_groups
 from seqatt.training.loaders.batch import DeviceTable
 from seqatt.training.loaders.stream import StreamLoader
 from seqatt.training.schedule import Phase

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from seqatt.algorithms.constraint_options import ConstraintOptions
-from seqatt.algorithms.registry import DEFAULT, Method, all_methods
+from seqatt.algorithms.registry import Method, all_methods
 from seqatt.options import SELECTION, option
 from seqatt.validation import boolean, integer, number, show
 
@@ -115,8 +115,8 @@ def needs_k(options: Mapping[str, Any]) -> bool:
 
 def check_method(method: Method, argument: str = "k: 'auto'") -> None:
     """Refuse a method whose first j features are no choice of j, for what an ``argument`` asks."""
-    if not (method.nested or method.name == DEFAULT):
-        able = [name for name, other in all_methods().items() if other.nested or name == DEFAULT]
+    if not method.ranks_features:
+        able = [name for name, other in all_methods().items() if other.ranks_features]
         raise ValueError(
             f"{argument} needs a method whose first features are a selection too, which {method.name} is not; "
             f"{'use a number, or' if argument.startswith('k:') else 'leave it out, or use'} one of {', '.join(able)}"

@@ -186,6 +186,7 @@ METHODS = (
         "Concrete autoencoder",
         "a network whose k inputs each learn to be a single feature",
         AutoencoderOptions,
+        own_loop=True,
     ),
     Method(
         "greedy",
@@ -193,6 +194,7 @@ METHODS = (
         "Greedy selection",
         "one small network per candidate; the one of lowest loss is selected",
         CandidateOptions,
+        own_loop=True,
     ),
     Method(
         "lassonet",
@@ -200,6 +202,7 @@ METHODS = (
         "LassoNet",
         "a network with a skip connection; a growing penalty removes features",
         LassoNetOptions,
+        own_loop=True,
     ),
     Method(
         "sequential_attention",
@@ -208,5 +211,6 @@ METHODS = (
         "a network whose attention weights select one feature after another",
         AttentionOptions,
         trains=True,
+        ordered=True,
     ),
 )

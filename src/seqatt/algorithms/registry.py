@@ -59,8 +59,10 @@ class Method:
 
     ``module`` is the file of this package that registers its functions. ``title`` is shown beside the progress bar,
     ``summary`` is one line for lists of methods. ``trains`` says that it uses the training loop, which embeds
-    categories of many values and runs on tables and on files. ``nested`` says that the features selected for a smaller
-    k are the first of those selected for a larger one, on the same table and with the same seed.
+    categories of many values and runs on tables and on files; ``own_loop`` that it trains networks in a loop of its
+    own. ``nested`` says that the features selected for a smaller k are the first of those selected for a larger one, on
+    the same table and with the same seed; ``ordered`` that the selected features are ordered after training, so that
+    the first j are a selection of j, though perhaps not the one for k=j.
     """
 
     name: str
@@ -69,12 +71,19 @@ class Method:
     summary: str
     options: type[Options] = Options
     trains: bool = False
+    own_loop: bool = False
     nested: bool = False
+    ordered: bool = False
 
     @property
     def uses_loss(self) -> bool:
         """Whether it trains networks with the loss of the task; the others see the target as numbers or classes."""
-        return self.trains or self.module.startswith("neural.")
+        return self.trains or self.own_loop
+
+    @property
+    def ranks_features(self) -> bool:
+        """Whether the first j features that it selects are a selection of j."""
+        return self.nested or self.ordered
 
     @property
     def plan(self) -> Callable[[SelectionRequest], Any]:

@@ -16,7 +16,7 @@ from seqatt.data.tables.table_data import TableData
 from seqatt.distributed.process_group import SINGLE_PROCESS, ProcessGroup
 from seqatt.progress import Advance
 from seqatt.trace import Trace
-from seqatt.training.build import StreamSource
+from seqatt.training.group_factory import StreamSource
 from seqatt.training.loop import TrainingHook
 from seqatt.training.selection_state import Quotas
 

@@ -227,7 +227,7 @@ def _order_features(method: Method, request: SelectionRequest, fold: Fold, numbe
     epochs = method.plan(of_fold).settings.get("epochs")
     if epochs:
         of_fold = replace(of_fold, options=replace(options, epochs=FOLD_BUDGET * epochs))
-    if method.name == DEFAULT and options.recipe == "default" and options.one_pass:
+    if method.name == DEFAULT and options.extended and options.one_pass:
         # Select max_k features, then drop all but one: the networks train on those that are left between two drops.
         most = request.k - kept
         down_to_one = {

@@ -14,8 +14,9 @@ from seqatt.api.lookup import find_features
 from seqatt.api.read_data import choose_target
 from seqatt.data.tables.consistency import check_same_order
 from seqatt.data.tables.containers import read_input_table
+from seqatt.data.tables.groups import Groups
 from seqatt.data.tables.scaling import scale_table
-from seqatt.data.tables.table_data import Groups, read_table_data
+from seqatt.data.tables.table_data import read_table_data
 from seqatt.options import names_of
 from seqatt.progress import progress_bar
 from seqatt.selection import Selection

@@ -27,7 +27,7 @@ from seqatt.data.tables.table_data import read_table_data
 from seqatt.distributed.process_group import ProcessGroup, world_size
 from seqatt.distributed.reducer import RankReducer
 from seqatt.options import names_of
-from seqatt.training.build import StreamSource
+from seqatt.training.group_factory import StreamSource
 from seqatt.training.reducer import Reducer
 from seqatt.training.trainer import VALIDATION_ROWS
 

@@ -14,8 +14,8 @@ import torch
 
 from seqatt.algorithms.registry import Method
 from seqatt.algorithms.request import Running, SelectionRequest, select_arranged
-from seqatt.api.confidence.examine import check_importance, examine_traces
-from seqatt.api.constraints.find import Constraints, find_constraints
+from seqatt.api.confidence.post_selection import check_importance, examine_traces
+from seqatt.api.constraints.constraint_set import Constraints, find_constraints
 from seqatt.api.phase_steps import warn_about_few_steps
 from seqatt.api.read_data import Reading, categories_for
 from seqatt.api.select_options import CheckedOptions
@@ -27,7 +27,7 @@ from seqatt.checkpoints.run_description import describe_run
 from seqatt.checkpoints.training import CheckpointHook
 from seqatt.data.files.options import FileOptions
 from seqatt.data.files.shards import count_shards
-from seqatt.data.selected_notes import note_selected, note_standardised
+from seqatt.data.selected_notes import note_selected
 from seqatt.data.tables.scaling import scale_table
 from seqatt.data.tables.table_data import TableData, resolve_k
 from seqatt.distributed.process_group import SINGLE_PROCESS, ProcessGroup
@@ -258,9 +258,8 @@ class Run:
             )
         if not self.method.trains or not (checkpointer.active or self.ranks.size > 1):
             return TrainingHook(part)
-        about = (self.method.name, k, self.seeds, self._settings, self.device.type, self.options.method)
-        description = describe_run(data, *about)
-        hook = CheckpointHook(checkpointer, self.ranks, description, part)
+        about = self.method.name, k, self.seeds, self._settings, self.device.type, self.options.method
+        hook = CheckpointHook(checkpointer, self.ranks, describe_run(data, *about), part)
         hook.open()
         return hook
 
@@ -296,8 +295,6 @@ class Run:
 
     def _settings_of(self, trace: Trace) -> dict[str, Any]:
         notes = [*trace.settings.get("notes", []), *self._settings.get("notes", [])]
-        if getattr(self.options.method, "loss", None) is not None:
-            notes += note_standardised(self._layout)
-        notes += note_selected(self._layout, trace.order, self._settings)
+        notes += note_selected(self._layout, trace.order, self._settings, self.options.method)
         settings = self._settings | trace.settings | ({"notes": notes} if notes else {})
         return settings | {"options": given_options(*self.options)}

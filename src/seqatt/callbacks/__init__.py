@@ -1,6 +1,6 @@
 """Callbacks: follow a selection while it runs, and stop it early."""
 
+from seqatt.callbacks.builtin import EarlyStopping, MLflowCallback, TensorBoardCallback
 from seqatt.callbacks.callback import Callback, CallbackState
-from seqatt.callbacks.ready import EarlyStopping, MLflowCallback, TensorBoardCallback
 
 __all__ = ["Callback", "CallbackState", "EarlyStopping", "MLflowCallback", "TensorBoardCallback"]

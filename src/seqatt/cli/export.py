@@ -41,7 +41,7 @@ def export_selected(
     """Read the selected columns of the files, train networks on them and write these."""
     assert target is not None  # check_export refuses tasks without one
     from seqatt.algorithms.registry import DEFAULT
-    from seqatt.api.evaluation_data import ignore_unselected
+    from seqatt.api.evaluation.reading import ignore_unselected
     from seqatt.cli.holdout import open_for
     from seqatt.data.files.file_columns import open_columns
     from seqatt.data.files.options import FileOptions

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from seqatt.algorithms.registry import get_method
-from seqatt.api.evaluation import raise_errors
-from seqatt.api.evaluation_networks import PERCENT
-from seqatt.api.evaluator import Evaluator, FeatureSet
+from seqatt.api.evaluation.evaluator import Evaluator, FeatureSet
+from seqatt.api.evaluation.networks import PERCENT
+from seqatt.api.evaluation.result import raise_errors
 from seqatt.api.read_data import TABLE_OPTIONS, are_files, categories_for
 from seqatt.api.read_files import memory_budget
 from seqatt.api.select import select_trials

@@ -9,14 +9,14 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, Unpack
 
-from seqatt.api.evaluation_networks import PERCENT
+from seqatt.api.evaluation.networks import PERCENT
 from seqatt.api.read_data import choose_target
 from seqatt.api.select_options import DataOptions
 from seqatt.comparison.comparison import FILE, Comparison, load_runs
 from seqatt.comparison.runs import ComparisonRun, run_keys
 from seqatt.comparison.setup import ComparisonSetup, prepare
 from seqatt.comparison.split_runs import Selected, SplitRuns
-from seqatt.data.tables.table_data import Groups
+from seqatt.data.tables.groups import Groups
 from seqatt.progress import NO_DETAILS, Advance, Details, progress_bar
 from seqatt.version import describe_environment
 

@@ -11,9 +11,9 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from seqatt.algorithms.registry import get_method
-from seqatt.api.evaluation import Evaluation
-from seqatt.api.evaluation_networks import AdvancePercent
-from seqatt.api.evaluator import Evaluator, FeatureSet
+from seqatt.api.evaluation.evaluator import Evaluator, FeatureSet
+from seqatt.api.evaluation.networks import AdvancePercent
+from seqatt.api.evaluation.result import Evaluation
 from seqatt.api.read_data import Reading, are_files, categories_for, read_table
 from seqatt.api.run import Run
 from seqatt.api.select import select

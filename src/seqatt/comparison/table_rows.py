@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from seqatt.api.evaluation_rows import read_test_table
+from seqatt.api.evaluation.held_out_rows import read_test_table
 from seqatt.comparison.splits import Rows, check_test_size, hold_out
 from seqatt.data.files.file_data import FileData
 from seqatt.data.tables.column_roles import read_columns

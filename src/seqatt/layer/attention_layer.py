@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from seqatt.layer import checks
 from seqatt.layer.optimizers import optimizers_of, reset_state, watch_steps
-from seqatt.layer.phases import NOT_SET, incompatible_schedule, plan_phases
+from seqatt.layer.phases import check_planned, incompatible_schedule, plan_phases, still_warming_up
 from seqatt.training.gates.masks import MASKS, additive_mask, make_mask
 from seqatt.training.models.module_checks import SCALE_INVARIANT, scale_dependence
 from seqatt.validation import choice
@@ -136,10 +136,6 @@ class SequentialAttention(nn.Module):
         """Calls of ``advance`` until all features are selected; None if it is not set yet."""
         return max(self._selected_after, default=None)
 
-    def _check_total_steps(self) -> None:
-        if not self._selected_after:
-            raise RuntimeError(NOT_SET)
-
     def _use_schedule(self, schedule: Tensor) -> None:
         self.schedule = schedule.to(self.schedule.device)
         self._selected_after: dict[int, int] = dict(schedule.tolist())  # last step of a phase -> features
@@ -149,10 +145,8 @@ class SequentialAttention(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         if self.training:
-            self._check_total_steps()
-        weights = self.weights
-        if self.feature_of is not None:
-            weights = weights[self.feature_of]
+            check_planned(self._selected_after)
+        weights = self.weights if self.feature_of is None else self.weights[self.feature_of]
         dim = checks.check_input(x, len(weights), self.dim)
         weights = weights.view([-1 if i == dim else 1 for i in range(x.ndim)])
         if x.is_floating_point():
@@ -170,9 +164,7 @@ class SequentialAttention(nn.Module):
     def weights(self) -> Tensor:
         """The current weight of each feature, shape (num_features,)."""
         selected_mask = self.selected_mask.to(self.logits.dtype)
-        if (
-            not self.training
-        ):  # from the buffers alone, which copies such as an average of weights may overwrite
+        if not self.training:  # from the buffers alone, which an average of weights overwrites
             some_selected = (self.order >= 0).sum() > self._kept
             return torch.where(some_selected, selected_mask, self.allowed.to(selected_mask))
         # Where the weights do not depend on the logits, these stay in the graph with a gradient of zero, because
@@ -201,7 +193,7 @@ class SequentialAttention(nn.Module):
         Raises RuntimeError if a selection is due and the logits say nothing: no optimizer trains them, or they are
         not finite.
         """
-        self._check_total_steps()
+        check_planned(self._selected_after)
         self._decide_blending()
         self._step += 1
         self.steps_done += 1
@@ -214,8 +206,8 @@ class SequentialAttention(nn.Module):
             if self.blend_rows is None and not (self._some_selected or tied):
                 warnings.warn(checks.NOT_EXAMINED, UserWarning, stacklevel=3)
             self._select(count, scores)
-        reset_state(self.logits)
-        self._update_flags()
+        else:  # the end of the warm-up
+            self._start_phase()
 
     @torch.no_grad()
     def finish(self) -> None:
@@ -224,22 +216,16 @@ class SequentialAttention(nn.Module):
         Directly after a selection the logits of the phase before it decide. Features selected at once do not take
         account of each other, so a copy of a selected feature may be among them.
         """
-        self._check_total_steps()
+        check_planned(self._selected_after)
         if self._finished:
             return
         if self._in_warmup:
-            raise RuntimeError(
-                f"finish: no feature has a score before the end of the warm-up (step {self._warmup_steps} of "
-                f"{max(self._selected_after)}, now at {self._step}); train longer, or use a smaller warmup"
-            )
-        count = self.k - len(self.selected)
-        scores = self._scores()
+            raise RuntimeError(still_warming_up(self._step, self._warmup_steps, max(self._selected_after)))
+        count, scores = self.k - len(self.selected), self._scores()
         if self._some_selected and checks.all_tied(scores, count):
             scores = self.last_scores.masked_fill(self._blocked, -torch.inf)
         checks.check_scores(scores, count, self._step, optimizers_of(self.logits))
         self._select(count, scores)
-        reset_state(self.logits)
-        self._update_flags()
 
     def _select(self, count: int, scores: Tensor) -> None:
         best = torch.sort(scores, descending=True, stable=True).indices[:count]
@@ -248,9 +234,13 @@ class SequentialAttention(nn.Module):
         self.selected_mask[best] = True
         self.last_scores.copy_(scores)
         self.logits.fill_(self._mask.initial)
+        self._start_phase()
 
-    def _scores(self) -> Tensor:
-        """Scores of the features, minus infinity for those that cannot be selected."""
+    def _start_phase(self) -> None:
+        reset_state(self.logits)
+        self._update_flags()
+
+    def _scores(self) -> Tensor:  # minus infinity for features that cannot be selected
         return self._mask.score(self.logits.float()).masked_fill(self._blocked, -torch.inf)
 
     @property
@@ -258,8 +248,7 @@ class SequentialAttention(nn.Module):
         return self.selected_mask | (self.allowed == 0)
 
     def _examine(self, x: Tensor, out: Tensor, dim: int) -> None:
-        """In the first training step of a phase, refuse inputs that are not finite; in the very first, watch the
-        gradient of the output, which shows whether scaling the inputs changes the loss."""
+        """Refuse inputs that are not finite; in the first step, find out if scaling the inputs changes the loss."""
         if self._inputs_unchecked:
             self._inputs_unchecked = False
             checks.check_finite(x.detach(), dim)
@@ -286,15 +275,14 @@ class SequentialAttention(nn.Module):
         super()._save_to_state_dict(*args)
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
-        saved = {name: state_dict.get(prefix + name) for name in ("steps_done", "order")}
         schedule = state_dict.get(f"{prefix}schedule")
         if self.total_steps is None and schedule is not None:
             self._use_schedule(schedule)
-        error = incompatible_schedule(self.schedule, schedule, **saved)
-        if error := error or checks.other_arguments(self, state_dict, prefix):
+        different = incompatible_schedule(self.schedule, schedule, state_dict, prefix)
+        if error := different or checks.other_arguments(self, state_dict, prefix):
             args[-1].append(error)
             return
-        own = {f"{prefix}schedule": self.schedule, f"{prefix}mask_settings": self.mask_settings}
+        own = {f"{prefix}{name}": getattr(self, name) for name in ("schedule", "mask_settings")}
         super()._load_from_state_dict({**state_dict, **own}, prefix, *args)
         if self.blend_rows is None and self.blending >= 0:
             self.blend_rows = bool(self.blending)

@@ -84,7 +84,10 @@ class Loss(ABC):
 
     @abstractmethod
     def measure(self, encoding: Any, outputs: Floats, targets: NDArray[Any]) -> Metrics:
-        """Metrics of outputs on test rows, whose targets are those of ``encode``."""
+        """Metrics by name of outputs (rows, outputs) on test rows, whose targets are those of ``encode``.
+
+        The first one is the main metric.
+        """
 
     @abstractmethod
     def score(self, outputs: Floats, targets: NDArray[Any]) -> Score:

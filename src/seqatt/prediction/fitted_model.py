@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from seqatt.api.evaluation_data import only_columns
+from seqatt.api.evaluation.reading import only_columns
 from seqatt.api.read_data import read_table
 from seqatt.data.tables.column_roles import read_columns
 from seqatt.data.tables.encoding import SparseColumns

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from seqatt.data.tables.encoding import Encoder
 from seqatt.data.tables.table_data import TableData
 from seqatt.training.evaluation.networks import NetworkParameters
-from seqatt.training.models.activations import ACTIVATIONS
+from seqatt.training.models.architecture import ACTIVATIONS
 
 
 class PredictionModule(nn.Module):

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
 from seqatt.api.confidence.folds import divide_rows
-from seqatt.api.evaluation_data import resolve_options
-from seqatt.api.evaluation_networks import DIVERGED, make_network
+from seqatt.api.evaluation.networks import DIVERGED, make_network
+from seqatt.api.evaluation.reading import resolve_options
 from seqatt.data.tables.encoding import Encoder
 from seqatt.data.tables.table_data import TableData, take_rows
 from seqatt.data.tables.target import Target

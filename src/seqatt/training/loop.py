@@ -116,11 +116,11 @@ def train(
             assert isinstance(current, list)
             hook.start(current[0], number, schedule)
             try:
-                with _Threads(current, threads) as plan:
+                with _Threads(current, threads) as allocation:
                     trainings = [
-                        _train_group(group, schedule, plan, hook, skip_diverged) for group in current
+                        _train_group(group, schedule, allocation, hook, skip_diverged) for group in current
                     ]
-                    if plan.concurrent:
+                    if allocation.concurrent:
                         run_concurrently(trainings, min(len(current), threads), hook.part.advance)
                     else:
                         for progress in zip_longest(*trainings):

@@ -17,11 +17,10 @@ from seqatt.data.tables.table_data import SparseColumns, TableData
 from seqatt.training.ensemble import WEIGHTS, Member
 from seqatt.training.feature_columns import FeatureColumns
 from seqatt.training.kernels import start_device
-from seqatt.training.models.architecture import MLPShape
+from seqatt.training.models.architecture import MLPShape, build_mlp
 from seqatt.training.models.embeddings import Embeddings, default_embedding_width
 from seqatt.training.models.mlp import MLP
 from seqatt.training.models.model import Model
-from seqatt.training.models.module_mlp import build_mlp
 from seqatt.training.models.raw_module import RawModule
 from seqatt.training.models.torch_module import TorchModule
 from seqatt.training.options import TrainingOptions

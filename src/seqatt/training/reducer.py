@@ -11,7 +11,7 @@ from torch import Tensor
 class Reducer:
     """The reducer of a single process, which changes nothing; ``distributed.reducer`` has that of several ranks.
 
-    ``total`` is the number of rows of the current batch over all ranks; the loop sets it before each step.
+    ``total`` is the number of rows of the current batch over all ranks; ``FileStream.advance`` sets it with each batch.
     """
 
     ranks = 1

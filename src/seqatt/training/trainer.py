@@ -245,8 +245,7 @@ class Trainer:
 
     def _agreed(self, values: Tensor) -> Tensor:
         """The mean over ranks: rounding may differ between machines, and all ranks must decide the same."""
-        if self._reducer.ranks > 1:
-            self._reducer.average_equally([values])
+        self._reducer.average_equally([values])
         return values
 
     def _validation_batches(self, count: int, *, drop_inputs: bool = True) -> Iterator[Batch]:

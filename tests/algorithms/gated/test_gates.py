@@ -21,9 +21,8 @@ from seqatt.training.backend.adam import Adam
 from seqatt.training.feature_columns import FeatureColumns
 from seqatt.training.gates.gate import Gate
 from seqatt.training.loaders.batch import Batch
-from seqatt.training.models.architecture import MLPShape
+from seqatt.training.models.architecture import MLPShape, build_mlp
 from seqatt.training.models.mlp import ACTIVATIONS, MLP
-from seqatt.training.models.module_mlp import build_mlp
 from seqatt.training.models.torch_module import TorchModule
 from seqatt.training.reducer import Reducer
 from seqatt.training.selection_state import SelectionState

@@ -16,9 +16,8 @@ from seqatt.training import candidates
 from seqatt.training.candidates import VALIDATIONS, CandidateModels, resolve_candidates
 from seqatt.training.ensemble import WEIGHTS, Member
 from seqatt.training.loaders.batch import DeviceTable
-from seqatt.training.models.architecture import MLPShape
+from seqatt.training.models.architecture import MLPShape, build_mlp
 from seqatt.training.models.mlp import MLP
-from seqatt.training.models.module_mlp import build_mlp
 from seqatt.training.options import CandidateOptions
 
 CPU = torch.device("cpu")

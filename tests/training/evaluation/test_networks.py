@@ -11,7 +11,7 @@ from tests.support.problems import linear_problem
 from seqatt.data.tables.table_data import TableData, read_table_data
 from seqatt.training.backend.threads import training_threads
 from seqatt.training.evaluation import train_networks as module
-from seqatt.training.evaluation.batches import Network, RowOrder
+from seqatt.training.evaluation.batches import Network, SeedBatches
 from seqatt.training.evaluation.networks import ALIGNMENT, Networks, aligned_zeros, padded_rows, padded_width
 from seqatt.training.evaluation.train_networks import NetworkTraining, divide, train_networks
 from seqatt.training.models.architecture import MLPShape
@@ -147,7 +147,7 @@ def test_the_matrices_of_every_network_are_aligned_and_have_a_gap(rows, columns)
 
 
 def test_a_pass_uses_every_row_once_and_each_seed_has_its_own_order():
-    orders = [RowOrder(seed, 12, 4) for seed in (0, 1, 0)]
+    orders = [SeedBatches(seed, 12, 4) for seed in (0, 1, 0)]
     passes = [torch.cat([order.next(None)[0] for _ in range(3)]).tolist() for order in orders]
     assert sorted(passes[0]) == list(range(12))
     assert passes[0] == passes[2] != passes[1]

@@ -6,8 +6,7 @@ import torch
 from seqatt.losses.table import LOSSES
 from seqatt.training.backend.threads import WorkerPool
 from seqatt.training.loaders.batch import Batch
-from seqatt.training.models.activations import ACTIVATIONS
-from seqatt.training.models.architecture import MLPShape
+from seqatt.training.models.architecture import ACTIVATIONS, MLPShape
 from seqatt.training.models.backpropagation import init_linear
 from seqatt.training.models.layers import MLPLayers, split_batch
 from seqatt.training.models.model import weighted_mean

@@ -4,11 +4,9 @@ import pytest
 import torch
 
 from seqatt.training.loaders.batch import Batch
-from seqatt.training.models.activations import ACTIVATIONS
-from seqatt.training.models.architecture import MLPShape
+from seqatt.training.models.architecture import ACTIVATIONS, MLPShape, build_mlp
 from seqatt.training.models.mlp import MLP
 from seqatt.training.models.model import Model
-from seqatt.training.models.module_mlp import build_mlp
 from seqatt.training.models.torch_module import TorchModule
 
 CPU = torch.device("cpu")

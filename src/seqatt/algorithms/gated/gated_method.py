@@ -28,7 +28,6 @@ from seqatt.data.tables.table_data import TableData
 from seqatt.progress import Advance
 from seqatt.trace import Trace
 from seqatt.training.backend.threads import training_threads
-from seqatt.training.build import TrainingSetup, make_trial_groups
 from seqatt.training.defaults import (
     ENSEMBLE_SIZE,
     default_input_dropout,
@@ -40,6 +39,7 @@ from seqatt.training.defaults import (
 from seqatt.training.ensemble import GATE, Member
 from seqatt.training.feature_columns import FeatureColumns
 from seqatt.training.gates.gate import Gate
+from seqatt.training.group_factory import TrainingSetup, make_trial_groups
 from seqatt.training.loop import Diverged, train
 from seqatt.training.model_factory import largest_product, make_feature_columns
 from seqatt.training.models.model import Model

@@ -42,8 +42,9 @@ class AttentionOptions(LoopOptions):
     recipe: str = option(
         "default",
         choice(RECIPES),
-        "Values of the options that are left out: paper is the published one-pass algorithm without seqatt's "
-        "additions, algorithm_1 the paper's Algorithm 1 as printed.",
+        "Values of the options that are left out. paper is the published one-pass algorithm and algorithm_1 the "
+        "paper's Algorithm 1; both also omit seqatt's closing phase and working sets, and train logits at "
+        "learning_rate.",
     )
     mask: str = option("softmax", choice(MASK_NAMES), "How attention logits become weights.")
     temperature: float = option(1.0, number(above=0), "Temperature of the softmax mask.", group=RARE)
@@ -132,6 +133,11 @@ class AttentionOptions(LoopOptions):
     reset_model: bool = option(
         False, boolean(), "In one pass, start each phase from new model weights too.", group=RARE
     )
+
+    @property
+    def extended(self) -> bool:
+        """Whether seqatt's additions to the paper are on: closing phase, logit learning rate, working sets."""
+        return self.recipe == "default"
 
     def fill_in(self) -> None:
         choice(RECIPES)("recipe", self.recipe)

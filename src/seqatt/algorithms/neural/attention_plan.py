@@ -12,7 +12,6 @@ from seqatt.algorithms.registry import Plan
 from seqatt.algorithms.request import SelectionRequest
 from seqatt.data.tables.table_data import SparseColumns, TableData
 from seqatt.data.tables.weights import balanced_share
-from seqatt.training.build import TrainingSetup
 from seqatt.training.defaults import (
     ENSEMBLE_SIZE,
     LOGIT_LEARNING_RATE,
@@ -30,6 +29,7 @@ from seqatt.training.defaults import (
     resolve_stream_budget,
     training_rows,
 )
+from seqatt.training.group_factory import TrainingSetup
 from seqatt.training.schedule import MAX_DROP_PHASES, Phase, Schedule, narrow_first_phase
 
 
@@ -75,7 +75,7 @@ def make_plan(request: SelectionRequest) -> AttentionPlan:
     surplus = surplus or SURPLUS
     replacement = default_replacement(added) if replacement is None else replacement
     closing = 0
-    if options.recipe == "default" and one_pass and _holds_out_rows(request, members):
+    if options.extended and one_pass and _holds_out_rows(request, members):
         closing = max(1, round(CLOSING_SHARE * steps))
     # Files are read in whole passes, so the steps of the closing phase are taken from the other phases.
     schedule = make_schedule(
@@ -158,7 +158,7 @@ def _resolve_exchanges(request: SelectionRequest, members: int) -> int:
         return 0
     if options.exchanges is not None:
         return int(options.exchanges)
-    default = options.recipe == "default" and options.one_pass and members > 1
+    default = options.one_pass and members > 1
     rows = request.rows * balanced_share(data.target)
     return default_exchanges(request.k - len(request.kept), rows) if default else 0
 
@@ -167,7 +167,7 @@ def _resolve_logit_learning_rate(options: AttentionOptions) -> float:
     """The rate of the default recipe is for the softmax mask: the logits of the other masks are weights themselves."""
     if options.logit_learning_rate is not None:
         return options.logit_learning_rate
-    competes = options.recipe == "default" and options.mask == "softmax"
+    competes = options.extended and options.mask == "softmax"
     return LOGIT_LEARNING_RATE if competes else options.learning_rate
 
 
@@ -179,7 +179,7 @@ def _resolve_working_set(request: SelectionRequest, selected: int) -> int:
     data, options = request.data, request.options
     if not isinstance(data, TableData) or request.device.type != "cpu" or data.code_counts:
         return 0
-    if not (options.recipe == "default" and options.one_pass and options.reset_logits and options.hidden):
+    if not (options.extended and options.one_pass and options.reset_logits and options.hidden):
         return 0
     varying = int((~data.constant).sum())
     # The features that a quota needs may be outside of any working set.

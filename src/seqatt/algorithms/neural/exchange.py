@@ -23,7 +23,6 @@ from seqatt.data.tables.table_data import take_features, take_rows
 from seqatt.progress import Advance
 from seqatt.trace import PhaseRecord, Trace
 from seqatt.training.backend.threads import training_threads
-from seqatt.training.build import TrainingSetup, make_trial_groups
 from seqatt.training.defaults import (
     ENSEMBLE_SIZE,
     default_steps,
@@ -34,6 +33,7 @@ from seqatt.training.defaults import (
     training_rows,
 )
 from seqatt.training.ensemble import average_blocks
+from seqatt.training.group_factory import TrainingSetup, make_trial_groups
 from seqatt.training.loop import TrainingInterrupted, train
 from seqatt.training.model_factory import largest_product
 from seqatt.training.schedule import retraining

@@ -18,6 +18,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from seqatt.training.feature_columns import FeatureColumns
+
 MAX_ROUNDS = 16  # of Newton's method; from a good start it takes two or three
 
 
@@ -26,7 +28,7 @@ def hier_prox(
     layer: Tensor,
     penalty: Tensor,
     bound: float,
-    feature_of: Tensor | None = None,
+    columns: FeatureColumns,
     start: Tensor | None = None,
 ) -> Tensor:
     """The proximal step, in place on ``skip`` (T, o, c) and ``layer`` (T, h, c).
@@ -35,51 +37,37 @@ def hier_prox(
     ----------
     penalty : (T, d), one value per feature.
     bound : M above.
-    feature_of : (c,), the feature of each column; None if every column is a feature.
+    columns : the columns of each feature.
     start : (T, d), norms from which Newton's method starts, such as those of the previous step.
 
     Returns
     -------
     The norms r (T, d) of the features' skip weights.
     """
-    features = penalty.shape[1]
-    norm = _sum_over_columns(skip.square().sum(1), feature_of, features).sqrt()
+    norm = columns.to_features(skip.square().sum(1)).sqrt()
     size = layer.abs()
-    r = _root(norm - penalty, size, norm if start is None else start, bound, feature_of)
+    r = _root(norm - penalty, size, norm if start is None else start, bound, columns)
     factor = r / norm.clamp_min(1e-30)
     r = factor * norm  # skip weights of zero stay zero: they have no direction to be scaled in
-    skip.mul_(_to_columns(factor, feature_of))
-    limit = _to_columns(r * bound, feature_of)
+    skip.mul_(columns.to_columns(factor).unsqueeze(1))
+    limit = columns.to_columns(r * bound).unsqueeze(1)
     layer.clamp_(-limit, limit)
     return r
 
 
-def _root(offset: Tensor, size: Tensor, start: Tensor, bound: float, feature_of: Tensor | None) -> Tensor:
+def _root(offset: Tensor, size: Tensor, start: Tensor, bound: float, columns: FeatureColumns) -> Tensor:
     """The r >= 0 with r = offset + M sum_i max(size_i - M r, 0), or 0 where there is none.
 
     The tangents of a concave function lie above it: from the first round on, r approaches the root from the left.
     """
-    features = offset.shape[1]
     r, last_count = start, None
     for _ in range(MAX_ROUNDS):
-        over = (size - _to_columns(r * bound, feature_of)).relu_()
-        excess = _sum_over_columns(over.sum(1), feature_of, features)
-        count = _sum_over_columns(over.sign_().sum(1), feature_of, features)
+        over = (size - columns.to_columns(r * bound).unsqueeze(1)).relu_()
+        excess = columns.to_features(over.sum(1))
+        count = columns.to_features(over.sign_().sum(1))
         r = (offset + bound * (excess + bound * count * r)).div_(1 + bound**2 * count).relu_()
         # The root is exact once the linear piece no longer changes. A GPU runs all rounds: a check would wait for it.
         if last_count is not None and not r.is_cuda and torch.equal(count, last_count):
             break
         last_count = count
     return r
-
-
-def _sum_over_columns(columns: Tensor, feature_of: Tensor | None, features: int) -> Tensor:
-    """From one value per column (T, c) to their sum per feature (T, d)."""
-    if feature_of is None:
-        return columns
-    return columns.new_zeros(len(columns), features).index_add_(1, feature_of, columns)
-
-
-def _to_columns(features: Tensor, feature_of: Tensor | None) -> Tensor:
-    """From one value per feature (T, d) to one per column (T, 1, c)."""
-    return (features if feature_of is None else features.index_select(1, feature_of)).unsqueeze(1)

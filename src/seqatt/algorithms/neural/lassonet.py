@@ -25,6 +25,7 @@ from seqatt.training.backend import torch_private
 from seqatt.training.backend.adam import Adam
 from seqatt.training.backend.cuda_graphs import GraphRecorder
 from seqatt.training.ensemble import WEIGHTS, Member
+from seqatt.training.feature_columns import FeatureColumns
 from seqatt.training.loaders.batch import Batch, DeviceTable
 from seqatt.training.loop import NonFiniteLoss
 from seqatt.training.models.architecture import MLPShape
@@ -78,8 +79,7 @@ class LassoNetPath(CustomTrainer):
         self._k = k
         self._dense_steps = min(steps - 1, round(DENSE_SHARE * steps)) if steps > 1 else 0
         self._path_steps = steps - self._dense_steps
-        one_column_each = np.array_equal(data.feature_of, np.arange(columns))
-        self._feature_of = None if one_column_each else torch.from_numpy(data.feature_of).to(device)
+        self._columns = FeatureColumns(torch.from_numpy(data.feature_of).to(device), data.features)
         self._bound = options.hierarchy
         trials, features = len(seeds), data.features
         self._penalty = torch.zeros(trials, 1, device=device)
@@ -134,10 +134,10 @@ class LassoNetPath(CustomTrainer):
         self._gradient_norm.copy_(_norms(self._gradients(self.first, self._loader.batch(0))))
         grad, *_ = self._gradients(torch.zeros_like(self.first), self._loader.batch(0))
         hidden = self._layer.shape[1]
-        entry_penalty = self._sum_over_columns(grad[:, hidden:].square().sum(1)).sqrt()
-        entry_penalty += self._bound * self._sum_over_columns(grad[:, :hidden].abs().sum(1))
+        entry_penalty = self._columns.to_features(grad[:, hidden:].square().sum(1)).sqrt()
+        entry_penalty += self._bound * self._columns.to_features(grad[:, :hidden].abs().sum(1))
         self._penalty.copy_(START_PENALTY * entry_penalty.amax(1, keepdim=True))
-        self._skip_norms.copy_(self._sum_over_columns(self._skip.square().sum(1)).sqrt())
+        self._skip_norms.copy_(self._columns.to_features(self._skip.square().sum(1)).sqrt())
 
     def _train_path(self, steps: int) -> None:
         for i in range(steps):
@@ -147,7 +147,7 @@ class LassoNetPath(CustomTrainer):
             torch_private.foreach_add_(self._params, self._momentum, alpha=-self._lr)
             penalty = (self._penalty * (self._lr / (1 - MOMENTUM))).expand_as(self._skip_norms)
             self._skip_norms.copy_(
-                hier_prox(self._skip, self._layer, penalty, self._bound, self._feature_of, self._skip_norms)
+                hier_prox(self._skip, self._layer, penalty, self._bound, self._columns, self._skip_norms)
             )
             self._done += 1
             if i % INTERVAL == 0:
@@ -188,12 +188,6 @@ class LassoNetPath(CustomTrainer):
                 records[-1].taken, records[-1].scores = ranked[: self._k], last_penalty
             traces.append(Trace(ranked[: self._k], ranked[self._k :], records))
         return traces
-
-    def _sum_over_columns(self, columns: Tensor) -> Tensor:
-        """From one value per column (T, c) to their sum per feature (T, d)."""
-        if self._feature_of is None:
-            return columns
-        return columns.new_zeros(len(columns), len(self._data.names)).index_add_(1, self._feature_of, columns)
 
 
 def _norms(grads: list[Tensor]) -> Tensor:

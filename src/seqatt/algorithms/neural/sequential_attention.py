@@ -17,10 +17,10 @@ from seqatt.data.tables.table_data import TableData
 from seqatt.progress import Advance
 from seqatt.trace import Trace
 from seqatt.training.backend.threads import training_threads
-from seqatt.training.build import make_trial_groups
 from seqatt.training.ensemble import Member
 from seqatt.training.gates.attention import AttentionGate
 from seqatt.training.gates.masks import Mask, make_mask
+from seqatt.training.group_factory import make_trial_groups
 from seqatt.training.kernels import start_device
 from seqatt.training.loaders.batch import DeviceTable
 from seqatt.training.loop import TrainingInterrupted, train
@@ -28,7 +28,7 @@ from seqatt.training.model_factory import largest_product
 from seqatt.training.models.model import Model
 from seqatt.training.screening.asinh import asinh_columns
 from seqatt.training.screening.copies import copies_last
-from seqatt.training.screening.screen import Screening, screen
+from seqatt.training.screening.score_penalty import Screening, screen
 
 
 @register("sequential_attention", plan=make_plan)

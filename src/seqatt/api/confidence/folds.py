@@ -11,10 +11,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from seqatt.api.evaluation import raise_errors
-from seqatt.api.evaluation_data import EvaluationData, resolve_options
-from seqatt.api.evaluation_networks import evaluate_networks
-from seqatt.api.evaluation_rows import RowBlock
+from seqatt.api.evaluation.held_out_rows import RowBlock
+from seqatt.api.evaluation.networks import evaluate_networks
+from seqatt.api.evaluation.reading import EvaluationData, resolve_options
+from seqatt.api.evaluation.result import raise_errors
 from seqatt.data.tables.row_units import keep_neighbours_together
 from seqatt.data.tables.table_data import TableData, take_rows
 from seqatt.losses.loss import Score

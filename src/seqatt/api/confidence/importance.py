@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from seqatt.data.tables.table_data import TableData, take_features, take_rows
 from seqatt.trace import Trace
 from seqatt.training.backend.threads import single_thread, training_threads
-from seqatt.training.build import TrainingSetup, make_trial_groups
 from seqatt.training.defaults import ENSEMBLE_SIZE, evaluation_steps, resolve_batch_size
+from seqatt.training.group_factory import TrainingSetup, make_trial_groups
 from seqatt.training.loop import train
 from seqatt.training.model_factory import largest_product
 from seqatt.training.schedule import retraining
@@ -32,7 +32,7 @@ def measure_importance(data: TableData, order: Sequence[int], seed: int) -> dict
     Each network holds out a fifth of the rows of its own, as the members of an ensemble do. They train on a CPU: they
     are small, and so are most methods that need this.
     """
-    from seqatt.api.evaluation_data import resolve_options  # here, because it needs pyarrow
+    from seqatt.api.evaluation.reading import resolve_options  # here, because it needs pyarrow
 
     device = torch.device("cpu")
     features = np.sort(np.array(order))

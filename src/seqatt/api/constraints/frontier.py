@@ -29,8 +29,8 @@ from seqatt.api.confidence.folds import (
     target_varies,
 )
 from seqatt.api.confidence.sample import sample_request
+from seqatt.api.constraints.constraint_set import Constraints
 from seqatt.api.constraints.costs import Costs
-from seqatt.api.constraints.find import Constraints
 from seqatt.api.constraints.search import BudgetSearch, Features
 from seqatt.data.tables.options import Categories
 from seqatt.data.tables.table_data import TableData, resolve_k, take_features, take_rows

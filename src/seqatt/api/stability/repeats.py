@@ -20,7 +20,7 @@ from seqatt.api.stability.pooling import pool_repeats
 from seqatt.data.tables.table_data import TableData, take_rows
 from seqatt.progress import Advance
 from seqatt.trace import Trace
-from seqatt.training.build import TrainingSetup, share_a_tensor
+from seqatt.training.group_factory import TrainingSetup, share_a_tensor
 from seqatt.training.loop import TrainingInterrupted
 from seqatt.training.screening.row_sample import MIN_ROWS as MIN_SAMPLE
 

@@ -26,7 +26,6 @@ from seqatt.data.tables.weights import effective_sample_size, read_row_weights, 
 from seqatt.validation import integer, show
 
 __all__ = [
-    "Groups",
     "SparseColumns",
     "TableData",
     "constant_within",

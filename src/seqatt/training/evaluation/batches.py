@@ -11,10 +11,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from seqatt.data.tables.row_units import adjacent_order
 from seqatt.data.tables.table_data import TableData
 from seqatt.training.ensemble import NOISE, ORDER, Member
 from seqatt.training.loaders.input_dropout import InputDropout
+from seqatt.training.loaders.row_order import shuffle_batches
 
 
 class Network(NamedTuple):
@@ -25,8 +25,8 @@ class Network(NamedTuple):
     seed: int
 
 
-class RowOrder:
-    """The rows of the batches of one seed, and where its batches read the dropout bank.
+class SeedBatches:
+    """The rows of the batches of one seed, and their offsets into the bank of dropped inputs.
 
     A batch as large as the table is the table, in its own order.
     """
@@ -37,23 +37,16 @@ class RowOrder:
         self._queries = queries
         member = Member(seed, 0)
         self._order, self._noise = member.generator(ORDER), member.generator(NOISE)
-        self._rows, self._shape = rows, (rows // batch_size, batch_size)
+        self._rows, self._batch_size = rows, batch_size
         self._batches: deque[tuple[Tensor, int]] = deque()
 
     def next(self, dropout: InputDropout | None) -> tuple[Tensor, int]:
         """The rows (B,) of the next batch, sorted, and its offset into the bank of ``dropout``."""
         if not self._batches:
-            per_pass, batch_size = self._shape
-            rows = torch.arange(self._rows)[None]
-            if batch_size < self._rows:
-                rows = torch.randperm(self._rows, generator=self._order)
-                if self._queries is not None:
-                    rows = rows[torch.from_numpy(adjacent_order(self._queries[rows.numpy()]))]
-                rows = rows[: per_pass * batch_size]
-                rows = torch.from_numpy(np.sort(rows.view(self._shape).numpy()))
-            offsets = [0] * per_pass
+            rows = shuffle_batches(self._rows, self._batch_size, self._order, queries=self._queries)
+            offsets = [0] * len(rows)
             if dropout is not None:
-                offsets = dropout.draw_offsets(per_pass, self._noise).tolist()
+                offsets = dropout.draw_offsets(len(rows), self._noise).tolist()
             self._batches.extend(zip(rows.unbind(), offsets, strict=True))
         return self._batches.popleft()
 
@@ -97,7 +90,7 @@ class SetBatches:
         self._seed_of = torch.tensor([seeds.index(network.seed) for network in networks])
         ends = np.cumsum(np.bincount(self._seed_of.numpy())).tolist()
         self._slices = [slice(start, end) for start, end in zip([0, *ends[:-1]], ends, strict=True)]
-        self._orders = [RowOrder(seed, data.rows, batch_size, data.target.queries) for seed in seeds]
+        self._orders = [SeedBatches(seed, data.rows, batch_size, data.target.queries) for seed in seeds]
         self._codes = torch.from_numpy(data.codes[:, inputs.coded]) if inputs.coded else None
         self._y = torch.from_numpy(np.ascontiguousarray(data.target.values))
         self._w = None if data.weights is None else torch.from_numpy(data.weights)

@@ -7,6 +7,7 @@ from typing import Protocol
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from seqatt.data.tables.row_units import adjacent_order
@@ -15,7 +16,6 @@ from seqatt.training.state import Arrays, Stateful, copy_state, load_state
 
 # Constants of SplitMix64 (Steele, Lea and Flood 2014) as signed numbers: its step, and the factors of its hash.
 STEP, FACTORS = -7046029254386353131, (-4658895280553007687, -7723592293110705685)
-
 
 CELLS_AT_A_TIME = 1 << 24  # rows of models and passes that are sorted together, at most
 
@@ -51,19 +51,12 @@ class ShuffledRows:
 
     def draw(self) -> Tensor:
         pairs = zip(self._generators, self._train_rows, strict=True)
-        return torch.stack([self._shuffle(*pair) for pair in pairs], 1).to(self._device)
-
-    def _shuffle(self, generator: torch.Generator, train_rows: Tensor | None) -> Tensor:
-        """One pass over a model's training rows, in m batches (m, B)."""
-        if self._batch_size == self._count:  # a single batch: the order does not matter
-            return (torch.arange(self._count) if train_rows is None else train_rows)[None]
-        rows = torch.randperm(self._count, generator=generator)
-        rows = rows if train_rows is None else train_rows[rows]
-        if self._queries is not None:
-            rows = rows[torch.from_numpy(adjacent_order(self._queries[rows.numpy()]))]
-        batches = rows[: self._count // self._batch_size * self._batch_size].view(-1, self._batch_size)
-        # A CPU gathers the rows of a batch faster in the order of the table.
-        return torch.from_numpy(np.sort(batches.numpy())) if self._device.type == "cpu" else batches
+        sort = self._device.type == "cpu"
+        passes = [
+            shuffle_batches(self._count, self._batch_size, generator, train_rows, self._queries, sort=sort)
+            for generator, train_rows in pairs
+        ]
+        return torch.stack(passes, 1).to(self._device)
 
     def state_arrays(self) -> Arrays:
         return copy_state(self._named_generators())
@@ -73,6 +66,30 @@ class ShuffledRows:
 
     def _named_generators(self) -> Iterator[tuple[str, Stateful]]:
         yield from ((f"order{number}", generator) for number, generator in enumerate(self._generators))
+
+
+def shuffle_batches(
+    count: int,
+    batch_size: int,
+    generator: torch.Generator,
+    train_rows: Tensor | None = None,
+    queries: NDArray[np.float32] | None = None,
+    *,
+    sort: bool = True,
+) -> Tensor:
+    """One pass over ``count`` rows in random order, in m batches (m, B) of row numbers.
+
+    The rows are those numbered ``train_rows`` or, if None, all of the table; those of one query are adjacent. ``sort``
+    the rows of each batch on a CPU, which gathers them faster in the order of the table.
+    """
+    if batch_size == count:  # a single batch: the order does not matter
+        return (torch.arange(count) if train_rows is None else train_rows)[None]
+    rows = torch.randperm(count, generator=generator)
+    rows = rows if train_rows is None else train_rows[rows]
+    if queries is not None:
+        rows = rows[torch.from_numpy(adjacent_order(queries[rows.numpy()]))]
+    batches = rows[: count // batch_size * batch_size].view(-1, batch_size)
+    return torch.from_numpy(np.sort(batches.numpy())) if sort else batches
 
 
 class HashedRows:

@@ -57,7 +57,6 @@ class FileStream:
         self._transfer = DeviceTransfer(device)
         self.seen = 0  # rows of all ranks
         self.expected_rows = 1.0  # of one pass
-        self.ended = False
         self.current: FileBatch | None = None
         self.table: DeviceTable | None = None  # the current batch
         self._fixed_table: DeviceTable | None = None  # that of all batches in fixed memory
@@ -88,7 +87,6 @@ class FileStream:
         while True:
             batch = next(self._iterator, None)
             if batch is None:
-                self.ended = True
                 return False
             rows = batch.rows
             if not self._drop_weightless:

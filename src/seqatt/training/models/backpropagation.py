@@ -13,8 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from seqatt.training.models.activations import ACTIVATIONS
-from seqatt.training.models.architecture import MLPShape
+from seqatt.training.models.architecture import ACTIVATIONS, MLPShape
 
 Tensors = Sequence[Tensor]  # one per layer
 

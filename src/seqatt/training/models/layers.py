@@ -18,8 +18,7 @@ from seqatt.losses.table import make_loss
 from seqatt.training.backend.matmul import PARALLEL_SIZE, chunked_matmul, matmul, split_terms
 from seqatt.training.backend.threads import WorkerPool
 from seqatt.training.loaders.batch import Batch
-from seqatt.training.models.activations import ACTIVATIONS
-from seqatt.training.models.architecture import MLPShape
+from seqatt.training.models.architecture import ACTIVATIONS, MLPShape
 from seqatt.training.models.backpropagation import Backpropagation, init_linear
 from seqatt.training.models.model import weighted_mean
 

@@ -18,8 +18,7 @@ from seqatt.training.backend.adam import Adam
 from seqatt.training.backend.matmul import matmul
 from seqatt.training.backend.threads import WorkerPool
 from seqatt.training.loaders.batch import Batch
-from seqatt.training.models.activations import ACTIVATIONS
-from seqatt.training.models.architecture import MLPShape
+from seqatt.training.models.architecture import ACTIVATIONS, MLPShape
 from seqatt.training.models.backpropagation import init_linear
 from seqatt.training.models.embeddings import Embeddings
 from seqatt.training.models.layers import MLPLayers
@@ -163,8 +162,7 @@ class MLP(Model):
                 grad.zero_()
             if embeddings is not None:
                 embeddings.collect_nothing()
-        if self._reducer.ranks > 1:
-            self._reducer.average(grads, rows)
+        self._reducer.average(grads, rows)
         self._add_first_layer_decay(first, self.layers.first_grad)
         self._adam.step(self._grads)
         if embeddings is not None:
@@ -192,8 +190,7 @@ class MLP(Model):
             *new_grads, input_grad = torch.autograd.grad(total, [*params, inputs])
         for grad, new in zip(self._grads, new_grads, strict=True):
             grad.copy_(new)
-        if self._reducer.ranks > 1:
-            self._reducer.average(self._grads, rows)
+        self._reducer.average(self._grads, rows)
         self._adam.step(self._grads)
         if embeddings is not None:
             embeddings.collect(input_grad[:, :, -embeddings.columns :])

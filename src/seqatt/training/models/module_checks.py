@@ -86,6 +86,25 @@ def check_loss(mean_loss: Callable[[Tensor, Tensor], Tensor], out: Tensor, y: Te
         )
 
 
+def normalises_inputs(run: Callable[[Tensor], tuple[Tensor, Tensor]], x: Tensor) -> bool:
+    """Whether outputs (B, o) and mean loss, which ``run`` computes of inputs (B, c), ignore the scale of the inputs.
+
+    Either scaling each column by itself leaves most outputs unchanged, as after a batch norm or a norm of each
+    feature's embedding; or scaling all columns does not change the loss, as after a layer norm or a group norm.
+    """
+    try:
+        with torch.no_grad():
+            before, after = (run(x * s)[0].float() for s in (1, torch.linspace(0.3, 1.0, x.shape[-1]).to(x)))
+        with torch.enable_grad():
+            leaf = x.detach().requires_grad_()
+            (gradient,) = torch.autograd.grad(run(leaf)[1], leaf)
+    except (RuntimeError, ValueError):
+        return False
+    change, spread = (before - after).abs().amax(1).median(), before.std()
+    ignores_columns = bool(spread > 0) and bool(change <= 1e-2 * spread)
+    return ignores_columns or bool(scale_dependence(gradient * leaf.detach(), 1) < SCALE_INVARIANT)
+
+
 def scale_dependence(product: Tensor, dim: int) -> Tensor:
     """How much a loss depends on the scale of an input, from the product of the input and its gradient.
 

@@ -18,12 +18,11 @@ from seqatt.training.loaders.batch import Batch
 from seqatt.training.models.model import MIN_COUPLED_ROWS, GradientPenalty, Model, weighted_mean
 from seqatt.training.models.module_checks import (
     NO_GRADIENT,
-    SCALE_INVARIANT,
     as_matrix,
     bad_loss,
     check_loss,
     check_optimizer,
-    scale_dependence,
+    normalises_inputs,
     type_remedy,
 )
 from seqatt.training.reducer import Reducer
@@ -179,26 +178,15 @@ class TorchModule(Model):
         return torch.lerp(other, x, weights)
 
     def is_scale_invariant(self, batch: Batch) -> bool:
-        """Whether the module normalises its inputs, so that scaling a column does not reduce its influence.
+        """Whether the module normalises its inputs, so that scaling a column does not reduce its influence."""
+        module, w = copy.deepcopy(self.module), None if batch.w is None else batch.w[0]
 
-        Either scaling each column by itself leaves most outputs unchanged, as after a batch norm or a norm of each
-        feature's embedding; or scaling all columns does not change the loss, as after a layer norm or a group norm.
-        """
-        x, y, w = batch.x[0], batch.y[0], None if batch.w is None else batch.w[0]
-        module, outs = copy.deepcopy(self.module), []
-        try:
-            for inputs in (x, x * torch.linspace(0.3, 1.0, x.shape[-1], device=x.device)):
-                with self._own_rng(advance=False), torch.no_grad():
-                    outs.append(as_matrix(module(inputs)).float())
-            with self._own_rng(advance=False), torch.enable_grad():
-                leaf = x.detach().requires_grad_()
-                loss = self._mean_loss(module(leaf), y, w)
-                (gradient,) = torch.autograd.grad(loss, leaf)
-        except (RuntimeError, ValueError):
-            return False
-        change, spread = (outs[0] - outs[1]).abs().amax(1).median(), outs[0].std()
-        ignores_columns = bool(spread > 0) and bool(change <= 1e-2 * spread)
-        return ignores_columns or bool(scale_dependence(gradient * leaf.detach(), 1) < SCALE_INVARIANT)
+        def run(x: Tensor) -> tuple[Tensor, Tensor]:
+            with self._own_rng(advance=False):
+                out = module(x)
+                return as_matrix(out), self._mean_loss(out, batch.y[0], w)
+
+        return normalises_inputs(run, batch.x[0])
 
     def last_loss(self, batch: Batch) -> Tensor:
         return self._last_loss

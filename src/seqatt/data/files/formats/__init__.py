@@ -1,1 +1,1 @@
-"""File formats that are read in batches: one module per format, listed in ``registry.FORMATS``."""
+"""File formats that are read in batches: one module per format, listed in ``found_files.FORMATS``."""

@@ -9,8 +9,8 @@ import scipy.sparse as sp
 from tests.support.problems import linear_problem
 
 import seqatt
-from seqatt.api import evaluation_networks, evaluator
-from seqatt.api.evaluator import Evaluator, FeatureSet
+from seqatt.api.evaluation import evaluator, networks
+from seqatt.api.evaluation.evaluator import Evaluator, FeatureSet
 from seqatt.data.tables import encoding
 
 OPTIONS = {"epochs": 3}
@@ -80,12 +80,12 @@ def test_progress_moves_within_a_few_steps(monkeypatch):
     """Progress is reported every 32 steps, whatever the number of networks."""
     X, y = linear_problem("binary", rows=100)
     reports = []
-    real = evaluation_networks.train_networks
+    real = networks.train_networks
 
     def record(data, networks, training, threads, advance):
         return real(data, networks, training, 1, lambda steps: reports.append(steps) or advance(steps))
 
-    monkeypatch.setattr(evaluation_networks, "train_networks", record)
+    monkeypatch.setattr(networks, "train_networks", record)
     seqatt.evaluate(X, y, X, y, [1], seeds=[0, 1], epochs=100, device="cpu")
     assert max(reports) <= 32 * 2
     assert sum(reports) == 100 * 2

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from seqatt.data.tables.target import Target
 from seqatt.losses.loss import Metrics
 
 if TYPE_CHECKING:
@@ -95,8 +94,3 @@ def raise_errors(results: Sequence[Result | Exception]) -> list[Result]:
             raise result
         good.append(result)
     return good
-
-
-def compute_metrics(target: Target, outputs: NDArray[np.float64], targets: NDArray[Any]) -> Metrics:
-    """Metrics of ``outputs`` (rows, outputs) by name; the first one is the main metric."""
-    return target.loss.measure(target, outputs, targets)

@@ -6,21 +6,21 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from seqatt.api.evaluate import evaluate
-from seqatt.api.evaluation import Evaluation, compute_metrics, make_evaluation
-from seqatt.api.evaluation_data import (
-    EvaluationData,
-    read_options,
-    read_tables,
-    resolve_options,
-)
-from seqatt.api.evaluation_networks import (
+from seqatt.api.evaluation.evaluate import evaluate
+from seqatt.api.evaluation.networks import (
     PERCENT,
     AdvancePercent,
     FeaturesAndSeed,
     evaluate_networks,
     trains_together,
 )
+from seqatt.api.evaluation.reading import (
+    EvaluationData,
+    read_options,
+    read_tables,
+    resolve_options,
+)
+from seqatt.api.evaluation.result import Evaluation, make_evaluation
 from seqatt.api.read_data import are_files
 from seqatt.losses.loss import Metrics
 from seqatt.training.backend.device import resolve_device
@@ -89,7 +89,7 @@ def _evaluate_together(
     for indices, seeds in sets:
         features = reading.find_features(indices)
         evaluated += [(features, seed) for seed in seeds]
-    measure = partial(compute_metrics, reading.data.target)
+    measure = partial(reading.data.target.loss.measure, reading.data.target)
     results = iter(evaluate_networks(reading, options, evaluated, advance, measure))
     return [_gather(results, seeds) for _, seeds in sets]
 

@@ -10,7 +10,7 @@ from tests.support.problems import linear_problem
 from torch import nn
 
 import seqatt
-from seqatt.api.confidence.learned import _loss_of_constant
+from seqatt.api.confidence.untrained_models import _loss_of_constant
 from seqatt.data.tables.table_data import read_table_data
 
 OUTPUTS = {

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from seqatt.api.evaluation_rows import RowBlocks, read_test_files, read_test_table
+from seqatt.api.evaluation.held_out_rows import RowBlocks, read_test_files, read_test_table
 from seqatt.api.lookup import find_positions
 from seqatt.api.read_data import EMBEDDED, ONE_HOT, are_files, read_table
 from seqatt.api.read_files import make_source, open_rows, read_files
@@ -24,8 +24,8 @@ from seqatt.data.tables.table_data import TableData
 from seqatt.distributed.process_group import SINGLE_PROCESS
 from seqatt.options import names_of
 from seqatt.selection import Selection
-from seqatt.training.build import StreamSource
 from seqatt.training.defaults import evaluation_learning_rate, evaluation_noise
+from seqatt.training.group_factory import StreamSource
 from seqatt.training.options import TrainingOptions
 from seqatt.validation import check_option_names
 

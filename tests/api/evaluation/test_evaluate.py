@@ -13,7 +13,6 @@ import torch
 from tests.support.problems import linear_problem, mixed_frame
 
 import seqatt
-from seqatt.api.evaluation import compute_metrics
 from seqatt.data.tables.target import Target
 
 
@@ -58,7 +57,7 @@ def test_the_order_of_the_features_does_not_change_the_result():
 @pytest.mark.parametrize("options", [{}, {"missing_indicator": True}, {"batch_norm": True}])
 @pytest.mark.parametrize("indices", [None, ["colour", "size", "city"]])
 def test_the_order_of_the_columns_of_a_frame_does_not_change_the_result(indices, options, monkeypatch):
-    monkeypatch.setattr("seqatt.api.evaluate.evaluation_steps", lambda *_: 30)
+    monkeypatch.setattr("seqatt.api.evaluation.evaluate.evaluation_steps", lambda *_: 30)
     frame, y = mixed_frame()
     other = frame[["noise", "city", "size", "flag", "age", "colour"]]
     one, two = (
@@ -182,7 +181,8 @@ def test_auc_and_log_loss_are_those_of_scikit_learn():
     rng = np.random.default_rng(0)
     label = rng.integers(2, size=(200, 1)).astype(np.float64)
     logit = np.round(rng.normal(size=(200, 1)) + label, 1)  # with ties
-    metrics = compute_metrics(Target("binary", label, 1), logit, label)
+    target = Target("binary", label, 1)
+    metrics = target.loss.measure(target, logit, label)
     assert metrics["auc"] == pytest.approx(roc_auc_score(label, logit), abs=1e-12)
     assert metrics["log_loss"] == pytest.approx(log_loss(label, 1 / (1 + np.exp(-logit))), abs=1e-12)
-    assert np.isnan(compute_metrics(Target("binary", label, 1), logit, np.zeros_like(label))["auc"])
+    assert np.isnan(target.loss.measure(target, logit, np.zeros_like(label))["auc"])

@@ -15,8 +15,8 @@ from tests.support.command import run
 from tests.support.problems import linear_problem
 
 import seqatt
-from seqatt.api.confidence import chance
-from seqatt.api.confidence.chance import _compare
+from seqatt.api.confidence import random_baseline
+from seqatt.api.confidence.random_baseline import _compare
 from seqatt.losses.loss import Score
 from seqatt.trace import Trace
 from seqatt.training.loop import Diverged
@@ -59,11 +59,11 @@ def test_the_folds_select_with_one_model_unless_an_ensemble_was_asked_for(monkey
 
     def select(method, request, fold, number):
         trained.append(
-            method.plan(chance._with_one_model(method, replace(request, data=fold.train))).settings
+            method.plan(random_baseline._with_one_model(method, replace(request, data=fold.train))).settings
         )
         return [[0, 1]]
 
-    monkeypatch.setattr(chance, "_select", select)
+    monkeypatch.setattr(random_baseline, "_select", select)
     for given in (None, 2):
         selection = seqatt.select(*noise(0), 2, ensemble=given, epochs=100)
         assert selection.settings["ensemble"] == (given or 4)
@@ -79,11 +79,13 @@ def test_the_folds_of_a_wide_table_take_half_of_the_steps_unless_phases_get_too_
 
     def select(method, request, fold, number):
         full = method.plan(replace(request, options=replace(request.options, ensemble=1), data=fold.train))
-        plans.append((full, method.plan(chance._with_one_model(method, replace(request, data=fold.train)))))
+        plans.append(
+            (full, method.plan(random_baseline._with_one_model(method, replace(request, data=fold.train))))
+        )
         raise KeyboardInterrupt
 
     rng = np.random.default_rng(0)
-    monkeypatch.setattr(chance, "_select", select)
+    monkeypatch.setattr(random_baseline, "_select", select)
     trained = Trace(list(range(k)), list(range(k, 2100)), [])
     monkeypatch.setattr("seqatt.algorithms.neural.sequential_attention.train", lambda *_: [trained])
     with pytest.raises(seqatt.SelectionInterrupted):
@@ -110,7 +112,7 @@ def test_the_test_ends_for_each_seed_with_the_first_clear_fold(monkeypatch):
             folds_of[seed].append(number)
         return [[2, 7, 0] if seed == 1 and number == 2 else [0, 1, 3] for seed in request.seeds]
 
-    monkeypatch.setattr("seqatt.api.confidence.chance._select", select)
+    monkeypatch.setattr("seqatt.api.confidence.random_baseline._select", select)
     unclear, clear = seqatt.select_trials(*pair(0), 3, seeds=[0, 1], epochs=1)
     assert folds_of == {0: [1, 2, 3], 1: [1, 2]}
     assert (unclear.chance["better"], unclear.chance["folds"]) == (False, 3)
@@ -121,20 +123,20 @@ def test_the_test_ends_for_each_seed_with_the_first_clear_fold(monkeypatch):
 def side_by_side(monkeypatch):
     """Folds of small tables select at the same time too, on two threads."""
     before = torch.get_num_threads()
-    monkeypatch.setattr(chance, "SERIAL_WORK", 0)
+    monkeypatch.setattr(random_baseline, "SERIAL_WORK", 0)
     torch.set_num_threads(2)
     yield
     torch.set_num_threads(before)
 
 
 def test_folds_that_select_at_the_same_time_answer_as_one_after_another(side_by_side, monkeypatch):
-    threads, real = set(), chance._select
+    threads, real = set(), random_baseline._select
 
     def select(*arguments):
         threads.add(threading.get_ident())
         return real(*arguments)
 
-    monkeypatch.setattr(chance, "_select", select)
+    monkeypatch.setattr(random_baseline, "_select", select)
     together = [seqatt.select(X, y, 3, epochs=20).chance for X, y in (noise(0), noise(1), pair(0))]
     assert len(threads) > 1
     torch.set_num_threads(1)
@@ -147,7 +149,7 @@ def test_a_fold_beside_a_clear_one_does_not_count(side_by_side, monkeypatch):
             raise Diverged([Trace([], [], [])])
         return [[2, 7, 0] if number == 2 else [0, 1, 3] for _ in request.seeds]
 
-    monkeypatch.setattr(chance, "_select", select)
+    monkeypatch.setattr(random_baseline, "_select", select)
     clear = seqatt.select(*pair(0), 3, epochs=1).chance
     assert (clear["better"], clear["folds"]) == (True, 2)
 
@@ -158,13 +160,13 @@ def test_a_fold_that_diverges_and_counts_is_warned_about(side_by_side, monkeypat
             raise Diverged([Trace([], [], [])])
         return [[0, 1, 3] for _ in request.seeds]
 
-    monkeypatch.setattr(chance, "_select", select)
+    monkeypatch.setattr(random_baseline, "_select", select)
     with pytest.warns(UserWarning, match="how sure that is could not be measured"):
         assert seqatt.select(*pair(0), 3, epochs=1).chance is None
 
 
 def test_folds_that_are_interrupted_while_they_select_stop(side_by_side, monkeypatch):
-    stopped, real = [], chance._select
+    stopped, real = [], random_baseline._select
 
     def select(method, request, fold, number):
         if number == 2:
@@ -176,7 +178,7 @@ def test_folds_that_are_interrupted_while_they_select_stop(side_by_side, monkeyp
             stopped.append(number)
         return real(method, request, fold, number)
 
-    monkeypatch.setattr(chance, "_select", select)
+    monkeypatch.setattr(random_baseline, "_select", select)
     with pytest.raises(seqatt.SelectionInterrupted):
         seqatt.select(*noise(0), 3, epochs=1)
     assert stopped == [3]
@@ -245,7 +247,7 @@ def test_an_interrupted_test_leaves_the_selection(monkeypatch):
     def interrupt(*arguments):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("seqatt.api.confidence.chance._select", interrupt)
+    monkeypatch.setattr("seqatt.api.confidence.random_baseline._select", interrupt)
     with pytest.raises(seqatt.SelectionInterrupted) as error:
         seqatt.select(*noise(0), 3, epochs=1)
     assert len(error.value.selections[0].features) == 3

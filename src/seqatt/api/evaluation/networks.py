@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from seqatt.api.evaluation_data import EvaluationData
-from seqatt.api.evaluation_rows import NO_TEST_ROWS
+from seqatt.api.evaluation.held_out_rows import NO_TEST_ROWS
+from seqatt.api.evaluation.reading import EvaluationData
 from seqatt.data.files.errors import UnreadableFile
 from seqatt.data.tables.table_data import SparseColumns, TableData
 from seqatt.training.backend.threads import training_threads

@@ -10,16 +10,16 @@ import numpy as np
 import torch
 from torch import nn
 
-from seqatt.api.evaluation import Evaluation, compute_metrics, make_evaluation
-from seqatt.api.evaluation_data import (
+from seqatt.api.evaluation.held_out_rows import predict
+from seqatt.api.evaluation.networks import PERCENT, evaluate_networks, trains_together
+from seqatt.api.evaluation.reading import (
     EvaluationData,
     read_evaluation_files,
     read_options,
     read_tables,
     resolve_options,
 )
-from seqatt.api.evaluation_networks import PERCENT, evaluate_networks, trains_together
-from seqatt.api.evaluation_rows import predict
+from seqatt.api.evaluation.result import Evaluation, make_evaluation
 from seqatt.api.read_data import are_batches, are_files
 from seqatt.api.select_options import DataOptions
 from seqatt.callbacks.monitor import Monitor, Part
@@ -31,16 +31,14 @@ from seqatt.progress import progress_bar
 from seqatt.selection import Selection
 from seqatt.training.backend.device import resolve_device
 from seqatt.training.backend.threads import training_threads
-from seqatt.training.build import TrainingSetup, make_trial_groups
 from seqatt.training.defaults import evaluation_steps, resolve_batch_size, resolve_stream_budget
+from seqatt.training.group_factory import TrainingSetup, make_trial_groups
 from seqatt.training.loop import TrainingHook, train
 from seqatt.training.model_factory import largest_product
 from seqatt.training.options import TrainingOptions
 from seqatt.training.schedule import cosine_schedule
 from seqatt.training.trial_group import TrialGroup
 from seqatt.validation import check_seeds
-
-__all__ = ["EvaluateOptions", "Evaluation", "evaluate"]
 
 
 class EvaluateOptions(DataOptions, total=False):
@@ -173,7 +171,7 @@ def evaluate(
     if trains_together(reading, checked, torch_device):
         with progress_bar("Evaluation", PERCENT, shown=progress) as advance:
             evaluated = [(features, seed) for seed in seeds]
-            measure = partial(compute_metrics, reading.data.target)
+            measure = partial(reading.data.target.loss.measure, reading.data.target)
             results = evaluate_networks(reading, checked, evaluated, advance, measure)
         return make_evaluation(results, seeds)
     return make_evaluation(_train_trial_groups(reading, checked, seeds, torch_device, progress), seeds)
@@ -201,7 +199,7 @@ def _train_trial_groups(
         trainable = groups if isinstance(groups, list) else _keep(groups, trained)
         train(trainable, cosine_schedule(steps), TrainingHook(Part(Monitor(bar=advance))), threads)
         outputs, targets = predict(trained, test, device)
-    return [compute_metrics(data.target, out, targets) for out in outputs]
+    return [data.target.loss.measure(data.target, out, targets) for out in outputs]
 
 
 def _keep(groups: Iterable[TrialGroup], kept: list[TrialGroup]) -> Iterator[TrialGroup]:

@@ -12,7 +12,7 @@ from typing import Any
 from seqatt.algorithms.registry import Method
 from seqatt.algorithms.request import SelectionRequest
 from seqatt.api.confidence.importance import add_stand_ins, measure_importance
-from seqatt.api.confidence.learned import note_unlearned
+from seqatt.api.confidence.untrained_models import note_unlearned
 from seqatt.data.tables.table_data import SparseColumns, TableData
 from seqatt.progress import Advance, Timings
 from seqatt.trace import Trace
@@ -65,7 +65,7 @@ def examine_traces(
         add_stand_ins(data, examined, request.device)
         if not (chance and _may_be_noise(method, data, examined)):
             return examined
-        from seqatt.api.confidence.chance import (  # here, because it needs pyarrow
+        from seqatt.api.confidence.random_baseline import (  # here, because it needs pyarrow
             compare_with_random,
             is_testable,
         )

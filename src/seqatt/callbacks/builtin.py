@@ -1,4 +1,4 @@
-"""Ready callbacks: early stopping, TensorBoard and MLflow; the last two import their library when they are used."""
+"""Built-in callbacks: early stopping, TensorBoard and MLflow; the last two import their library when they are used."""
 
 from __future__ import annotations
 

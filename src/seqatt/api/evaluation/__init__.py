@@ -1,0 +1,1 @@
+"""Evaluation of selected features: networks trained on them alone, measured on test rows."""

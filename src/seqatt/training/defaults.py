@@ -136,12 +136,13 @@ def default_univariate_test(rows: int, columns: int) -> float:
     return min(MAX_UNIVARIATE, max(MIN_UNIVARIATE, MAX_UNIVARIATE * by_chance / CHANCE_CORRELATION))
 
 
-def penalty_share(rows: int, columns: int) -> float:
-    """How much the univariate test counts beside attention in a selection: 20 log(columns) / rows, from 1/4 to 1.
+def penalty_share(rows: int, columns: int, values: int = 1) -> float:
+    """How much the univariate test counts beside attention: 20 values log(columns) / rows, from 1/4 to 1.
 
-    A network tells useful features from noise by itself if it has many rows for the logarithm of its columns.
+    A network tells useful features from noise by itself if it has many rows for the logarithm of its columns, and for
+    each of the ``values`` of a category: an embedding learns the rows of a rare value by heart.
     """
-    return min(1.0, max(MIN_PENALTY_SHARE, ROWS_PER_LOG_COLUMN * math.log(max(2, columns)) / rows))
+    return min(1.0, max(MIN_PENALTY_SHARE, ROWS_PER_LOG_COLUMN * values * math.log(max(2, columns)) / rows))
 
 
 def default_asinh_inputs(rows: int, columns: int) -> bool:

@@ -71,6 +71,8 @@ class TrainingSetup:
     kept, quotas : features that are selected from the start, and bounds on how many of some sets are.
     working_set : the smallest number of features that train together, as on wide tables; 0 if all always do.
     input_dropout, rescale : probability of dropping an input; whether the other inputs are scaled up in return.
+    confirms_embeddings : whether categories with an embedding are selected before other features only if they lower the
+        loss on held-out rows.
     """
 
     batch_size: int
@@ -85,6 +87,7 @@ class TrainingSetup:
     working_set: int = 0
     input_dropout: float = 0.0
     rescale: bool = True
+    confirms_embeddings: bool = False
 
 
 def make_trial_groups(
@@ -268,7 +271,8 @@ class _GroupBuilder:
             feature_of = torch.from_numpy(data.feature_of)
             working_set = WorkingSet(table_rows, feature_of, data.constant, setup.working_set)
         penalties = [trial.score_penalty for trial in trials for _ in variants]
-        return TrialGroup(trainers, state, penalties, stream, working_set)
+        embedded = np.unique(data.coded_features) if setup.confirms_embeddings else None
+        return TrialGroup(trainers, state, penalties, stream, working_set, embedded)
 
     def _constant(self, trial: _Trial) -> NDArray[np.bool_]:
         """Features (d,) that are constant in the rows that a trial sees."""

@@ -211,14 +211,16 @@ class Trainer:
             rows += count
         return self._agreed(torch.stack(losses).sum(0) / rows)
 
-    def losses_by_block(self, selected: Tensor) -> tuple[Tensor, Tensor]:
+    def losses_by_block(self, features: Tensor, *, attended: bool = False) -> tuple[Tensor, Tensor]:
         """The validation loss (T, 1 + m, b) per block of rows, and the number of rows (b,) of each block.
 
-        The first loss is with all selected features (T, m), the others are without each of them. Unlike in
-        ``losses_without_each`` no inputs are dropped, so that a row counts once.
+        The first loss is with all selected features or, if ``attended``, with all features at their attention weights;
+        the others are without each of these ``features`` (T, m). Unlike in ``losses_without_each`` no inputs are
+        dropped, so that a row counts once.
         """
-        weights = self._columns.to_columns(self._state.selected)
-        columns, valid = self._padded_columns[0][selected], self._padded_columns[1][selected]
+        gate = self._gate
+        weights = self._columns.to_columns(gate.weights if attended and gate else self._state.selected)
+        columns, valid = self._padded_columns[0][features], self._padded_columns[1][features]
         losses, counts = [], []
         for batch in self._validation_batches(self._validation_rows, drop_inputs=False):
             for block in batch.blocks(max(1, min(BLOCKS, batch.x.shape[1] // self.model.min_block_rows))):

@@ -26,6 +26,8 @@ from seqatt.training.state import Arrays
 from seqatt.training.trainer import Trainer
 
 Value = TypeVar("Value")
+MIN_Z = 2.0  # standard errors by which a category with an embedding must lower the loss on held-out rows,
+UNCONFIRMED = 10.0  # or this is subtracted from its score, in standard deviations of the scores
 
 
 class TrialGroup:
@@ -42,11 +44,16 @@ class TrialGroup:
         score_penalties: Sequence[ScorePenalty | None] | None = None,
         stream: FileStream | None = None,
         working_set: WorkingSet | None = None,
+        embedded: NDArray[np.int64] | None = None,
     ) -> None:
-        """``score_penalties`` has one per trial; ``working_set``, which chooses what trains, is for a single trial."""
+        """``score_penalties`` has one per trial; ``working_set``, which chooses what trains, is for a single trial.
+
+        Of the features ``embedded``, those come last that do not lower the loss on held-out rows.
+        """
         self.trainers = list(trainers)
         self.state = state
         self._working_set = working_set
+        self._embedded = np.empty(0, dtype=np.int64) if embedded is None else embedded
         self.penalties = TrialPenalties(score_penalties or [None] * len(state.order))
         self.stream = stream
         self.chunk_steps = min(trainer.chunk_steps for trainer in trainers)
@@ -97,7 +104,9 @@ class TrialGroup:
         losses = self._by_trial([trainer.mean_losses() for trainer in self.trainers]).mean(1)
         records = [PhaseRecord(self.done, phase.sees, loss, self.seconds) for loss in losses.tolist()]
         if phase.take:
+            unconfirmed = self._unconfirmed(pool)
             scores = self._scores()
+            scores[unconfirmed] -= UNCONFIRMED
             for trial, taken in enumerate(self.state.take(scores, phase.take)):
                 records[trial].taken, records[trial].scores = taken, scores[trial]
             self._last_scores = scores
@@ -214,6 +223,26 @@ class TrialGroup:
         everywhere = np.asarray(self._last_scores - self._last_scores.max() + pooled.min() - 1.0)
         everywhere[:, features] = pooled
         return everywhere
+
+    def _unconfirmed(self, pool: WorkerPool) -> NDArray[np.bool_]:
+        """Features (trials, d) with an embedding that do not clearly lower the loss on held-out rows.
+
+        An embedding learns the rows of a rare value by heart, so that attention takes a category of noise for useful.
+        Those that are related to the target by themselves are no noise.
+        """
+        unconfirmed = np.zeros(self.state.candidates().shape, dtype=bool)
+        if not len(self._embedded):
+            return unconfirmed
+        features = torch.from_numpy(self._embedded).to(self.state.selected.device)
+        of_models = [features.expand(trainer.models, -1) for trainer in self.trainers]
+        measure = partial(Trainer.losses_by_block, attended=True)
+        blocks = pool.run([partial(measure, *each) for each in zip(self.trainers, of_models, strict=True)])
+        losses, rows = self._by_trial([losses for losses, _ in blocks]), blocks[0][1].numpy()
+        for trial, of_trial in enumerate(losses):
+            gains, errors = map(np.array, average_blocks(of_trial[:, 1:] - of_trial[:, :1], rows))
+            unconfirmed[trial, self._embedded] = gains <= MIN_Z * errors
+            unconfirmed[trial] &= ~np.asarray(self.penalties.has_none(trial))
+        return unconfirmed
 
     def _usefulness(self, pool: WorkerPool) -> NDArray[np.float64]:
         """How useful each selected feature is (trials, m): the loss without it, plus its score penalty (0 or less).

@@ -5,6 +5,7 @@ import torch
 
 from seqatt.training.loaders.batch import Batch
 from seqatt.training.models.architecture import ACTIVATIONS, MLPShape, build_mlp
+from seqatt.training.models.embeddings import Embeddings
 from seqatt.training.models.mlp import MLP
 from seqatt.training.models.model import Model
 from seqatt.training.models.torch_module import TorchModule
@@ -102,6 +103,26 @@ def test_the_loss_without_columns_is_the_loss_with_their_weights_at_zero():
     without_0 = mlp.loss(data, torch.tensor([[0.0, 1, 0, 1, 1, 0]]))
     torch.testing.assert_close(fast, plain)
     torch.testing.assert_close(fast[:, 0], without_0)
+
+
+def test_a_category_is_removed_by_its_mean_embedding():
+    """Without a category, a network loses what differs between its values, not what they have in common."""
+    shape = MLPShape(2 + 4, (5,), 3)
+    embeddings = Embeddings([7], 4, 1, CPU)
+    mlp = MLP(shape, "multiclass", [torch.Generator().manual_seed(0)], 1e-2, CPU, embeddings=embeddings)
+    data = batch(2)
+    codes = torch.arange(11)[None, :, None] % 7
+    weights, columns, valid = torch.ones(1, 6), torch.tensor([[[2, 3, 4, 5]]]), torch.ones(1, 1, 4)
+    embeddings.values[:] = torch.tensor([2.0, -1.0, 0.5, 3.0])
+    same = mlp.embed(Batch(data.x, data.y, None, codes))
+    torch.testing.assert_close(
+        mlp.losses_without(same, weights, columns, valid)[:, 0], mlp.loss(same, weights)
+    )
+    embeddings.values.add_(torch.randn(7, 4, generator=torch.Generator().manual_seed(1)))
+    differ = mlp.embed(Batch(data.x, data.y, None, codes))
+    removed = mlp.losses_without(differ, weights, columns, valid)[:, 0]
+    means = torch.cat([differ.x[:, :, :2], differ.x[:, :, 2:].mean(1, keepdim=True).expand(-1, 11, -1)], 2)
+    torch.testing.assert_close(removed, mlp.loss(Batch(means, data.y, None), weights))
 
 
 def test_evaluation_changes_nothing():

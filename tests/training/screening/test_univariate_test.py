@@ -7,10 +7,12 @@ import subprocess
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 import torch
 from scipy.special import fdtrc
+from scipy.stats import kstest
 from sklearn.datasets import load_breast_cancer
 from sklearn.feature_selection import f_classif, f_regression
 
@@ -21,8 +23,10 @@ from seqatt.training.defaults import default_univariate_test
 from seqatt.training.screening import row_sample
 from seqatt.training.screening.row_sample import draw_sample
 from seqatt.training.screening.univariate_test import (
+    _permuted_moments,
     _quantiles,
     _target_basis,
+    _test_codes,
     _test_numbers,
     benjamini_hochberg,
     univariate_test,
@@ -266,3 +270,69 @@ def test_the_test_of_a_subset_is_that_of_a_table_of_these_rows(task):
     of_table = univariate_test(draw_sample(take_rows(data, half))).log_q
     np.testing.assert_allclose(univariate_test(draw_sample(data, half)).log_q, of_table, atol=1e-9)
     assert of_table.max() > 1
+
+
+def coded_table(rows=3_000, values=300, rate=0.5, seed=0, effect=0.0):
+    """Ten categories of many values, of which the last one has this effect per value."""
+    rng = np.random.default_rng(seed)
+    codes = np.stack([rng.choice(values, rows, p=rng.dirichlet(np.full(values, 0.5))) for _ in range(10)], 1)
+    odds = np.log(rate / (1 - rate)) + effect * rng.normal(size=values)[codes[:, -1]]
+    y = (rng.random(rows) < 1 / (1 + np.exp(-odds))).astype(int)
+    return pd.DataFrame({f"c{j}": codes[:, j].astype(str) for j in range(10)}).map("v{}".format), y
+
+
+def coded_p_values(data, **options):
+    sample = draw_sample(data, **options)
+    p, explained = np.ones((2, data.features))
+    _test_codes(sample.coded, p, explained)
+    return p, explained
+
+
+@pytest.mark.parametrize(
+    ("rows", "values", "rate"), [(3_000, 300, 0.5), (3_000, 300, 0.01), (3_000, 2_000, 0.02)]
+)
+def test_categories_of_noise_have_uniform_p_values(rows, values, rate):
+    tables = [coded_table(rows, values, rate, seed) for seed in range(12)]
+    p = np.concatenate([coded_p_values(read_table_data(*each, categories="mixed"))[0] for each in tables])
+    p = p[p < 1]
+    assert len(p) > 80
+    assert kstest(p, "uniform").pvalue > 0.001
+    assert (p < 0.001).mean() < 0.03
+
+
+def test_the_moments_of_a_permuted_trace_are_those_of_many_permutations():
+    rng = np.random.default_rng(0)
+    codes, y = rng.integers(0, 12, 60), rng.exponential(size=(60, 2)) ** 2
+    basis = np.linalg.qr(y - y.mean(0))[0]
+    sizes = np.bincount(codes)
+    traces = [
+        sum(
+            (np.bincount(codes, weights=column) ** 2 / sizes).sum() for column in basis[rng.permutation(60)].T
+        )
+        for _ in range(20_000)
+    ]
+    squares = float(((basis**2).sum(1) ** 2).sum()), float((sizes * (1 / sizes - 1 / 60) ** 2).sum())
+    mean, variance = _permuted_moments(60, (2, squares[0]), (11, squares[1]))
+    assert mean == pytest.approx(np.mean(traces), rel=0.01)
+    assert variance == pytest.approx(np.var(traces), rel=0.05)
+
+
+def test_an_effect_of_many_rare_values_is_found_and_weights_of_one_size_change_nothing():
+    X, y = coded_table(rows=6_000, values=1_000, effect=1.5)
+    p, explained = coded_p_values(read_table_data(X, y, categories="mixed"))
+    assert p[-1] < 1e-12 < p[:-1].min()
+    assert explained[-1] > 0.1 > np.abs(explained[:-1]).max()
+    equal = coded_p_values(read_table_data(X, y, sample_weight=np.full(len(y), 3.0), categories="mixed"))[0]
+    np.testing.assert_allclose(equal, p)
+    weights = np.random.default_rng(1).random(len(y)) + 0.5
+    weighted = coded_p_values(read_table_data(X, y, sample_weight=weights, categories="mixed"))[0]
+    assert weighted[-1] < 1e-6 < weighted[:-1].min()
+
+
+def test_codes_are_tested_on_all_rows_of_a_subset():
+    X, y = coded_table()
+    data = read_table_data(X, y, categories="mixed")
+    half = np.arange(0, data.rows, 2)
+    np.testing.assert_allclose(
+        coded_p_values(data, subset=half)[0], coded_p_values(take_rows(data, half))[0], rtol=1e-9
+    )

@@ -125,6 +125,7 @@ def make_plan(request: SelectionRequest) -> AttentionPlan:
         quotas=request.quotas,
         working_set=working_set,
         input_dropout=input_dropout,
+        confirms_embeddings=options.extended and options.built_in and _holds_out_rows(request, members),
     )
     return AttentionPlan(
         settings=settings,

@@ -22,7 +22,8 @@ Floats = NDArray[np.float64]
 BLOCK_CELLS = 1 << 24, 1 << 19  # rows times columns processed at a time, on an accelerator and on a CPU
 MAX_CELLS = 1 << 22  # rows times columns of a sample, at most,
 MIN_ROWS = 1 << 11  # but a sample has at least this many rows, or all
-MAX_HOT_VALUES = 64  # most frequent values of a category that a sample distinguishes
+MAX_HOT_VALUES = 64  # most frequent values of a category that a sample distinguishes as columns
+MAX_CODED_ROWS = 1 << 18  # rows on which categories with codes are tested, at most
 
 
 @dataclass(frozen=True)
@@ -30,13 +31,15 @@ class RowSample:
     """Row numbers of a table, with weights that sum to the effective sample size.
 
     Sums over the rows are computed in double precision on the device of ``values`` (n, c), the sampled rows of a dense
-    table on an accelerator. None: they are read from ``data``, a few columns at a time.
+    table on an accelerator. None: they are read from ``data``, a few columns at a time. ``coded`` are rows of the table
+    with its codes, of which ``data`` has the most frequent values as columns; None where there are no codes.
     """
 
     data: TableData
     rows: NDArray[np.int64]
     weights: Floats
     values: Tensor | None = None
+    coded: RowSample | None = None
 
     @cached_property
     def effective_rows(self) -> float:
@@ -171,17 +174,31 @@ def draw_sample(
         drawn = subset[_draw_rows(data, len(subset), hot)]
         constant = constant_within(data, subset)
         if hot or isinstance(data.columns, SparseColumns):
-            return draw_sample(replace(take_rows(data, drawn), constant=constant), device=device)
+            sample = draw_sample(replace(take_rows(data, drawn), constant=constant), device=device)
+            return replace(sample, coded=_coded_rows(data, subset) if hot else None)
         data, rows = replace(data, constant=constant), drawn
     else:
         rows = _draw_rows(data, data.rows, hot)
-    share = len(rows) / data.rows
-    weights = np.ones(len(rows)) if data.weights is None else data.weights[rows].astype(np.float64)
-    weights = weights * share * data.effective_rows / weights.sum()
+    weights, coded = _weights(data, rows), None
     if hot:
+        coded = _coded_rows(data, np.arange(data.rows))
         data, rows, table = _with_hot_codes(data, rows, hot), np.arange(len(rows)), None
     on_host = device is None or device.type == "cpu" or isinstance(data.columns, SparseColumns)
-    return RowSample(data, rows, weights, None if on_host else _copy_rows(data, rows, table, device))
+    return RowSample(data, rows, weights, None if on_host else _copy_rows(data, rows, table, device), coded)
+
+
+def _coded_rows(data: TableData, rows: NDArray[np.int64]) -> RowSample:
+    """These rows with their codes, or some of them."""
+    if len(rows) > MAX_CODED_ROWS:
+        rows = np.sort(np.random.default_rng(0).permutation(rows)[:MAX_CODED_ROWS])
+    return RowSample(data, rows, _weights(data, rows))
+
+
+def _weights(data: TableData, rows: NDArray[np.int64]) -> Floats:
+    """The weights of these rows, whose sum is their share of the effective rows."""
+    share = len(rows) / data.rows
+    weights = np.ones(len(rows)) if data.weights is None else data.weights[rows].astype(np.float64)
+    return np.asarray(weights * share * data.effective_rows / weights.sum())
 
 
 def _copy_rows(

@@ -36,14 +36,14 @@ UNRELATED_FACTOR = 2.0  # a feature unrelated to all selected ones gets this man
 class ScorePenalty:
     """The penalty of trials that see the rows of ``sample``.
 
-    ``shortfall`` (d,) is 0 or less: by how much each feature's univariate test misses its threshold. ``share`` is how
-    much of a penalty is added to the pooled logits when features are selected. Features that matter only together are
-    not significant alone; where rows are many, their logits must outweigh those of a copy that is.
+    ``shortfall`` (d,) is 0 or less: by how much each feature's univariate test misses its threshold. ``share`` (d,) is
+    how much of a penalty is added to the pooled logits when features are selected. Features that matter only together
+    are not significant alone; where rows are many, their logits must outweigh those of a copy that is.
     """
 
     sample: RowSample
     shortfall: Floats
-    share: float = 1.0
+    share: Floats | float = 1.0
 
     @cached_property
     def penalised(self) -> NDArray[np.bool_]:
@@ -76,6 +76,10 @@ class TrialPenalties:
     def __bool__(self) -> bool:
         return bool(self._trials)
 
+    def has_none(self, trial: int) -> NDArray[np.bool_] | bool:
+        """Which features (d,) of a trial have no penalty, as they are related to the target by themselves."""
+        return self._shortfall[self._trials.index(trial)] == 0 if trial in self._trials else False
+
     def add_to_scores(
         self, scores: Floats, orders: Sequence[list[int]], features: slice | NDArray[np.int64] = slice(None)
     ) -> None:
@@ -85,7 +89,7 @@ class TrialPenalties:
         """
         if self._trials:
             penalties = self._penalties(np.arange(len(self._trials)), orders)
-            scores[self._trials] += self._share * penalties[:, features]
+            scores[self._trials] += (self._share * penalties)[:, features]
 
     def add_to_usefulness(self, usefulness: Floats, orders: Sequence[list[int]]) -> None:
         """Add the penalties of the selected features to their usefulness (trials, m)."""
@@ -154,6 +158,8 @@ def screen(
     log_q, explained = univariate_test(sample)
     shortfall = np.minimum(log_q, threshold) - threshold
     differs = len(np.unique(shortfall[~sample.data.constant])) > 1
-    share = penalty_share(rows, data.encoded_columns)
+    share = np.full(data.features, penalty_share(rows, data.encoded_columns))
+    for feature, values in zip(data.coded_features, data.code_counts, strict=True):
+        share[feature] = max(share[feature], penalty_share(rows, data.encoded_columns, values))
     penalty = ScorePenalty(sample, shortfall, share) if differs else None
     return Screening(sample, penalty, explained, {"min_q_value": float(f"{10.0 ** -log_q.max():.3g}")})

@@ -7,6 +7,10 @@ several outputs are tested by Pillai's trace and its F approximation, exact for 
 
 Covariance does not see even functions such as a square. A feature of one column is therefore tested twice, as a
 number and divided into bins of equal size (analysis of variance), and the smaller p-value counts, doubled.
+
+A category with an embedding is tested by the means of the target over all its values (analysis of variance). Its values
+may be nearly as many as the rows and the target a rare class, where the F distribution is wrong; so the sum of squares
+between the values is compared with its mean and variance over all permutations of the rows (Kazi-Aoual et al., 1995).
 """
 
 from __future__ import annotations
@@ -17,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.special import fdtrc
+from scipy.special import chdtrc, fdtrc
 from torch import Tensor
 
 from seqatt.data.tables.table_data import SparseColumns
@@ -28,6 +32,7 @@ Floats = NDArray[np.float64]
 
 MAX_BINS = 6  # into which a column is divided
 ROWS_PER_BIN = 10  # at least, else there are fewer bins
+MIN_PERMUTED_ROWS = 8  # on which categories with embeddings are tested
 QUANTILE_ROWS = 2048  # rows from which the limits of the bins are computed
 
 
@@ -53,6 +58,9 @@ def univariate_test(sample: RowSample) -> UnivariateTest:
             binned_p, binned = _test_bins(sample, target)
         tested = np.isfinite(binned_p)
         p[tested] = np.minimum(1.0, 2 * np.minimum(p[tested], binned_p[tested]))
+        if sample.coded is not None:
+            with single_thread():
+                _test_codes(sample.coded, p, linear)
         log_q[varying] = -np.log10(benjamini_hochberg(p[varying]))
         explained[varying] = np.fmax(linear, binned)[varying]
     return UnivariateTest(log_q, explained)
@@ -121,6 +129,61 @@ def _test_bins(sample: RowSample, target: Tensor) -> tuple[Floats, Floats]:
         p[data.feature_of[columns]] = np.where(degrees > 1, _f_test(*arguments), np.nan)
         explained[data.feature_of[columns]] = np.where(degrees > 1, _explained_share(*arguments), np.nan)
     return p, explained
+
+
+def _test_codes(sample: RowSample, p: Floats, explained: Floats) -> None:
+    """Replace the p-values and the shares of features that are a single category with an embedding."""
+    data, weights, count = sample.data, sample.weights, sample.effective_rows
+    alone = ~np.isin(data.coded_features, data.feature_of) & (
+        np.bincount(data.coded_features, minlength=data.features)[data.coded_features] == 1
+    )
+    basis = _target_basis(sample).numpy()
+    rows, outputs = basis.shape
+    if rows < MIN_PERMUTED_ROWS or not outputs:
+        return
+    weighted, equal = basis * weights[:, None], bool((weights == weights[0]).all())
+    diagonal = float(((basis**2).sum(1) ** 2).sum() * weights[0] ** 2)
+    for column in np.flatnonzero(alone):
+        feature, codes = data.coded_features[column], data.codes[sample.rows, column]
+        sizes = np.bincount(codes, weights=weights)
+        filled = sizes > 0
+        sums = np.stack([np.bincount(codes, weights=output)[filled] for output in weighted.T])
+        trace, width = np.array([(sums**2 / sizes[filled]).sum()]), np.array([filled.sum() - 1])
+        if equal:
+            per_value = sizes[filled] / weights[0]
+            of_values = int(width[0]), float((per_value * (1 / per_value - 1 / rows) ** 2).sum())
+            p[feature] = _permutation_p(float(trace[0]), rows, (outputs, diagonal), of_values)
+        else:
+            p[feature] = _f_test(trace, width, outputs, count)[0]
+        explained[feature] = _explained_share(trace, width, outputs, count)[0]
+
+
+def _permutation_p(trace: float, rows: int, *projections: tuple[int, float]) -> float:
+    """The p-value of the trace of the product of two projections, over the permutations of the rows of one.
+
+    The trace has the mean and the variance that a multiple of a chi-squared variable gets.
+    """
+    if not all(0 < rank < rows - 1 for rank, _ in projections):
+        return 1.0
+    mean, variance = _permuted_moments(rows, *projections)
+    variance = max(variance, 1e-12 * mean**2)
+    return float(chdtrc(2 * mean**2 / variance, 2 * mean * trace / variance))
+
+
+def _permuted_moments(n: int, *projections: tuple[int, float]) -> tuple[float, float]:
+    """The mean and the variance of that trace; of each projection the rank and the sum of its squared diagonal.
+
+    Their rows sum to 0: the mean of the target, and that of all values, has been subtracted.
+    """
+    mean = float(np.prod([rank for rank, _ in projections])) / (n - 1)
+    products, diagonals = (
+        2.0 / ((n - 1) ** 2 * (n + 1) * (n - 2)),
+        1.0 / ((n + 1) * n * (n - 1) * (n - 2) * (n - 3)),
+    )
+    for rank, squares in projections:
+        products *= (n - 1) * rank - rank**2
+        diagonals *= n * (n + 1) * squares - (n - 1) * (rank**2 + 2 * rank)
+    return mean, products + diagonals
 
 
 def _explained_share(trace: Floats, width: NDArray[np.int64], outputs: int, rows: float) -> Floats:

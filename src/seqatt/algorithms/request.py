@@ -25,8 +25,8 @@ if TYPE_CHECKING:  # files need pyarrow, tables do not
 
 
 @dataclass(frozen=True)
-class Running:
-    """How a run on files is carried out: how they are read, by which ranks, and with which checkpoints."""
+class RunContext:
+    """Execution settings of a run on files: file options, checkpoint options and process group."""
 
     file_options: FileOptions = field(default_factory=FileOptions)
     checkpoint_options: CheckpointOptions = field(default_factory=CheckpointOptions)
@@ -50,7 +50,7 @@ class SelectionRequest:
     device: torch.device
     hook: TrainingHook = field(default_factory=TrainingHook)
     source: StreamSource | None = None
-    running: Running = field(default_factory=Running)
+    context: RunContext = field(default_factory=RunContext)
     kept: tuple[int, ...] = ()
     quotas: Quotas | None = None
     subsets: tuple[NDArray[np.int64], ...] | None = None

@@ -1,4 +1,4 @@
-"""Held-out rows that say little: with ``time``, the latest rows may be out of the range of those to train on.
+"""Notes on extrapolation: with ``time``, values of the latest rows may lie outside the range of the training rows.
 
 Networks do not extrapolate. On a series that grows, even the best features are then no better than none.
 """

@@ -25,7 +25,7 @@ from seqatt.training.evaluation.networks import NetworkParameters
 from seqatt.training.evaluation.train_networks import NetworkTraining, train_networks
 
 NETWORKS = 5  # each trains on all rows but a fifth of its own
-MIN_ROWS = 20  # from which on rows are held out: fewer would say nothing about the confidence of a network
+MIN_ROWS = 20  # from which on rows are held out: the estimate from fewer rows would be too noisy
 SHARES = (1.0, 1 / 4, 1 / 16)  # of the steps of ``evaluate``: small noisy tables are memorised by more
 MAX_LOG_SCALE = 4.0  # the factor of logits is between exp(-4) and exp(4)
 

@@ -1,10 +1,10 @@
 """Exchange selected features for others, judged by networks that train on each set alone.
 
-In a network of all features, each of two that matter only together seems indispensable while the other is there, and a
-network that has learned with a feature is a bad judge of its absence. Among fifty features that matters little; among
-one or two it decides. So each round compares the selected set with those in which a candidate replaces one of its
-features, and takes the best of them, until none is clearly better. All losses are those of rows that the networks do
-not train on. At the end an ensemble trains on the set that was taken, to order it and to measure importance.
+The loss without a feature, in a network trained with it, overrates features that matter only together. With fifty
+features this bias matters little; with one to three it decides the result. So each round compares the selected set with
+those in which a candidate replaces one of its features, and takes the best of them, until none is clearly better. All
+losses are those of rows that the networks do not train on. At the end an ensemble trains on the set that was taken, to
+order it and to measure importance.
 """
 
 from __future__ import annotations

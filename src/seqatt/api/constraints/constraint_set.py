@@ -54,7 +54,7 @@ class Constraints:
         return Quotas(quota_of, least, most_of, k)
 
     def only(self, features: Sequence[int]) -> Constraints:
-        """All of these features, to which those that are kept belong, are to be selected."""
+        """Constraints under which exactly these features, the kept ones included, are selected."""
         numbers = np.array(sorted(features))
         kept = tuple(int(np.searchsorted(numbers, f)) for f in self.kept)
         excluded = self.excluded + self.data.features - len(numbers)

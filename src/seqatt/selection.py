@@ -120,7 +120,7 @@ class Selection(SelectionDisplay):
 
     @property
     def cost(self) -> float | None:
-        """What the selected features cost together, what they share once; None without ``costs``."""
+        """The cost of the selected features together, shared prices counted once; None without ``costs``."""
         costs = self.settings.get("costs")
         if costs is None:
             return None
@@ -130,7 +130,7 @@ class Selection(SelectionDisplay):
 
     @property
     def notes(self) -> list[str]:
-        """What was noticed, in sentences: identifiers, extreme values, a target that grows, a model without success."""
+        """Sentences about the data: identifiers, extreme values, a target that grows, a model without success."""
         return list(self.settings.get("notes", []))
 
     @property

@@ -1,4 +1,4 @@
-"""What a method gets: the data, how many features to select, its options, and how the run is carried out."""
+"""The input of a method: the data, how many features to select, its options, and the settings of the run."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class SelectionRequest:
     subsets: tuple[NDArray[np.int64], ...] | None = None
 
     def as_part(self, name: str, steps: int, counts: int = 1) -> SelectionRequest:
-        """The same request as one part of a run of several selections; it counts as ``counts`` of them."""
+        """The request as one part of a run of several selections; it counts as ``counts`` of them."""
         monitor, data = self.hook.part.monitor, self.data
         part = monitor.start_part(name, data.user_position, data.given_names, self.k, steps, counts=counts)
         return replace(self, hook=TrainingHook(part))

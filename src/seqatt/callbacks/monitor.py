@@ -82,7 +82,7 @@ class Monitor:
         self.bar(steps)
 
     def describe(self) -> str:
-        """What is running, in up to two lines: the part, the phase and the loss; the features selected so far."""
+        """The current work, in up to two lines: the part, the phase and the loss; the features selected so far."""
         part = self._part  # read once: the bar asks on a thread of its own
         return "" if part is None else part.describe()
 

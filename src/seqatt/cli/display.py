@@ -78,7 +78,7 @@ def show(selection: Selection, target: str) -> None:
 
 
 def _feature_columns(selection: Selection) -> dict[str, list[str]]:
-    """What is said of each selected feature, by the heading of its column: what it adds, or else its score."""
+    """Cells per selected feature, by the heading of their column: importance, or else the score."""
     importance, columns = selection.importance, {}
     if selection.stability is not None:  # the scores are shares of the repeats
         columns = {"chosen in": [_percent(share) for share in selection.scores]}
@@ -96,13 +96,13 @@ def _feature_columns(selection: Selection) -> dict[str, list[str]]:
 
 
 def _explain_columns(importance: dict[str, Any]) -> str:
-    """What the columns about features mean."""
+    """The legend of the columns about features."""
     text = f"{ADDS}: increase of the loss on held-out rows without the feature ({importance['loss']:.3f} with all)"
     return text + (f"; {OR}: rejected, with the correlation" if any(importance.get("stand_ins", [])) else "")
 
 
 def describe_stability(selection: Selection) -> list[str]:
-    """What the repeats say, in sentences: the selected features that stand for a cluster, and the bound."""
+    """Sentences about the repeats: the selected features that stand for a cluster, and the bound."""
     stability, names = selection.stability, selection.names
     if stability is None:
         return []

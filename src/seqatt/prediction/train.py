@@ -94,7 +94,7 @@ def constant_module(data: TableData) -> PredictionModule:
 
 
 def _output_units(target: Target) -> tuple[Floats, Floats]:
-    """What the outputs of a network are multiplied by, and what is added to them then."""
+    """Scale and shift that turn the outputs of a network into units of the target."""
     if target.scale is None or target.shift is None:
         return np.ones(target.outputs), np.zeros(target.outputs)
     return target.scale, target.shift

@@ -111,7 +111,7 @@ class _Budget(NamedTuple):
 
 
 def _resolve_budget(request: SelectionRequest) -> _Budget:
-    """The same for all trials and rounds, so that the losses of all sets can be compared."""
+    """One budget for all trials and rounds, so that the losses of all sets can be compared."""
     rows, requested, epochs = min(request.rows, MAX_ROWS), request.options.batch_size, request.options.epochs
     batch_size = resolve_batch_size(rows, requested, ENSEMBLE_SIZE)
     steps = min(MAX_STEPS, round(NETWORK_SHARE * evaluation_steps(rows, batch_size, None)))
@@ -131,7 +131,7 @@ class _Comparison(NamedTuple):
 
 
 class _Search:
-    """What one trial has selected, and the sets that were compared so far.
+    """The search of one trial: its selected set, and the sets that were compared so far.
 
     All networks are made for the same few features, so that the loss of a set is the same in every round.
     """
@@ -194,7 +194,7 @@ class _Search:
         return group
 
     def note_losses(self, sets: Sequence[FeatureSet], group: TrialGroup) -> None:
-        """What the networks of these sets have found; nothing of those whose losses are not finite."""
+        """Record the losses of the networks of these sets, except those that are not finite."""
         losses, rows = group.validation_losses
         for features, trace, finite, of_set in zip(sets, group.traces(), group.finite, losses, strict=True):
             measured = finite and of_set.size and np.isfinite(of_set).all()

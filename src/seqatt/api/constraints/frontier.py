@@ -51,7 +51,7 @@ MAX_LEVELS = 12  # costs in the frontier
 
 @dataclass(frozen=True)
 class AffordableFeatures:
-    """What to look for: at most ``k`` features within ``budget`` that gain at least ``rate`` per unit of cost."""
+    """Features to look for: at most ``k`` within ``budget`` that gain at least ``rate`` per unit of cost."""
 
     method: Method
     request: SelectionRequest

@@ -36,7 +36,7 @@ COLUMNS_AT_A_TIME = 8192
 
 
 class WorkingTable(NamedTuple):
-    """What the models of a working set train on: the columns of its features, and the feature of each column.
+    """The table of a working set: the columns of its features, and the feature of each column.
 
     ``in_table`` are the numbers of these columns in the whole table.
     """

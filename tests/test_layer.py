@@ -334,3 +334,61 @@ def test_a_layer_without_a_number_of_steps_continues_a_saved_selection():
     loaded = SequentialAttention(8, k=2)
     loaded.load_state_dict(attention.state_dict())
     assert (loaded.total_steps, loaded.selected) == (400, attention.selected)
+
+
+def test_an_average_of_weights_selects_what_its_buffers_say():
+    """A copy made before training, whose buffers are overwritten as ``AveragedModel`` does."""
+    attention = SequentialAttention(8, k=2, total_steps=200)
+    model = nn.Sequential(attention, network())
+    average = torch.optim.swa_utils.AveragedModel(model)
+    train_model(model, attention, 200)
+    average.update_parameters(model)
+    copied = average.eval().module[0]
+    assert copied.finished
+    assert copied.weights.nonzero().flatten().tolist() == sorted(attention.selected)
+
+
+@pytest.mark.parametrize(
+    ("other", "named"),
+    [
+        ({"mask": "l1"}, "mask"),
+        ({"temperature": 0.5}, "mask"),
+        ({"forbid": [1]}, "forbid"),
+        ({"groups": [0, *range(8)]}, "groups"),
+    ],
+)
+def test_a_state_is_refused_by_a_layer_with_other_arguments(other, named):
+    attention = SequentialAttention(8, k=2, total_steps=200)
+    train(attention, 100)
+    with pytest.raises(RuntimeError, match=rf"{named}.*: the saved layer had another"):
+        SequentialAttention(8, k=2, total_steps=200, **other).load_state_dict(attention.state_dict())
+    train(attention, 100)
+    finished = SequentialAttention(8, k=2, total_steps=200, **other)
+    if named == "mask":  # which no longer matters
+        finished.load_state_dict(attention.state_dict())
+        assert finished.selected == attention.selected
+    else:
+        with pytest.raises(RuntimeError, match=named):
+            finished.load_state_dict(attention.state_dict())
+
+
+def test_a_layer_that_nothing_trains_is_not_said_to_be_compiled():
+    attention = SequentialAttention(8, k=2, total_steps=20)
+    model = nn.Sequential(attention, network())
+    attention.eval()
+    with pytest.warns(UserWarning, match="all features have the same score") as caught:
+        train_model(model, attention, 20)
+    assert not any("compiled" in str(each.message) for each in caught)
+
+
+def test_a_single_row_and_a_missing_number_of_steps_are_named():
+    attention = SequentialAttention(8, k=2, total_steps=20)
+    with pytest.raises(
+        ValueError, match=r"x: has shape \(8,\); its first dimension is the batch, so use x\[None\]"
+    ):
+        attention(torch.zeros(8))
+    for call in ("advance", "finish"):
+        with pytest.raises(RuntimeError, match="total_steps"):
+            getattr(SequentialAttention(8, k=2), call)()
+    with pytest.raises(TypeError, match="keep: must be a list of numbers of features, got 3"):
+        SequentialAttention(8, k=2, total_steps=20, keep=3)

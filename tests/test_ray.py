@@ -180,6 +180,12 @@ def test_invalid_input_is_refused_before_ray_is_imported(monkeypatch, arguments,
         seqatt.ray.select(**{"X": "clicks", "target": "click", "k": 2} | arguments)
 
 
+def test_costs_with_a_budget_need_no_k(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(ImportError, match="ray"):  # all arguments are accepted before
+        seqatt.ray.select("clicks", target="click", costs={"age": 1}, budget=1)
+
+
 def test_a_cluster_that_is_too_small_gives_a_warning():
     with pytest.warns(UserWarning, match="8 of them need 16 CPUs and the cluster has 2"):
         _warn_if_short({"CPU": 2.0}, WorkerResources(8, 2, False, 0))

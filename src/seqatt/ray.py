@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import fs
 
+from seqatt.algorithms.answer_options import needs_k
 from seqatt.api import select as selecting
 from seqatt.api.read_data import are_files, are_streams, choose_target
 from seqatt.api.select_options import make_options
@@ -85,7 +86,7 @@ class ReportCollector:
 def select(
     X: Any,
     y: Any = None,
-    k: int | float | None = None,
+    k: int | float | str | None = None,
     *,
     target: str | None = None,
     method: str = "sequential_attention",
@@ -120,7 +121,7 @@ def select(
     >>> import seqatt
     >>> seqatt.ray.select("/shared/clicks", target="click", k=20, workers=8)  # doctest: +SKIP
     """
-    if k is None:
+    if k is None and needs_k(options):
         raise TypeError("k: the number of features to select is needed, such as k=10")
     dataset = is_ray_dataset(X)
     if not dataset and (are_streams(X) or not are_files(X)):

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
+from functools import partial
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
+from scipy.sparse import csr_array
 from tests.support.problems import linear_problem
+from torch import nn
 
 import seqatt
 from seqatt.algorithms.neural.attention_options import AttentionOptions
@@ -47,6 +53,89 @@ def test_a_run_that_is_finished_is_resumed_without_a_step(tmp_path, monkeypatch)
     for one, other in zip(first, again, strict=True):
         assert one.scores.tolist() == other.scores.tolist()
         assert one.history == other.history
+
+
+@pytest.mark.parametrize("what", ["groups_of_rows", "time", "sparse rows"])
+def test_a_checkpoint_of_other_groups_times_or_sparse_rows_is_refused(what, tmp_path, monkeypatch):
+    X, y = linear_problem("binary", rows=80)
+    units = np.repeat(np.arange(20), 4)
+    if what == "sparse rows":
+        monkeypatch.setattr("seqatt.data.tables.encoding.DENSE_CELLS", 0)
+        # Pairs of rows have columns 0 and 1, then 2; or column 0, then 1 and 2.
+        columns, ends = np.tile([0, 1, 2], 40), np.arange(0, 121, 3)
+        tables = [csr_array((np.ones(120), columns, np.union1d(ends, ends[:-1] + first))) for first in (2, 1)]
+        runs = [{"X": table, "scaling": "none"} for table in tables]
+    else:
+        runs = [{"X": X, what: units}, {"X": X, what: np.roll(units, 2)}]
+    for options in runs:
+        options |= {"y": y, "k": 1, "checkpoint": tmp_path, **QUICK}
+    seqatt.select(**runs[0])
+    seqatt.select(**runs[0], resume=True)
+    with pytest.raises(ValueError, match="belongs to another run: the table has other"):
+        seqatt.select(**runs[1], resume=True)
+
+
+def make_module(columns: int, outputs: int) -> nn.Module:
+    return nn.Sequential(nn.Linear(columns, 8), nn.ReLU(), nn.Linear(8, outputs))
+
+
+def make_other(columns: int, outputs: int) -> nn.Module:
+    return nn.Sequential(nn.Linear(columns, 8), nn.GELU(), nn.Linear(8, outputs))
+
+
+make_other.__qualname__ = make_module.__qualname__  # as two lambdas have
+LOSSES = [lambda out, y: (out - y).pow(2).mean(), lambda out, y: (out - y).pow(4).mean()]
+OPTIMIZERS = [partial(torch.optim.SGD, lr=rate) for rate in (0.1, 0.2)]
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("model", (make_module, make_other)),
+        ("model", (make_module(8, 1), make_other(8, 1))),
+        ("loss", LOSSES),
+        ("optimizer", OPTIMIZERS),
+    ],
+)
+def test_a_checkpoint_of_another_model_loss_or_optimizer_is_refused(name, values, tmp_path):
+    X, y = linear_problem("regression", rows=80)
+    options = {"model": make_module, "k": 1, "checkpoint": tmp_path, "epochs": 10}
+    first = seqatt.select(X, y, **options | {name: values[0]})
+    again = (
+        make_module(8, 1) if isinstance(values[0], nn.Module) else values[0]
+    )  # other weights, the same layers
+    assert seqatt.select(X, y, **options | {name: again}, resume=True).history == first.history
+    with pytest.raises(ValueError, match=f"belongs to another run: the code of {name} is another one"):
+        seqatt.select(X, y, **options | {name: values[1]}, resume=True)
+
+
+def test_code_has_the_same_digest_in_another_process():
+    code = (
+        "import torch\n"
+        "from functools import partial\n"
+        "from seqatt.checkpoints.code_digest import digest_code\n"
+        "class Net(torch.nn.Module):\n"
+        "    def __init__(self, columns, outputs):\n"
+        "        super().__init__()\n"
+        "        self.layer = torch.nn.Linear(columns, outputs)\n"
+        "    def forward(self, x):\n"
+        "        return self.layer(x) if {x.ndim} & {2, 3} and 'a' in {'a', 'b', 'c'} else x\n"
+        "def again(n, rate=0.5):\n"
+        "    return again(n - 1) if n else rate\n"
+        "given = (Net, Net(3, 1), again, partial(torch.optim.Adam, lr=1e-3), torch.nn.MSELoss(), lambda x: x['a'])\n"
+        "print([digest_code(each) for each in given])\n"
+    )
+    runs = [
+        subprocess.run(
+            [sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            env=os.environ | {"PYTHONHASHSEED": seed},
+        )
+        for seed in ("1", "2")
+    ]
+    assert runs[0].stdout == runs[1].stdout
+    assert len(set(eval(runs[0].stdout))) == 6, runs[0].stderr
 
 
 def test_a_run_is_the_same_whether_its_target_is_a_column_or_given_apart(tmp_path):

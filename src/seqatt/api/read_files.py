@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
+
+from torch.utils.data import RandomSampler
 
 from seqatt.api.read_data import Reading, StreamEncoding, are_streams, read_table
 from seqatt.data.files.encoding.rows import BatchAgreement
@@ -71,6 +74,8 @@ def read_files(
             {"skipped": files.unopened + skips} if options.skips_bad_files else {}
         )
         return Reading(table_data, facts)
+    if isinstance(batches, BatchSource):
+        _warn_about_shuffling(batches.batches)
     if encoding is not None and len(targets) == 1:
         data = read_file_data(
             files,
@@ -108,6 +113,16 @@ def memory_budget(options: FileOptions, ranks: int) -> int:
     if options.memory is not None:
         return parse_size("memory", options.memory)
     return 0 if ranks > 1 else available_memory() // MEMORY_SHARE
+
+
+def _warn_about_shuffling(batches: Any) -> None:
+    """Several passes over a DataLoader must give the same rows in the same order."""
+    if isinstance(getattr(batches, "sampler", None), RandomSampler):
+        warnings.warn(
+            "X: this DataLoader shuffles its rows, so that every pass reads them in another order: rows that are held "
+            "out in one are trained on in the next. Use shuffle=False; seqatt shuffles them",
+            stacklevel=2,
+        )
 
 
 def make_source(

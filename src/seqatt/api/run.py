@@ -258,9 +258,8 @@ class Run:
             )
         if not self.method.trains or not (checkpointer.active or self.ranks.size > 1):
             return TrainingHook(part)
-        about = (self.method.name, k, self.seeds, self._settings, self.device.type)
-        description = describe_run(data, *about)
-        hook = CheckpointHook(checkpointer, self.ranks, description, part)
+        about = self.method.name, k, self.seeds, self._settings, self.device.type, self.options.method
+        hook = CheckpointHook(checkpointer, self.ranks, describe_run(data, *about), part)
         hook.open()
         return hook
 
@@ -296,6 +295,6 @@ class Run:
 
     def _settings_of(self, trace: Trace) -> dict[str, Any]:
         notes = [*trace.settings.get("notes", []), *self._settings.get("notes", [])]
-        notes += note_selected(self._layout, trace.order, self._settings)
+        notes += note_selected(self._layout, trace.order, self._settings, self.options.method)
         settings = self._settings | trace.settings | ({"notes": notes} if notes else {})
         return settings | {"options": given_options(*self.options)}

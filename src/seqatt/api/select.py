@@ -138,6 +138,7 @@ def select_trials(
     seeds = check_seeds(seeds)
     registered = get_method(method)
     given: dict[str, Any] = dict(options)
+    as_given = X, target
     batches = y is None and target is None and read_data.are_batches(X)
     if batches:
         from seqatt.data.files.streams import TARGET, WEIGHTS, open_batches
@@ -166,13 +167,14 @@ def select_trials(
         X = open_rows(X, read_data.choose_target(y, target, files=True), checked.data)
     # Each seed has its own k, halves of the rows, knockoffs, search within a budget, or calls of callbacks.
     if len(seeds) > 1 and (auto or answer.repeats or answer.fdr or answer.has_budget or watching):
+        X, target = as_given if batches else (X, target)  # queries are read once
         alone: dict[str, Any] = {
             "target": target,
             "method": method,
             "device": device,
             "progress": progress,
             "callbacks": callbacks,
-            **given,
+            **options,
         }
         return [select_trials(X, y, k, seeds=[seed], **alone)[0] for seed in seeds]
     resolved_device = resolve_device(device)

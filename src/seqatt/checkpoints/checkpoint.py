@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from seqatt.json_files import atomic_file
 
-FORMAT = 7  # raised whenever names or meanings inside a checkpoint change
+FORMAT = 8  # raised whenever names or meanings inside a checkpoint change
 KEPT_FILES = 2  # checkpoints kept of an unfinished run: if the last is damaged, the one before it remains
 METADATA = "metadata"  # the array that holds the JSON text
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from seqatt.checkpoints.code_digest import digest_code
 from seqatt.data.tables.table_data import SparseColumns, TableData
 
 if TYPE_CHECKING:  # files need pyarrow, tables do not
@@ -23,14 +24,17 @@ def describe_run(
     seeds: list[int],
     resolved: dict[str, Any],
     device: str = "cpu",
+    options: Any = None,
 ) -> dict[str, Any]:
     """Method, resolved options and data, as plain values that survive JSON unchanged.
 
     How the files were read is part of it, but not the option ``memory``, which decided that. The target of a table is
     in its digest, whatever its name. The type of the ``device`` counts for a table, whose rows a GPU reads in another
-    order.
+    order. Of the ``options`` of the method, the user's own model, loss and optimizer are compared by their code.
     """
     arguments: dict[str, Any] = {"method": method, "k": k, "seeds": seeds}
+    own = {name: getattr(options, name, None) for name in ("model", "loss", "optimizer")}
+    arguments["code"] = {name: digest_code(value) for name, value in own.items() if value is not None}
     resolved = {name: value for name, value in resolved.items() if name not in ("memory", "target")}
     if not isinstance(data, TableData):
         arguments["target"] = data.target_column.column
@@ -44,7 +48,7 @@ def check_same_run(saved: dict[str, Any], current: dict[str, Any], path: Path) -
     """Raise an error that names the first difference between the run in a checkpoint and this one."""
     # A changed file or option says more than what follows from it.
     for name in sorted(
-        saved | current, key=lambda name: (name in ("table", "schema_sample"), name != "files")
+        saved | current, key=lambda name: (name in ("code", "table", "schema_sample"), name != "files")
     ):
         if name not in saved or name not in current or saved[name] != current[name]:
             was, now = (repr(run[name]) if name in run else "not given" for run in (saved, current))
@@ -52,8 +56,11 @@ def check_same_run(saved: dict[str, Any], current: dict[str, Any], path: Path) -
             if name == "files":
                 changed = _changed_file(saved.get(name, []), current.get(name, []))
                 difference = f"the files have changed ({changed})"
+            if name == "code":
+                others = [own for own in saved[name] if saved[name][own] != current[name].get(own)]
+                difference = f"the code of {' and '.join(others)} is another one"
             if name == "table":
-                difference = "the table has other columns or values"
+                difference = "the table has other columns or values, or other groups or times of rows"
             if name == "schema_sample":
                 difference = "the schema sample has other columns, categories or classes"
             raise ValueError(
@@ -82,9 +89,13 @@ def _name(path: Any) -> str:
 def _digest_table(data: TableData) -> str:
     """A digest of everything that training reads."""
     digest = hashlib.sha256(json.dumps([data.names, data.feature_of.tolist()]).encode())
-    columns = data.columns
-    arrays = [columns.data.data, columns.data.indices] if isinstance(columns, SparseColumns) else [columns]
-    for array in [*arrays, data.codes, data.target.values, data.weights]:
+    columns, units = data.columns, data.units
+    arrays: list[Any] = [columns]
+    if isinstance(columns, SparseColumns):
+        arrays = [columns.data.data, columns.data.indices, columns.data.indptr]
+    arrays += [data.codes, data.target.values, data.weights]
+    arrays += [] if units is None else [units.unit, np.array(units.in_time)]
+    for array in arrays:
         if array is not None:
             digest.update(np.ascontiguousarray(array).data)
     return digest.hexdigest()[:32]

@@ -31,10 +31,13 @@ Rows = slice | NDArray[np.int64]
 ALL = slice(None)
 
 
-def note_selected(data: TableData | FileData, order: Sequence[int], settings: Mapping[str, Any]) -> list[str]:
+def note_selected(
+    data: TableData | FileData, order: Sequence[int], settings: Mapping[str, Any], options: Any = None
+) -> list[str]:
     """Sentences about the selected features: constants and, in a dense table, row numbers and what is the target.
 
-    With ``time``, also those that leave their range; ``settings`` say whether the target does.
+    With ``time``, also those that leave their range; ``settings`` say whether the target does. ``options`` of the
+    method may hold a loss of the user, which gets a standardised target.
     """
     found = {feature: {_note_constant} for feature in order if data.constant[feature]}
     if isinstance(data, TableData) and isinstance(data.columns, np.ndarray) and data.rows >= MIN_ROWS:
@@ -45,7 +48,22 @@ def note_selected(data: TableData | FileData, order: Sequence[int], settings: Ma
         for note in (_note_constant, _note_row_numbers, _note_target, _note_ranges, _note_monotone)
     }
     latest = note_latest_features(data, order, target_leaves=LEAVES_RANGE in settings)
-    return latest + [note(names) for note, names in named.items() if names]
+    return (
+        latest + _note_standardised(data, options) + [note(names) for note, names in named.items() if names]
+    )
+
+
+def _note_standardised(data: TableData | FileData, options: Any) -> list[str]:
+    """What the user's loss in these options gets in place of a numeric target; empty without one."""
+    shift, scale = data.target.shift, data.target.scale
+    if getattr(options, "loss", None) is None or shift is None or scale is None or not len(shift):
+        return []
+    each = [
+        f"(y - {mean:.6g}) / {deviation:.6g}" if mean else f"y / {deviation:.6g}"
+        for mean, deviation in zip(shift, scale, strict=True)
+    ]
+    more = f" and {len(each) - 3} more" if len(each) > 3 else ""
+    return [f"The loss gets the target standardised: {', '.join(each[:3])}{more}."]
 
 
 def _note_constant(names: Sequence[str]) -> str:

@@ -10,8 +10,9 @@ from torch import Tensor, nn
 
 from seqatt.layer import checks
 from seqatt.layer.optimizers import optimizers_of, reset_state, watch_steps
-from seqatt.layer.phases import NOT_SET, incompatible_schedule, plan_phases
+from seqatt.layer.phases import check_planned, incompatible_schedule, plan_phases, still_warming_up
 from seqatt.training.gates.masks import MASKS, additive_mask, make_mask
+from seqatt.training.models.module_checks import SCALE_INVARIANT, scale_dependence
 from seqatt.validation import choice
 
 
@@ -37,8 +38,8 @@ class SequentialAttention(nn.Module):
     and all others 0, so the outputs are those of a model that sees only what is selected so far.
 
     A ``state_dict`` holds everything needed to continue. It is refused by a layer that selects at other steps
-    (``total_steps``, ``warmup`` or ``features_per_phase`` differ), unless all ``k`` features are selected in it or no
-    step was made.
+    (``total_steps``, ``warmup`` or ``features_per_phase`` differ) or by another ``mask`` or ``temperature``, unless all
+    ``k`` features are selected in it or no step was made; and always by one with other ``groups`` or ``forbid``.
 
     Parameters
     ----------
@@ -79,6 +80,7 @@ class SequentialAttention(nn.Module):
     last_scores: Tensor
     feature_of: Tensor | None
     allowed: Tensor
+    mask_settings: Tensor
 
     def __init__(
         self,
@@ -107,13 +109,14 @@ class SequentialAttention(nn.Module):
         self.logits = nn.Parameter(torch.full((num_features,), self._mask.initial))
         self.register_buffer("selected_mask", torch.zeros(num_features, dtype=torch.bool))
         self.register_buffer("order", torch.tensor(kept + added * [-1]))
-        self.register_buffer("allowed", torch.ones(num_features), persistent=False)  # 0: forbidden
+        self.register_buffer("allowed", torch.ones(num_features))  # 0: forbidden
+        self.register_buffer("mask_settings", torch.tensor([float([*MASKS].index(mask)), temperature]))
         self.selected_mask[kept], self.allowed[forbidden], self._kept = True, 0.0, len(kept)
         self.register_buffer("steps_done", torch.zeros((), dtype=torch.long))
         self.register_buffer("schedule", torch.zeros(0, 2, dtype=torch.long))  # rows of ``plan_phases``
         self.register_buffer("blending", torch.tensor(-1))  # blend_rows, as saved: -1 for None
         self.register_buffer("last_scores", torch.zeros(num_features))  # at the end of the last phase
-        self.register_buffer("feature_of", checks.features_of_columns(groups, num_features), persistent=False)
+        self.register_buffer("feature_of", checks.features_of_columns(groups, num_features))
         self._scale_dependence: Tensor | None = None  # of the loss, in the first step
         self._inputs_unchecked = True
         self._use_schedule(self.schedule)
@@ -141,11 +144,9 @@ class SequentialAttention(nn.Module):
         self._update_flags()
 
     def forward(self, x: Tensor) -> Tensor:
-        if self.training and not self._selected_after:
-            raise RuntimeError(NOT_SET)
-        weights = self.weights
-        if self.feature_of is not None:
-            weights = weights[self.feature_of]
+        if self.training:
+            check_planned(self._selected_after)
+        weights = self.weights if self.feature_of is None else self.weights[self.feature_of]
         dim = checks.check_input(x, len(weights), self.dim)
         weights = weights.view([-1 if i == dim else 1 for i in range(x.ndim)])
         if x.is_floating_point():
@@ -163,8 +164,9 @@ class SequentialAttention(nn.Module):
     def weights(self) -> Tensor:
         """The current weight of each feature, shape (num_features,)."""
         selected_mask = self.selected_mask.to(self.logits.dtype)
-        if not self.training:
-            return selected_mask if self._some_selected else self.allowed.to(selected_mask)
+        if not self.training:  # from the buffers alone, which an average of weights overwrites
+            some_selected = (self.order >= 0).sum() > self._kept
+            return torch.where(some_selected, selected_mask, self.allowed.to(selected_mask))
         # Where the weights do not depend on the logits, these stay in the graph with a gradient of zero, because
         # DistributedDataParallel needs a gradient for every parameter.
         if self._in_warmup:
@@ -182,7 +184,7 @@ class SequentialAttention(nn.Module):
     @property
     def finished(self) -> bool:
         """Whether all ``k`` features are selected; from then on all other features have weight 0."""
-        return self._finished
+        return len(self.selected) == self.k
 
     @torch.no_grad()
     def advance(self) -> None:
@@ -191,6 +193,7 @@ class SequentialAttention(nn.Module):
         Raises RuntimeError if a selection is due and the logits say nothing: no optimizer trains them, or they are
         not finite.
         """
+        check_planned(self._selected_after)
         self._decide_blending()
         self._step += 1
         self.steps_done += 1
@@ -199,12 +202,12 @@ class SequentialAttention(nn.Module):
             return
         if count:
             scores = self._scores()
-            checks.check_scores(scores, count, self._step, optimizers_of(self.logits))
-            if self.blend_rows is None and not self._some_selected:
+            tied = checks.check_scores(scores, count, self._step, optimizers_of(self.logits))
+            if self.blend_rows is None and not (self._some_selected or tied):
                 warnings.warn(checks.NOT_EXAMINED, UserWarning, stacklevel=3)
             self._select(count, scores)
-        reset_state(self.logits)
-        self._update_flags()
+        else:  # the end of the warm-up
+            self._start_phase()
 
     @torch.no_grad()
     def finish(self) -> None:
@@ -213,21 +216,16 @@ class SequentialAttention(nn.Module):
         Directly after a selection the logits of the phase before it decide. Features selected at once do not take
         account of each other, so a copy of a selected feature may be among them.
         """
+        check_planned(self._selected_after)
         if self._finished:
             return
         if self._in_warmup:
-            raise RuntimeError(
-                f"finish: no feature has a score before the end of the warm-up (step {self._warmup_steps} of "
-                f"{max(self._selected_after)}, now at {self._step}); train longer, or use a smaller warmup"
-            )
-        count = self.k - len(self.selected)
-        scores = self._scores()
+            raise RuntimeError(still_warming_up(self._step, self._warmup_steps, max(self._selected_after)))
+        count, scores = self.k - len(self.selected), self._scores()
         if self._some_selected and checks.all_tied(scores, count):
             scores = self.last_scores.masked_fill(self._blocked, -torch.inf)
         checks.check_scores(scores, count, self._step, optimizers_of(self.logits))
         self._select(count, scores)
-        reset_state(self.logits)
-        self._update_flags()
 
     def _select(self, count: int, scores: Tensor) -> None:
         best = torch.sort(scores, descending=True, stable=True).indices[:count]
@@ -236,9 +234,13 @@ class SequentialAttention(nn.Module):
         self.selected_mask[best] = True
         self.last_scores.copy_(scores)
         self.logits.fill_(self._mask.initial)
+        self._start_phase()
 
-    def _scores(self) -> Tensor:
-        """Scores of the features, minus infinity for those that cannot be selected."""
+    def _start_phase(self) -> None:
+        reset_state(self.logits)
+        self._update_flags()
+
+    def _scores(self) -> Tensor:  # minus infinity for features that cannot be selected
         return self._mask.score(self.logits.float()).masked_fill(self._blocked, -torch.inf)
 
     @property
@@ -246,8 +248,7 @@ class SequentialAttention(nn.Module):
         return self.selected_mask | (self.allowed == 0)
 
     def _examine(self, x: Tensor, out: Tensor, dim: int) -> None:
-        """In the first training step of a phase, refuse inputs that are not finite; in the very first, watch the
-        gradient of the output, which shows whether scaling the inputs changes the loss."""
+        """Refuse inputs that are not finite; in the first step, find out if scaling the inputs changes the loss."""
         if self._inputs_unchecked:
             self._inputs_unchecked = False
             checks.check_finite(x.detach(), dim)
@@ -255,7 +256,7 @@ class SequentialAttention(nn.Module):
             values = out.detach()
 
             def watch(gradient: Tensor) -> None:
-                self._scale_dependence = checks.scale_dependence(gradient.detach() * values, dim)
+                self._scale_dependence = scale_dependence(gradient.detach() * values, dim)
 
             out.register_hook(watch)  # type: ignore[no-untyped-call]
 
@@ -265,7 +266,7 @@ class SequentialAttention(nn.Module):
             return
         dependence, self._scale_dependence = float(self._scale_dependence), None
         if dependence >= 0:  # not NaN, with which the gradient of this step says nothing
-            self.blend_rows = dependence < checks.SCALE_INVARIANT
+            self.blend_rows = dependence < SCALE_INVARIANT
         if self.blend_rows:
             warnings.warn(checks.NORMALISED, UserWarning, stacklevel=4)
 
@@ -274,14 +275,15 @@ class SequentialAttention(nn.Module):
         super()._save_to_state_dict(*args)
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
-        saved = {name: state_dict.get(prefix + name) for name in ("steps_done", "order")}
         schedule = state_dict.get(f"{prefix}schedule")
         if self.total_steps is None and schedule is not None:
             self._use_schedule(schedule)
-        if error := incompatible_schedule(self.schedule, schedule, **saved):
+        different = incompatible_schedule(self.schedule, schedule, state_dict, prefix)
+        if error := different or checks.other_arguments(self, state_dict, prefix):
             args[-1].append(error)
             return
-        super()._load_from_state_dict({**state_dict, f"{prefix}schedule": self.schedule}, prefix, *args)
+        own = {f"{prefix}{name}": getattr(self, name) for name in ("schedule", "mask_settings")}
+        super()._load_from_state_dict({**state_dict, **own}, prefix, *args)
         if self.blend_rows is None and self.blending >= 0:
             self.blend_rows = bool(self.blending)
         self._update_flags()

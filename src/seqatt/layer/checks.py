@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from seqatt.validation import boolean, integer, number, show
 
-SCALE_INVARIANT = 1e-3  # the scale dependence of a model that normalises its input is below this
 NORMALISED = (
     "the model behind this layer normalises its input, which undoes attention weights in part or altogether; rows "
     "are blended instead. Better put the layer behind the normalisation: nn.Sequential(norm, attention, rest). "
@@ -55,6 +54,10 @@ def check_input(x: Tensor, columns: int, dim: int | None) -> int:
             f"x: must be a tensor, got {type(x).__name__}; convert it, for example by torch.as_tensor"
         )
     shape = tuple(x.shape)
+    if x.ndim < 2:
+        raise ValueError(
+            f"x: has shape {shape}; its first dimension is the batch, so use x[None] for a single row"
+        )
     if dim is None and x.ndim > 2:
         raise ValueError(
             f"x: has {x.ndim} dimensions, {shape}; say which of them holds the features, such as "
@@ -79,7 +82,10 @@ def check_constraints(
     """The numbers of the features that are selected from the start, and of those that never are."""
     lists = []
     for name, listed in (("keep", keep), ("forbid", forbid)):
-        plain = listed.tolist() if hasattr(listed, "tolist") else list(listed)
+        plain = listed.tolist() if hasattr(listed, "tolist") else listed
+        if isinstance(plain, str) or not isinstance(plain, Iterable):
+            raise TypeError(f"{name}: must be a list of numbers of features, got {show(plain)}")
+        plain = list(plain)
         numbers = [integer(0, maximum=features - 1)(name, number) for number in plain]
         if len(set(numbers)) < len(numbers):
             raise ValueError(f"{name}: must not name a feature twice, got {plain}")
@@ -125,15 +131,18 @@ def all_tied(scores: Tensor, count: int) -> bool:
     return len(candidates) > count and bool(candidates.max() == candidates.min())
 
 
-def check_scores(scores: Tensor, count: int, step: int, optimizers: Sequence[Optimizer]) -> None:
-    """Refuse scores that are not finite or come from logits that no optimizer trains; warn if they are all equal."""
+def check_scores(scores: Tensor, count: int, step: int, optimizers: Sequence[Optimizer]) -> bool:
+    """Refuse scores that are not finite or come from logits that no optimizer trains; warn if they are all equal.
+
+    Returns whether they are.
+    """
     if not torch.isfinite(scores[scores != -torch.inf]).all():
         raise RuntimeError(
             f"logits: not finite at step {step}, so no feature can be selected; an input, the loss or a gradient was "
             "NaN or infinite. Replace missing values before the layer, or lower the learning rate"
         )
     if not all_tied(scores, count):
-        return
+        return False
     if not optimizers:
         raise RuntimeError(
             f"logits: unchanged after {step} steps, because no optimizer that made a step has them; give your "
@@ -146,20 +155,25 @@ def check_scores(scores: Tensor, count: int, step: int, optimizers: Sequence[Opt
         UserWarning,
         stacklevel=4,
     )
+    return True
 
 
-def scale_dependence(product: Tensor, dim: int) -> Tensor:
-    """How much a loss depends on the scale of an input, from the product of the input and its gradient.
+def other_arguments(layer: nn.Module, state_dict: Mapping[str, Any], prefix: str) -> str | None:
+    """Which arguments of the layer differ from those of the one whose state this is; None if none does.
 
-    A function that does not change when its argument is scaled has a gradient orthogonal to it (Euler's theorem on
-    homogeneous functions). A batch norm ignores the scale of every feature, so the product sums to 0 over the rows; a
-    layer norm ignores the scale of every row, so it sums to 0 over the features. Returned is the median of these sums
-    in relation to the sums of magnitudes, over features or over rows, whichever is smaller: about 1e-6 if scale does
-    not matter, some 0.01 to 0.5 if it does, and NaN if there is no gradient.
+    The mask counts while features are missing. Keys and shapes that do not fit are left to PyTorch.
     """
-    product = product.float()
-    by_feature, by_row = (
-        (lines.sum(1).abs() / lines.abs().sum(1)).nanmedian()  # 0 / 0 is NaN
-        for lines in (product.transpose(0, dim).flatten(1), product.flatten(1))
+    buffers = ("mask_settings", "allowed", "order", "steps_done")
+    saved: dict[str, Any] = {name: state_dict.get(prefix + name) for name in buffers}
+    if any(value is None for value in saved.values()) or saved["allowed"].shape != layer.allowed.shape:
+        return None
+    under_way = bool(saved["steps_done"]) and bool((saved["order"] < 0).any())
+    compared = {"allowed": "forbid", "feature_of": "groups"} | (
+        {"mask_settings": "mask or temperature"} if under_way else {}
     )
-    return torch.minimum(by_feature, by_row)
+    for name, arguments in compared.items():
+        own, other = getattr(layer, name), state_dict.get(prefix + name)
+        same = own is other if own is None or other is None else torch.equal(own.cpu(), other.cpu())
+        if not same:
+            return f"{arguments}: the saved layer had another one; create this one with the same"
+    return None

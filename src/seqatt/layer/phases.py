@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import accumulate, count
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from seqatt.training.schedule import Schedule, one_pass
 from seqatt.validation import integer
-
-NOT_SET = "total_steps: is not set; pass it to the layer, or call set_total_steps before training"
 
 
 def plan_phases(k: int, total_steps: int, features_per_phase: int, warmup: float) -> Tensor:
@@ -20,6 +20,21 @@ def plan_phases(k: int, total_steps: int, features_per_phase: int, warmup: float
     check_total_steps(schedule, total_steps, warmup)
     ends = accumulate(phase.steps for phase in schedule)
     return torch.tensor([[end, phase.take] for end, phase in zip(ends, schedule, strict=True)])
+
+
+def check_planned(selected_after: Mapping[int, int]) -> None:
+    """Refuse to train where no number of steps was given."""
+    if not selected_after:
+        raise RuntimeError(
+            "total_steps: is not set; pass it to the layer, or call set_total_steps before training"
+        )
+
+
+def still_warming_up(step: int, warmup_steps: int, total_steps: int) -> str:
+    return (
+        f"finish: no feature has a score before the end of the warm-up (step {warmup_steps} of {total_steps}, now at "
+        f"{step}); train longer, or use a smaller warmup"
+    )
 
 
 def check_total_steps(schedule: Schedule, total_steps: int, warmup: float) -> None:
@@ -37,12 +52,13 @@ def check_total_steps(schedule: Schedule, total_steps: int, warmup: float) -> No
 
 
 def incompatible_schedule(
-    schedule: Tensor, saved: Tensor | None, *, steps_done: Tensor | None, order: Tensor | None
+    schedule: Tensor, saved: Tensor | None, state_dict: Mapping[str, Any], prefix: str
 ) -> str | None:
     """Why a saved state cannot go on in a layer with this ``schedule`` (rows of last step and features selected).
 
     A state in which all features are selected, or in which no step was made, can.
     """
+    steps_done, order = (state_dict.get(prefix + name) for name in ("steps_done", "order"))
     if (
         saved is None
         or steps_done is None

@@ -23,8 +23,9 @@ from seqatt.training.loaders.device_transfer import DeviceTransfer
 from seqatt.training.loaders.in_memory import InMemoryLoader, Loader, MemberData
 from seqatt.training.loaders.input_dropout import InputDropout
 from seqatt.training.loaders.stream import FileStream, Gather, StreamLoader, device_table
-from seqatt.training.model_factory import check_own_model, largest_product, make_feature_columns, make_model
+from seqatt.training.model_factory import largest_product, make_feature_columns, make_model
 from seqatt.training.models.model import Model
+from seqatt.training.models.own_model_checks import check_own_model
 from seqatt.training.models.torch_module import TorchModule
 from seqatt.training.options import TrainingOptions
 from seqatt.training.reducer import Reducer

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import inspect
-import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -18,7 +17,6 @@ from seqatt.data.tables.table_data import SparseColumns, TableData
 from seqatt.training.ensemble import WEIGHTS, Member
 from seqatt.training.feature_columns import FeatureColumns
 from seqatt.training.kernels import start_device
-from seqatt.training.loaders.batch import DeviceTable
 from seqatt.training.models.architecture import MLPShape, build_mlp
 from seqatt.training.models.embeddings import Embeddings, default_embedding_width
 from seqatt.training.models.mlp import MLP
@@ -31,12 +29,6 @@ from seqatt.training.reducer import Reducer
 if TYPE_CHECKING:  # files need pyarrow, tables do not
     from seqatt.data.files.file_data import FileData
 
-EMBEDDING_HINT = (
-    "a model gets numbers, scaled and then weighted by attention, not codes for an nn.Embedding; say inputs='raw' for "
-    "a model that embeds categories, leave model out, as the built-in network embeds them, or put the layer "
-    "seqatt.SequentialAttention behind your embeddings"
-)
-PROBES = 8  # with other parameters, for which outputs between 0 and 1 are no coincidence
 OWN_MODEL_WIDTH = 256  # hidden units assumed of a user's own model, to choose the number of threads
 
 
@@ -110,6 +102,11 @@ def make_model(
         return built_in
     own_model, raw = options.model, options.own_inputs == "raw"
 
+    if isinstance(own_model, torch.jit.ScriptModule):
+        raise TypeError(
+            "model: a ScriptModule cannot be trained in copies; pass the nn.Module that it was made of"
+        )
+
     def make_module() -> nn.Module:
         if own_model is None:
             return build_mlp(shape, batch_norm=options.batch_norm)
@@ -155,70 +152,3 @@ def _call_own(make_module: Callable[..., nn.Module], *sizes: Any) -> nn.Module:
     except ValueError:  # a built-in function without a signature
         pass
     return make_module(*sizes)
-
-
-def check_own_model(
-    model: TorchModule, data: TableData | FileData, table: DeviceTable, options: TrainingOptions
-) -> None:
-    """Run the model on a few rows before any training, so that a model that does not fit the data is an error."""
-    try:
-        out = model.dry_run(table.batch(torch.arange(min(2, table.count), device=table.device)[None]))
-    except ValueError as error:
-        if options.own_inputs == "raw":
-            raise
-        embeds = any(isinstance(m, nn.Embedding | nn.EmbeddingBag) for m in model.module.modules())
-        if not embeds or not str(error).startswith("model:"):
-            raise
-        raise ValueError(f"{error}; {EMBEDDING_HINT}") from error.__cause__
-    if not any(parameter.requires_grad for parameter in model.module.parameters()):
-        warnings.warn(
-            "model: has no parameter that requires a gradient, so that it stays as it is, and only the weights of the "
-            "features are trained; if that is wrong, call .requires_grad_(True) on it",
-            stacklevel=2,
-        )
-    batch = model.embed(table.batch(torch.arange(min(64, table.count), device=table.device)[None]))
-    model.blend_rows = model.is_scale_invariant(batch.x[0])
-    target = data.target
-    widths = {target.outputs, 2} if target.task == "binary" else {target.outputs}
-    if options.loss is None and target.loss.smoothed:
-        _warn_about_probabilities(model, batch.x, target.task)
-    if options.loss is None and (out.ndim != 2 or out.shape[-1] not in widths):
-        raise ValueError(
-            f"model: returns shape {tuple(out.shape)} for 2 rows, but the {target.task} target "
-            f"needs {target.outputs} output(s) per row"
-        )
-
-
-def _warn_about_probabilities(model: TorchModule, x: torch.Tensor, task: str) -> None:
-    """Warn if the outputs are probabilities, because the built-in loss applies a sigmoid or softmax itself.
-
-    Probabilities lie between 0 and 1 whatever the parameters are; the logits of an untrained model may by chance.
-    """
-    name = _last_activation(model.predict(x, torch.ones(1, x.shape[2], device=x.device))[0], task)
-    if name is None:
-        return
-    probe, generator = copy.deepcopy(model.module).eval(), torch.Generator().manual_seed(0)
-    with torch.random.fork_rng([x.device] if x.device.type == "cuda" else []), torch.no_grad():
-        for _ in range(PROBES):
-            for parameter in filter(torch.is_floating_point, probe.parameters()):
-                parameter.add_(torch.randn(parameter.shape, generator=generator).to(parameter))
-            try:
-                out = probe(*model.inputs(x[0], torch.ones_like(x[0, 0])))
-            except Exception:  # a model that needs parameters of some kind; the warning is not worth an error
-                return
-            if torch.isfinite(out).all() and _last_activation(out, task) is None:
-                return
-    warnings.warn(
-        f"model: its outputs look like probabilities, and the built-in loss applies a {name} itself, so that it "
-        f"would be applied twice; leave out the last {name}, or pass a loss of your own",
-        stacklevel=2,
-    )
-
-
-def _last_activation(out: torch.Tensor, task: str) -> str | None:
-    """The activation whose values the outputs (B, o) or (B,) may be: "softmax", "sigmoid" or None."""
-    if not bool(((out >= 0) & (out <= 1)).all()):
-        return None
-    if task == "multilabel" or (task == "binary" and (out.ndim == 1 or out.shape[-1] == 1)):
-        return "sigmoid"
-    return "softmax" if torch.allclose(out.sum(-1), torch.ones_like(out[..., 0]), atol=1e-3) else None

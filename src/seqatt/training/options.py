@@ -90,7 +90,8 @@ class TrainingOptions(NetworkOptions):
     loss: Callable[[torch.Tensor, torch.Tensor], torch.Tensor] | None = option(
         None,
         function("a function of outputs and targets, such as torch.nn.functional.mse_loss"),
-        "Your own loss, a function (outputs, targets) -> loss per row or mean loss.",
+        "Your own loss, a function (outputs, targets) -> loss per row or mean loss. The targets of a regression are "
+        "standardised.",
     )
     optimizer: Callable[[Any], torch.optim.Optimizer] | None = option(
         None,

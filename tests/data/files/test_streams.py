@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch.utils.data import DataLoader, TensorDataset
 
+from seqatt import select, select_trials
 from seqatt.api.read_data import are_batches
 from seqatt.data.files.file_data import read_file_data
 from seqatt.data.files.loader import make_loader
@@ -120,3 +121,13 @@ def test_tables_paths_and_lists_are_no_batches(arrays):
     assert are_batches(loader(*arrays))
     assert are_batches(Lists([]))
     assert not any(map(are_batches, [X, torch.zeros(2, 2), "a.csv", [[1.0]], {"x": [1]}, None, 3]))
+
+
+def test_seeds_that_select_one_by_one_read_batches_as_one_seed_does(arrays):
+    """With repeats and weights; the target of batches has no name."""
+    options = {"repeats": 2, "epochs": 5}
+    trials = select_trials(loader(*arrays), k=1, seeds=2, **options)
+    alone = select(loader(*arrays), k=1, seed=1, **options)
+    assert "target" not in trials[1].settings
+    assert trials[1].settings == alone.settings
+    assert trials[1].scores.tolist() == alone.scores.tolist()

@@ -114,7 +114,7 @@ class Deaf(Recommender):
     [
         ({"model": None}, "inputs: 'raw' is for your own model"),
         ({"inputs": "codes"}, "inputs: unknown 'codes'; use one of columns, raw"),
-        ({"model": Deaf}, r"does not use its third argument, the weights of the codes; multiply"),
+        ({"model": Deaf}, r"do not depend on weights\[0\], the weight of category 0; multiply"),
         (
             {"model": Recommender(3, (2, 2, 2, 2, 2), 1)},
             r"codes of categories with \[.*\] values .*out of range",
@@ -131,6 +131,39 @@ class Deaf(Recommender):
 def test_what_does_not_fit_is_refused_before_training(frame, options, message):
     with pytest.raises((TypeError, ValueError), match=message):
         seqatt.select(frame, k=2, **{"model": Recommender, **QUICK, **options})
+
+
+class Misweighted(Recommender):
+    """Multiplies embeddings by these weights instead of their own; None for 1."""
+
+    used: tuple[int | None, ...] = ()
+    normalised = False
+
+    def forward(self, numbers, codes, weights):
+        own = torch.stack([torch.ones_like(weights[0]) if j is None else weights[j] for j in self.used])
+        if not self.normalised:
+            return super().forward(numbers, codes, own)
+        fields = [embed(codes[:, j]) * own[j] for j, embed in enumerate(self.embeddings)]
+        return self.head(torch.cat([numbers, *(nn.functional.layer_norm(f, f.shape[1:]) for f in fields)], 1))
+
+
+@pytest.mark.parametrize(
+    ("used", "normalised", "named"),
+    [((0, 1, 2, None, 4), False, 3), ((0, 0, 0, 0, 0), False, 1), ((0, 1, 2, 3, 4), True, 0)],
+)
+def test_a_weight_that_changes_no_output_is_named(frame, used, normalised, named):
+    model = type("Model", (Misweighted,), {"used": used, "normalised": normalised})
+    with pytest.raises(ValueError, match=rf"do not depend on weights\[{named}\]"):
+        seqatt.select(frame, k=2, model=model, **QUICK)
+
+
+def test_a_last_layer_that_starts_at_zero_is_accepted(frame):
+    class FromZero(Recommender):
+        def __init__(self, *sizes):
+            super().__init__(*sizes)
+            nn.init.zeros_(self.head[-1].weight)
+
+    seqatt.select(frame, k=2, model=FromZero, **QUICK | {"epochs": 1, "univariate_test": 0})
 
 
 def test_the_hint_for_a_model_with_embeddings_names_raw_inputs(frame):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+SCALE_INVARIANT = 1e-3  # the scale dependence of a model that normalises its input is below this
 NO_GRADIENT = (
     "loss: has no gradient with respect to the outputs; compute it by functions of torch, without detach(), item() or "
     "NumPy"
@@ -25,8 +27,8 @@ def as_matrix(out: Any) -> Tensor:
     return out.unsqueeze(-1) if out.ndim == 1 else out
 
 
-def check_optimizer(optimizer: Any) -> torch.optim.Optimizer:
-    """The optimizer that a user's function returned, checked; it must make steps without a closure."""
+def check_optimizer(optimizer: Any, parameters: Sequence[nn.Parameter]) -> torch.optim.Optimizer:
+    """The optimizer that a user's function returned for these parameters; it must make steps without a closure."""
     if not (hasattr(optimizer, "step") and hasattr(optimizer, "param_groups")):
         raise TypeError(
             f"optimizer: must return an optimizer of torch, got {type(optimizer).__name__}; a schedule of learning "
@@ -37,9 +39,84 @@ def check_optimizer(optimizer: Any) -> torch.optim.Optimizer:
             "optimizer: LBFGS computes the loss several times in a step, and a batch is read once; use another one, "
             "such as torch.optim.AdamW"
         )
+    held = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
+    if not any(id(parameter) in held for parameter in parameters):
+        raise ValueError(
+            "optimizer: has none of the parameters that it is to train; a model is copied for every trial, so use the "
+            "argument of the function: lambda parameters: torch.optim.AdamW(parameters)"
+        )
     return optimizer  # type: ignore[no-any-return]
 
 
 def bad_loss(out: Any, y: Tensor, error: Exception) -> ValueError:
     shapes = f"outputs {tuple(getattr(out, 'shape', ()))} and targets {tuple(y.shape[1:])}"
     return ValueError(f"loss: does not accept {shapes} ({' '.join(str(error).split())})")
+
+
+def check_loss(mean_loss: Callable[[Tensor, Tensor], Tensor], out: Tensor, y: Tensor) -> None:
+    """Refuse a user's loss that no output changes, or that mixes up the rows.
+
+    ``out`` (B, ...) are outputs of the model; others are drawn, as an untrained model may return the same for all rows.
+    """
+    generator = torch.Generator().manual_seed(0)
+    drawn = torch.randn(out.shape, generator=generator).to(out)
+    shuffles = [torch.randperm(len(y), generator=generator).to(y.device) for _ in range(3)]
+    has_gradient, depends_on_rows, compared = [], False, False
+    for outputs in (out, out + drawn, drawn):
+        leaf = outputs.detach().requires_grad_()
+        try:
+            loss = mean_loss(leaf, y)
+            (gradient,) = torch.autograd.grad(loss, leaf)
+            others = [mean_loss(leaf, y[rows]) for rows in shuffles]
+        except Exception:  # a loss of probabilities, say, which these outputs are not
+            continue
+        has_gradient.append(not torch.equal(gradient, torch.zeros_like(gradient)))
+        compared |= bool((outputs != outputs[:1]).any() and (y != y[:1]).any())
+        depends_on_rows |= not all(torch.isclose(loss, other, rtol=1e-5, atol=0.0) for other in others)
+    shapes = f"the outputs have shape {tuple(out.shape)} and the targets {tuple(y.shape)}"
+    if has_gradient and not any(has_gradient):
+        raise ValueError(
+            "loss: its gradient with respect to the outputs is 0 in every row, so that nothing can be learned; "
+            f"{shapes}. The cross entropy of two classes needs two outputs"
+        )
+    if compared and not depends_on_rows:
+        raise ValueError(
+            "loss: is the same when the targets are shuffled among the rows, as where every output is compared with "
+            f"every target; {shapes}"
+        )
+
+
+def normalises_inputs(run: Callable[[Tensor], tuple[Tensor, Tensor]], x: Tensor) -> bool:
+    """Whether outputs (B, o) and mean loss, which ``run`` computes of inputs (B, c), ignore the scale of the inputs.
+
+    Either scaling each column by itself leaves most outputs unchanged, as after a batch norm or a norm of each
+    feature's embedding; or scaling all columns does not change the loss, as after a layer norm or a group norm.
+    """
+    try:
+        with torch.no_grad():
+            before, after = (run(x * s)[0].float() for s in (1, torch.linspace(0.3, 1.0, x.shape[-1]).to(x)))
+        with torch.enable_grad():
+            leaf = x.detach().requires_grad_()
+            (gradient,) = torch.autograd.grad(run(leaf)[1], leaf)
+    except (RuntimeError, ValueError):
+        return False
+    change, spread = (before - after).abs().amax(1).median(), before.std()
+    ignores_columns = bool(spread > 0) and bool(change <= 1e-2 * spread)
+    return ignores_columns or bool(scale_dependence(gradient * leaf.detach(), 1) < SCALE_INVARIANT)
+
+
+def scale_dependence(product: Tensor, dim: int) -> Tensor:
+    """How much a loss depends on the scale of an input, from the product of the input and its gradient.
+
+    A function that does not change when its argument is scaled has a gradient orthogonal to it (Euler's theorem on
+    homogeneous functions). A batch norm ignores the scale of every feature, so the product sums to 0 over the rows; a
+    layer norm ignores the scale of every row, so it sums to 0 over the features. Returned is the median of these sums
+    in relation to the sums of magnitudes, over features or over rows, whichever is smaller: about 1e-6 if scale does
+    not matter, some 0.01 to 0.5 if it does, and NaN if there is no gradient.
+    """
+    product = product.float()
+    by_feature, by_row = (
+        (lines.sum(1).abs() / lines.abs().sum(1)).nanmedian()  # 0 / 0 is NaN
+        for lines in (product.transpose(0, dim).flatten(1), product.flatten(1))
+    )
+    return torch.minimum(by_feature, by_row)

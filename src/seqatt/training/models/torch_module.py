@@ -20,7 +20,9 @@ from seqatt.training.models.module_checks import (
     NO_GRADIENT,
     as_matrix,
     bad_loss,
+    check_loss,
     check_optimizer,
+    normalises_inputs,
     type_remedy,
 )
 from seqatt.training.reducer import Reducer
@@ -69,7 +71,7 @@ class TorchModule(Model):
                 raise TypeError(f"model: must return an nn.Module, got {type(module).__name__}")
             self.module = module.to(self._device).train()
         params = [p for p in self.module.parameters() if p.requires_grad]
-        self._optimizer = check_optimizer(self._make_optimizer(params)) if params else None
+        self._optimizer = check_optimizer(self._make_optimizer(params), params) if params else None
         self._initial_lrs = [group["lr"] for group in getattr(self._optimizer, "param_groups", ())]
 
     def scale_learning_rate(self, factor: float) -> None:
@@ -175,20 +177,16 @@ class TorchModule(Model):
         other = x[torch.randperm(len(x), device=x.device)]
         return torch.lerp(other, x, weights)
 
-    def is_scale_invariant(self, x: Tensor) -> bool:
-        """Whether scaling the columns of ``x`` (B, c) leaves the outputs unchanged, as after a batch norm."""
-        module = copy.deepcopy(self.module)
-        scales = torch.linspace(0.3, 1.0, x.shape[-1], device=x.device)
-        try:
-            with torch.no_grad():
-                outs = []
-                for inputs in (x, x * scales):
-                    with self._own_rng(advance=False):
-                        outs.append(as_matrix(module(inputs)).float())
-        except (RuntimeError, ValueError):
-            return False
-        change = (outs[0] - outs[1]).abs().max()
-        return bool(change <= 1e-2 * outs[0].std().clamp_min(1e-6))
+    def is_scale_invariant(self, batch: Batch) -> bool:
+        """Whether the module normalises its inputs, so that scaling a column does not reduce its influence."""
+        module, w = copy.deepcopy(self.module), None if batch.w is None else batch.w[0]
+
+        def run(x: Tensor) -> tuple[Tensor, Tensor]:
+            with self._own_rng(advance=False):
+                out = module(x)
+                return as_matrix(out), self._mean_loss(out, batch.y[0], w)
+
+        return normalises_inputs(run, batch.x[0])
 
     def last_loss(self, batch: Batch) -> Tensor:
         return self._last_loss
@@ -266,6 +264,14 @@ class TorchModule(Model):
             except Exception as error:
                 raise bad_loss(out, y, error) from error
         return as_matrix(out)
+
+    def check_custom_loss(self, batch: Batch) -> None:
+        """Refuse a loss of the user from which nothing can be learned; changes nothing."""
+        w = None if batch.w is None else batch.w[0]
+        out = self._outputs(batch.x, torch.ones_like(batch.x[0, 0])[None])
+        if isinstance(out, Tensor) and out.is_floating_point():
+            with self._own_rng(advance=False), torch.enable_grad():
+                check_loss(lambda outputs, y: self._mean_loss(outputs, y, w), out, batch.y[0])
 
     def _describe_inputs(self, x: Tensor) -> str:
         return f"a batch of {x.shape[2]} columns"

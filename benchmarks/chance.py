@@ -5,8 +5,8 @@
     PYTHONPATH=OTHER/src python benchmarks/chance.py           # the same with another source
 
 Selections of noise must be marked. Where planted features were found, selections must not be marked. A table with a
-feature that stands out by itself is not tested and counts as "untested". CPU seconds are those of ``select``, which the
-test is a part of, on one thread.
+feature that is significant by itself is not tested and counts as "untested". CPU seconds are those of ``select``, which
+the test is a part of, on one thread.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 How many features are needed
 ============================
 
-``k="auto"`` scores growing sets of features on rows that selected none of them.
+``k="auto"`` scores growing sets of features on rows not used for the selection.
 """
 
 import matplotlib.pyplot as plt

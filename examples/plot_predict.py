@@ -47,4 +47,4 @@ plt.show()
 
 # %%
 # ``classifier.export("digits.onnx")`` writes a file that takes these eight pixels and needs neither seqatt nor
-# scikit-learn; see the page *A model to take home*.
+# scikit-learn; see the page *A model to deploy*.

@@ -35,7 +35,7 @@ three sizes, and on noise, where there is nothing to find. The draws are none th
 selection of that many features has every signal; where none is findable, no number is right. CPU time is that of
 `k="auto"`, which includes the selection of the number found, over the time of a selection of `max_k` features, and over
 that of the number found, measured one after the other. A fixed number is also tested against chance where no feature
-stands out by itself, which `k="auto"` needs not: on such problems the figures are below one."""
+is significant by itself, which `k="auto"` needs not: on such problems the figures are below one."""
 
 
 def plan_runs(request: RunRequest) -> list[Run]:

@@ -54,7 +54,7 @@ class Options:
 
     @property
     def own_inputs(self) -> str | None:
-        """What a network that trains through autograd is called with, "columns" or "raw"; None for the built-in one."""
+        """Inputs of a network that trains through autograd, "columns" or "raw"; None for the built-in one."""
         return None
 
     def __post_init__(self) -> None:

@@ -25,7 +25,7 @@ from seqatt.selection_file import (
 )
 from seqatt.trace import Trace
 
-STANDS_OUT = 0.05  # a feature stands out if its q-value, its false discovery rate, is at most this
+SIGNIFICANT = 0.05  # a feature is significant if its q-value, its false discovery rate, is at most this
 
 
 class FeatureLayout(Protocol):
@@ -87,12 +87,12 @@ class Selection(SelectionDisplay):
     false_discoveries : dict or None
         With ``fdr``: statistics, threshold and estimated rate.
     chance : dict or None
-        Where no feature stands out, a comparison with random features on rows that selected none: the "score" of as
-        many selected features, its "standard_error", that of "random_features" and "no_features", and whether it is
-        "better".
+        Where no feature is significant by itself, a comparison with random features on rows not used for the selection:
+        the "score" of as many selected features, its "standard_error", that of "random_features" and "no_features", and
+        whether it is "better".
     frontier : dict or None
         With ``costs``: rising "costs"; for the best set at each cost, the "means" and "standard_errors" of the "metric"
-        on rows that selected none of it; the "cost" of the answer; "no_features", "all_features", "all_cost".
+        on rows not used for the selection; the "cost" of the answer; "no_features", "all_features", "all_cost".
     """
 
     method: str
@@ -120,7 +120,7 @@ class Selection(SelectionDisplay):
 
     @property
     def cost(self) -> float | None:
-        """What the selected features cost together, what they share once; None without ``costs``."""
+        """The cost of the selected features together, shared prices counted once; None without ``costs``."""
         costs = self.settings.get("costs")
         if costs is None:
             return None
@@ -130,7 +130,7 @@ class Selection(SelectionDisplay):
 
     @property
     def notes(self) -> list[str]:
-        """What was noticed, in sentences: identifiers, extreme values, a target that grows, a model without success."""
+        """Sentences about the data: identifiers, extreme values, a target that grows, a model without success."""
         return list(self.settings.get("notes", []))
 
     @property
@@ -197,13 +197,13 @@ class Selection(SelectionDisplay):
         return f"Selection({counted}: {shown or 'none'}; {'; '.join(self.remarks() + noted)})"
 
     def remarks(self) -> list[str]:
-        """What has to be known beside the features, in a few words each; the task comes first."""
+        """Short remarks for the repr: the task first, then exceptions (partial, no better than chance, why empty)."""
         notes = [describe_task(self.settings)]
         notes += ["partial"] if self.settings.get("partial") else []
         if self.chance is not None:
             notes += [] if self.chance["better"] else [no_better(self.settings)]
         elif lacks_evidence(self.settings) and not found_together(self.curve, self.settings):
-            notes += ["no feature stands out by itself"]
+            notes += ["no feature is significant by itself"]
         notes += [reason] if (reason := why_empty(self)) else []
         if self.stability is not None and self.features:
             shares = np.array(self.stability["frequency"])[self.indices]
@@ -213,7 +213,7 @@ class Selection(SelectionDisplay):
 
 def lacks_evidence(settings: dict[str, Any]) -> bool:
     """Whether the univariate test before training found no feature that is related to the target by itself."""
-    return bool(settings.get("min_q_value", 0.0) > STANDS_OUT)
+    return bool(settings.get("min_q_value", 0.0) > SIGNIFICANT)
 
 
 def _given_text(name: Any) -> str:

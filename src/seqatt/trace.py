@@ -57,7 +57,7 @@ class Trace:
     frontier: dict[str, Any] | None = None
 
     def first(self, size: int) -> Trace:
-        """The same with only the first ``size`` features selected."""
+        """The trace with only the first ``size`` features selected."""
         return replace(self, order=self.order[:size], rest=self.order[size:] + self.rest)
 
     def findings_among(self, positions: NDArray[np.int64], features: int) -> tuple[Any, Any]:

@@ -28,7 +28,9 @@ def test_pure_noise_is_said_to_lack_evidence():
         X, y = noise(seed)
         selection = seqatt.select(X[:80], y[:80], 5, epochs=1)  # too few rows for a test on held-out rows
         lacking += lacks_evidence(selection.settings)
-        assert lacks_evidence(selection.settings) == ("no feature stands out by itself" in repr(selection))
+        assert lacks_evidence(selection.settings) == (
+            "no feature is significant by itself" in repr(selection)
+        )
     assert lacking >= 6  # a false discovery rate of 5 %
 
 
@@ -36,7 +38,7 @@ def test_pure_noise_is_said_to_lack_evidence():
 def test_planted_features_are_evidence(task):
     selection = seqatt.select(*linear_problem(task), 2, epochs=1)
     assert selection.settings["min_q_value"] < 1e-6
-    assert "stands out" not in repr(selection)
+    assert "significant" not in repr(selection)
 
 
 def test_a_method_without_the_test_says_nothing():
@@ -49,10 +51,10 @@ def test_the_command_line_says_so_under_the_features(tmp_path):
     frame = pd.DataFrame(X).add_prefix("f").assign(label=y)
     frame[:80].to_csv(tmp_path / "noise.csv", index=False)
     done = run("select", tmp_path / "noise.csv", "-t", "label", "-k", 5)
-    assert "No feature stands out: none is related to label by itself (smallest q-value" in done.stdout
+    assert "No feature is significantly related to label by itself (smallest q-value" in done.stdout
     X, y = linear_problem("binary")
     pd.DataFrame(X).add_prefix("f").assign(label=y).to_csv(tmp_path / "signal.csv", index=False)
-    assert "stands out" not in run("select", tmp_path / "signal.csv", "-t", "label", "-k", 2).stdout
+    assert "significant" not in run("select", tmp_path / "signal.csv", "-t", "label", "-k", 2).stdout
 
 
 def test_features_that_auto_finds_together_are_not_doubted_because_none_stands_out(capsys):
@@ -63,7 +65,7 @@ def test_features_that_auto_finds_together_are_not_doubted_because_none_stands_o
     kept = replace(pair, settings=settings | {"keep": ["mean area"]})  # selected whether or not it helps
     for each, doubted in ((pair, False), (fixed, True), (kept, True)):
         show(each, "label")
-        assert ("No feature stands out" in capsys.readouterr().out) == doubted
-        assert ("no feature stands out" in repr(each)) == doubted
+        assert ("No feature is significant" in capsys.readouterr().out) == doubted
+        assert ("no feature is significant" in repr(each)) == doubted
         summary = " ".join(selection_facts(each)["summary"])
         assert ("No feature is related to the target by itself" in summary) == doubted

@@ -351,7 +351,7 @@ def test_ctrl_c_ends_the_race_without_a_selection():
             raise KeyboardInterrupt
         return (outputs - targets).square().mean()
 
-    with pytest.raises(seqatt.SelectionInterrupted, match="before the features had competed") as caught:
+    with pytest.raises(seqatt.SelectionInterrupted, match="before the features were compared") as caught:
         seqatt.select(X, y, fdr=0.1, loss=interrupt)
     assert all(selection.features == [] for selection in caught.value.selections)
 

@@ -137,7 +137,7 @@ def test_a_run_that_keeps_features_is_resumed_bit_for_bit(tmp_path, monkeypatch)
         ),
         (
             {"keep": ["z"], "method": "lassonet"},
-            "keep: needs a method whose first features .* leave it out, or use",
+            "keep: needs a method that ranks its features, .* leave it out, or use",
         ),
         ({"keep": ["z"], "fdr": 0.1}, "keep: cannot be combined with fdr"),
     ],

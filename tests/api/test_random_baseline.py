@@ -240,7 +240,7 @@ def test_seeds_together_are_tested_as_each_alone():
 def test_too_few_rows_to_test_keep_the_note():
     selection = seqatt.select(*noise(0, rows=80), 3, epochs=1)
     assert selection.chance is None
-    assert "no feature stands out by itself" in repr(selection)
+    assert "no feature is significant by itself" in repr(selection)
 
 
 def test_an_interrupted_test_leaves_the_selection(monkeypatch):

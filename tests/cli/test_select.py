@@ -131,7 +131,7 @@ def test_a_rate_takes_the_place_of_k(csv):
     assert done.returncode == 0, done.stderr
     assert "2 of 8 features for label" in done.stdout
     assert (
-        "False discovery rate 0.1, estimated as 0.1: 8 features competed with 5 knockoffs each."
+        "False discovery rate 0.1, estimated as 0.1: 8 features were compared with 5 knockoffs each."
         in done.stdout
     )
 

@@ -137,7 +137,7 @@ def test_of_several_targets_the_one_that_grows_counts():
 @pytest.mark.parametrize("k", ["auto", 2])
 def test_a_negative_answer_says_what_it_is_about(k, capsys):
     table = problem(2.0)[["day", "promo", "noise", "sold"]]
-    if k == 2:  # no feature stands out, so that the features are compared with random ones
+    if k == 2:  # no feature is significant by itself, so that the features are compared with random ones
         table = table.drop(columns="promo").assign(other=np.random.default_rng(7).normal(size=ROWS))
     with pytest.warns(UserWarning, match="time: "):
         selection = seqatt.select(table, target="sold", k=k, time="day", **QUICK)

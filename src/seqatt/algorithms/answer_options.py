@@ -1,4 +1,4 @@
-"""Options of every method about its answer: how many features are selected, and how sure that is."""
+"""Options of every method about its result: the number of features, constraints, and confidence checks."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _even(name: str, value: Any) -> int | None:
 
 @dataclass(frozen=True)
 class AnswerOptions(ConstraintOptions):
-    """How many features, and how sure."""
+    """Number of features, constraints, and checks of the result."""
 
     max_k: int | None = option(
         None,
@@ -114,10 +114,11 @@ def needs_k(options: Mapping[str, Any]) -> bool:
 
 
 def check_method(method: Method, argument: str = "k: 'auto'") -> None:
-    """Refuse a method whose first j features are no choice of j, for what an ``argument`` asks."""
+    """Raise unless the first j features of the method are its selection of j features, which ``argument`` requires."""
     if not method.ranks_features:
         able = [name for name, other in all_methods().items() if other.ranks_features]
         raise ValueError(
-            f"{argument} needs a method whose first features are a selection too, which {method.name} is not; "
+            f"{argument} needs a method that ranks its features, so that the first j are a selection of j; "
+            f"{method.name} does not; "
             f"{'use a number, or' if argument.startswith('k:') else 'leave it out, or use'} one of {', '.join(able)}"
         )

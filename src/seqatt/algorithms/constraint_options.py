@@ -18,7 +18,7 @@ def _kept(name: str, value: Any) -> Any:
 
 
 def _features(name: str, value: Any) -> Any:
-    """The same, in any order; None and an empty list are none."""
+    """Names, positions or a mask of features, in any order; None and an empty list mean no features."""
     return () if value is None else tuple(value) if isinstance(value, list | set | frozenset) else value
 
 

@@ -47,7 +47,7 @@ def plan_per_seed(request: SelectionRequest) -> Plan:
 
 
 class Functions(NamedTuple):
-    """What a module registers for a method: ``plan`` resolves defaults, ``select`` returns one trace per seed."""
+    """The functions of a method: ``plan`` resolves defaults, ``select`` returns one trace per seed."""
 
     plan: Callable[[SelectionRequest], Any]
     select: SelectFunction
@@ -95,7 +95,7 @@ class Method:
 
     @property
     def select_files(self) -> SelectFunction | None:
-        """The same for files that are read batch by batch; None if the method needs a table."""
+        """``select`` for files that are read batch by batch; None if the method needs a table."""
         if self.trains:
             return self.select
         import_module(f"{PACKAGE}.sums.methods")

@@ -1,4 +1,4 @@
-"""What a method gets: the data, how many features to select, its options, and how the run is carried out."""
+"""The input of a method: the data, how many features to select, its options, and the settings of the run."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:  # files need pyarrow, tables do not
 
 
 @dataclass(frozen=True)
-class Running:
-    """How a run on files is carried out: how they are read, by which ranks, and with which checkpoints."""
+class RunContext:
+    """Execution settings of a run on files: file options, checkpoint options and process group."""
 
     file_options: FileOptions = field(default_factory=FileOptions)
     checkpoint_options: CheckpointOptions = field(default_factory=CheckpointOptions)
@@ -50,13 +50,13 @@ class SelectionRequest:
     device: torch.device
     hook: TrainingHook = field(default_factory=TrainingHook)
     source: StreamSource | None = None
-    running: Running = field(default_factory=Running)
+    context: RunContext = field(default_factory=RunContext)
     kept: tuple[int, ...] = ()
     quotas: Quotas | None = None
     subsets: tuple[NDArray[np.int64], ...] | None = None
 
     def as_part(self, name: str, steps: int, counts: int = 1) -> SelectionRequest:
-        """The same request as one part of a run of several selections; it counts as ``counts`` of them."""
+        """The request as one part of a run of several selections; it counts as ``counts`` of them."""
         monitor, data = self.hook.part.monitor, self.data
         part = monitor.start_part(name, data.user_position, data.given_names, self.k, steps, counts=counts)
         return replace(self, hook=TrainingHook(part))

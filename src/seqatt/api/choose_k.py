@@ -1,9 +1,9 @@
-"""``k="auto"``: how many features to select, from the scores of networks on rows that selected none of them.
+"""``k="auto"``: how many features to select, from the scores of networks on rows not used for the selection.
 
 The rows are divided into folds. For each fold, the method orders up to ``max_k`` features on the other rows, networks
-train there on the first 1, 2, 3, 4, 6, ... of them, and their outputs are scored on the fold: the rows of a score
-chose neither the features nor the weights. The number k is chosen from the mean scores, and k features are then
-selected on all rows.
+train there on the first 1, 2, 3, 4, 6, ... of them, and their outputs are scored on the fold: no score uses rows on
+which its features were selected or its networks trained. The number k is chosen from the mean scores, and k features
+are then selected on all rows.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What ``select`` and ``evaluate`` are given: a table or files, and how these are encoded."""
+"""The data that ``select`` and ``evaluate`` get: a table or files, and how these are encoded."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def categories_for(method: Method, own_inputs: str | None = None) -> Categories:
 
 
 def stream_encoding_for(method: Method, own_inputs: str | None) -> StreamEncoding | None:
-    """The same on files that are read batch by batch; None if the method cannot read them so."""
+    """How a method takes categories of files read batch by batch; None if it cannot read them so."""
     if method.trains:
         return ONE_HOT if own_inputs == "columns" else EMBEDDED
     return None if method.select_files is None else COUNTED

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from seqatt.algorithms.registry import Method
-from seqatt.algorithms.request import Running, SelectionRequest, select_arranged
+from seqatt.algorithms.request import RunContext, SelectionRequest, select_arranged
 from seqatt.api.confidence.post_selection import check_importance, examine_traces
 from seqatt.api.constraints.constraint_set import Constraints, find_constraints
 from seqatt.api.phase_steps import warn_about_few_steps
@@ -164,7 +164,7 @@ class Run:
             if finished and finished[0] < repeats:
                 message = f"interrupted after {finished[0]} of {repeats} repeats"
             if discoveries is not None:
-                message = "interrupted before the features had competed with their knockoffs"
+                message = "interrupted before the features were compared with their knockoffs"
             raise SelectionInterrupted(message, selections) from None
         finally:
             if isinstance(self._hook, CheckpointHook):
@@ -172,7 +172,7 @@ class Run:
 
     def _make_request(self, data: TableData | FileData, **others: Any) -> SelectionRequest:
         """A request for one feature of the data, for each seed."""
-        others |= {"running": Running(self.file_options, self.options.checkpoints, self.ranks)}
+        others |= {"context": RunContext(self.file_options, self.options.checkpoints, self.ranks)}
         hook = TrainingHook(Part(self.monitor))
         return SelectionRequest(data, 1, self.seeds, self.options.method, self.device, hook, **others)
 
@@ -194,7 +194,7 @@ class Run:
         return constraints.only(self._frontier["chosen"] or np.flatnonzero(~data.constant)[:1].tolist())
 
     def _make_knockoffs(self, data: TableData | FileData, k: Any, advance: Advance) -> Discoveries | None:
-        """The features and the knockoffs that they compete with; None without ``fdr``."""
+        """The features and the knockoffs that they are compared with; None without ``fdr``."""
         fdr = self.options.answer.fdr
         if fdr is None:
             return None
@@ -221,7 +221,7 @@ class Run:
         return int(self._curve["chosen"]) or 1
 
     def examine(self, request: SelectionRequest, traces: list[Trace]) -> list[Trace]:
-        """The traces with importance, stand-ins and, where no feature stands out, a comparison with random features."""
+        """The traces with importance and stand-ins, compared with random features where none is significant alone."""
         if isinstance(self._hook, CheckpointHook) and self._hook.release_signals():
             raise TrainingInterrupted(traces)
         answer = self.options.answer

@@ -168,7 +168,7 @@ def describe_options() -> list[str]:
     """
     default = all_methods()[DEFAULT].options
     lines = ["The table, for every method:", "", *describe(TableOptions)]
-    lines += ["", "How many, and how sure:", "", *describe(AnswerOptions)]
+    lines += ["", "Number of features, constraints, and checks of the result:", "", *describe(AnswerOptions)]
     for group, heading in (
         (TRAINING, f"{TRAINING}; other neural methods share most of these:"),
         (RARE, f"{RARE}:"),

@@ -57,7 +57,7 @@ class EarlyStopping(Callback):
 
 
 def _scalars(state: CallbackState) -> dict[str, float]:
-    """What is plotted against the phase, by name; folds and repeats have plots of their own."""
+    """Values to plot against the phase, by name; folds and repeats have plots of their own."""
     values = {"loss": state.loss, "held_out_loss": state.held_out_loss, "features": len(state.features)}
     return {f"{state.part}/{name}": float(value) for name, value in values.items() if value is not None}
 

@@ -1,4 +1,4 @@
-"""What is seen of a call of ``select`` while it runs: one mechanism for progress, callbacks and requests to stop."""
+"""Reports the progress of ``select``: progress bar, user callbacks, and stop requests."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class Monitor:
         self.bar(steps)
 
     def describe(self) -> str:
-        """What is running, in up to two lines: the part, the phase and the loss; the features selected so far."""
+        """The current work, in up to two lines: the part, the phase and the loss; the features selected so far."""
         part = self._part  # read once: the bar asks on a thread of its own
         return "" if part is None else part.describe()
 
@@ -204,7 +204,7 @@ class Part:
             self.monitor.call("on_phase_end", self)
 
     def facts(self, *, ended: bool) -> dict[str, Any]:
-        """What the state of a callback has of this part."""
+        """The fields of ``CallbackState`` that describe this part."""
         return {
             "part": self._name,
             "phase": min(self._phase + (not ended), self._phases),

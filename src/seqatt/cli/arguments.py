@@ -1,4 +1,4 @@
-"""What several commands share: how arguments are read, Ctrl-C while a command runs, the width of tables."""
+"""Parts shared by several commands: how arguments are read, Ctrl-C while a command runs, the width of tables."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def _read_lines(path: str, flag: str) -> list[str]:
 def _read_each(
     given: list[str] | None, flag: str, read_text: Callable[[str], dict[str, Any]]
 ) -> dict[str, Any]:
-    """What each use of a flag gives by name, as text or as a file of JSON; no name may be given twice."""
+    """The values by name of all uses of a flag, as text or as a file of JSON; no name may be given twice."""
     everything: dict[str, Any] = {}
     for text in given or []:
         objects = _read_objects(text, flag) if text.endswith(".json") else read_text(text)

@@ -69,7 +69,7 @@ def show(selection: Selection, target: str) -> None:
         console.print(escape(_describe_chance(selection, selection.chance)))
     elif lacks_evidence(settings) and selection.features and not found_together(selection.curve, settings):
         console.print(
-            f"No feature stands out: none is related to {escape(target)} by itself (smallest q-value "
+            f"No feature is significantly related to {escape(target)} by itself (smallest q-value "
             f"{settings['min_q_value']:.2g}). Features may still matter together: check with --holdout."
         )
     for note in selection.notes:
@@ -78,7 +78,7 @@ def show(selection: Selection, target: str) -> None:
 
 
 def _feature_columns(selection: Selection) -> dict[str, list[str]]:
-    """What is said of each selected feature, by the heading of its column: what it adds, or else its score."""
+    """Cells per selected feature, by the heading of their column: importance, or else the score."""
     importance, columns = selection.importance, {}
     if selection.stability is not None:  # the scores are shares of the repeats
         columns = {"chosen in": [_percent(share) for share in selection.scores]}
@@ -96,13 +96,13 @@ def _feature_columns(selection: Selection) -> dict[str, list[str]]:
 
 
 def _explain_columns(importance: dict[str, Any]) -> str:
-    """What the columns about features mean."""
+    """The legend of the columns about features."""
     text = f"{ADDS}: increase of the loss on held-out rows without the feature ({importance['loss']:.3f} with all)"
     return text + (f"; {OR}: rejected, with the correlation" if any(importance.get("stand_ins", [])) else "")
 
 
 def describe_stability(selection: Selection) -> list[str]:
-    """What the repeats say, in sentences: the selected features that stand for a cluster, and the bound."""
+    """Sentences about the repeats: the selected features that stand for a cluster, and the bound."""
     stability, names = selection.stability, selection.names
     if stability is None:
         return []
@@ -132,9 +132,9 @@ def describe_stability(selection: Selection) -> list[str]:
 def _describe_discoveries(found: dict[str, Any]) -> str:
     """How the features compared with their knockoffs, in a sentence."""
     rate = f"False discovery rate {found['rate']:g}"
-    competed = f"{found['raced']} features competed with {found['knockoffs']} knockoffs each"
+    compared = f"{found['raced']} features were compared with {found['knockoffs']} knockoffs each"
     estimate = found["estimated_rate"]
-    return f"{rate}{'' if estimate is None else f', estimated as {estimate:.2g}'}: {competed}."
+    return f"{rate}{'' if estimate is None else f', estimated as {estimate:.2g}'}: {compared}."
 
 
 def _percent(share: float) -> str:
@@ -146,9 +146,7 @@ def _describe_chance(selection: Selection, chance: dict[str, Any]) -> str:
     verdict = no_better(selection.settings).capitalize()
     if chance["better"]:
         alone = lacks_evidence(selection.settings)
-        verdict = (
-            f"{'No feature stands out by itself, but together they are b' if alone else 'B'}etter than chance"
-        )
+        verdict = f"{'No feature is significant by itself, but together they are b' if alone else 'B'}etter than chance"
     random = (
         ""
         if chance["random_features"] is None
@@ -156,7 +154,7 @@ def _describe_chance(selection: Selection, chance: dict[str, Any]) -> str:
     )
     return (
         f"{verdict}: {metric_name(chance['metric'])} {chance['score']:.3f} ± {chance['standard_error']:.3f} on rows "
-        f"that selected none of them, {random}{chance['no_features']:.3f} with no features."
+        f"not used for the selection, {random}{chance['no_features']:.3f} with no features."
     )
 
 
@@ -169,9 +167,7 @@ def _show_frontier(console: Console, selection: Selection) -> None:
     lowest, highest = facts["no_features"], max(*facts["means"], facts["all_features"])
     labels = [f"{cost:,g}" for cost in facts["costs"]] + [f"all {facts['all_cost']:,g}"]
     width = max(len("cost"), *map(len, labels))
-    console.print(
-        f"{'cost':>{width}}  {metric_name(facts['metric'])} on rows that selected none of the features"
-    )
+    console.print(f"{'cost':>{width}}  {metric_name(facts['metric'])} on rows not used for the selection")
     for label, mean in zip(labels, [*facts["means"], facts["all_features"]], strict=True):
         share = (mean - lowest) / (highest - lowest) if highest > lowest else 0.0
         chosen = " ← selected" if label == f"{facts['cost']:,g}" else ""
@@ -194,7 +190,7 @@ def _show_curve(console: Console, curve: dict[str, Any], features: int) -> None:
     longest = max(1, min(BAR, console.width - width - BESIDE_BAR))
     unit = max(highest - lowest, 1e-12) / longest
     console.print(
-        f"\n[bold]How many features: {metric_name(curve['metric'])} on rows that selected none of them[/bold]"
+        f"\n[bold]How many features: {metric_name(curve['metric'])} on rows not used for the selection[/bold]"
     )
     for label, score, error in zip(labels, scores, errors, strict=True):
         bar = "█" * round(max(0.0, score - lowest) / unit)

@@ -1,4 +1,4 @@
-"""``--export``: networks on the selected columns of files, written as a model to take home."""
+"""``--export``: networks on the selected columns of files, written as a deployable model."""
 
 from __future__ import annotations
 

@@ -124,12 +124,12 @@ def _read_evaluation(path: Path, selection: Selection) -> dict[str, Any] | None:
 
 
 def identify(selection: Selection) -> dict[str, Any]:
-    """What tells a selection from others, as in evaluation.json."""
+    """The entries of evaluation.json that identify a selection."""
     return {"indices": selection.indices.tolist(), "method": selection.method, "seed": selection.seed}
 
 
 def _check_evaluation(evaluation: dict[str, Any]) -> str | None:
-    """What is wrong with the contents of evaluation.json; None if nothing is."""
+    """The error in the contents of evaluation.json; None if there is none."""
     from seqatt.report.facts.selection_facts import SETS
 
     sets, rows = evaluation.get("holdout"), evaluation.get("rows")

@@ -1,4 +1,4 @@
-"""What ``seqatt select`` does once its arguments are read: select, print, write, and evaluate on held-out rows."""
+"""Execution of ``seqatt select`` with its arguments read: select, print, write, and evaluate on held-out rows."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ class ComparisonPlots:
         self._results = results
 
     def __call__(self, ax: Any = None) -> Any:
-        """The same as ``curve``."""
+        """Draw ``curve``."""
         return draw(self._results, ax)
 
     def curve(self, ax: Any = None) -> Any:

@@ -40,7 +40,7 @@ class Comparison(ResultsTable):
     environment: dict[str, str]
 
     def by(self, metric: str) -> Comparison:
-        """The same comparison with another metric in tables, charts and conclusions."""
+        """This comparison with another metric in tables, charts and conclusions."""
         if metric not in self.metrics:
             raise ValueError(f"metric: unknown {metric!r}; use one of {', '.join(self.metrics)}")
         return replace(self, settings=self.settings | {"metric": metric})

@@ -72,7 +72,7 @@ def _conclude_k(results: ResultsTable, k: int) -> str:
 
 
 def _limits(results: ResultsTable, k: int) -> str:
-    """What an interrupted comparison leaves open at ``k``; empty if no run of this k is missing."""
+    """Sentence on the runs that an interrupted comparison lacks at ``k``; empty if none is missing."""
     missing = [key for key in results.missing_runs() if key[1] == k and key[0] != ALL]
     seeds = results.compared_seeds(k)
     if not missing or not seeds:

@@ -177,7 +177,7 @@ def _format_seconds(value: float) -> str:
 
 
 def _describe_splits(settings: dict[str, Any], seeds: int) -> str:
-    """What mean and standard deviation are taken over."""
+    """The runs over which mean and standard deviation are taken, in words."""
     test, splits = settings["test"], settings["split_rows"]
     if seeds == 1:
         return "one run"

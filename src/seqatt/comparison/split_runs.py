@@ -31,7 +31,7 @@ from seqatt.training.options import TrainingOptions
 
 
 class Selected(NamedTuple):
-    """What a run selected, or why it selected nothing; None without an error is every feature."""
+    """The selection of a run, or the error of one that has none; None without an error is every feature."""
 
     method: str
     k: int

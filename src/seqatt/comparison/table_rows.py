@@ -33,7 +33,7 @@ class RunRows(NamedTuple):
 
     @property
     def options(self) -> dict[str, Any]:
-        """What is given per row, as options of ``select``."""
+        """Values per row, as options of ``select``."""
         return dict(zip(self._fields[2:], self[2:], strict=True))
 
 

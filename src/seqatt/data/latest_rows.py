@@ -1,4 +1,4 @@
-"""Held-out rows that say little: with ``time``, the latest rows may be out of the range of those to train on.
+"""Notes on extrapolation: with ``time``, values of the latest rows may lie outside the range of the training rows.
 
 Networks do not extrapolate. On a series that grows, even the best features are then no better than none.
 """
@@ -52,7 +52,10 @@ def note_latest_target(data: TableData | FileData) -> str | None:
 def note_latest_features(
     data: TableData | FileData, order: Sequence[int], *, target_leaves: bool
 ) -> list[str]:
-    """The same about the selected features, without a warning; the remedy is not said again after the target's."""
+    """Sentences for ``Selection.notes`` where many of the latest values of selected features are out of range.
+
+    Unlike the target's there is no warning, and with ``target_leaves`` the remedy is not said again.
+    """
     rows = _split(data)
     if rows is None or not isinstance(data, TableData):
         return []

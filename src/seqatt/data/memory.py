@@ -59,7 +59,7 @@ def _machine_memory() -> int:
 
 
 def _group_memory() -> int | None:
-    """What is left of the limit of a container, None without one."""
+    """The memory left of the limit of a container, None without one."""
     folder = Path("/sys/fs/cgroup")
     try:
         limit, used = (int((folder / name).read_text()) for name in ("memory.max", "memory.current"))

@@ -51,7 +51,7 @@ LISTED = 8  # columns in a warning
 
 
 class ReadAs(NamedTuple):
-    """What a text column is read as, and why.
+    """The type that a text column is read as, and why.
 
     "numbers" and "dates" become numeric; "codes", "nearly" numbers, "slashes" (dates such as 01/02/2026) and any other
     "text" stay text. ``example`` is a placeholder of numbers or dates, a code, a value that is not a number, or a date.
@@ -69,7 +69,7 @@ TEXT = ReadAs("text")
 
 
 def examine_texts(texts: Any, rows_per_value: float = 0.0) -> ReadAs:
-    """What a column holds whose distinct values are ``texts``, an Arrow array without missing values.
+    """The type of a column whose distinct values are ``texts``, an Arrow array without missing values.
 
     ``rows_per_value`` is the mean number of rows per value; 0 for text files, where the user did not choose text.
     """

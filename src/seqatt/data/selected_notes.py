@@ -1,4 +1,4 @@
-"""What was noticed about selected features: sentences for ``Selection.notes``."""
+"""Notes on selected features: sentences for ``Selection.notes``."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What networks are trained for: one file per kind of target, and a row in ``table.py``."""
+"""Losses: one module per kind of target, registered in ``table.py``."""

@@ -57,7 +57,7 @@ class Loss(ABC):
     coupled: ClassVar[bool] = False
     streams: ClassVar[bool] = False
     smoothed: ClassVar[bool] = False  # whether labels may be smoothed
-    tested: ClassVar[bool] = True  # whether a test of each feature alone says something
+    has_univariate_test: ClassVar[bool] = True  # whether the univariate test is defined for this target
 
     def read(self, y: NDArray[Any], weights: Floats | None, argument: str) -> Encoding:
         """Check and encode the target of the training rows; classes are encoded where labels are read."""

@@ -20,7 +20,7 @@ class ReconstructionLoss(SquaredError):
 
     name = "reconstruction"
     metrics: ClassVar[tuple[str, ...]] = ("r2",)
-    streams, tested = False, False
+    streams, has_univariate_test = False, False
 
     def read(self, y: NDArray[Any], weights: Floats | None, argument: str) -> Encoding:
         raise ValueError(f"{argument}: task='reconstruction' predicts the table itself; leave {argument} out")

@@ -67,7 +67,7 @@ def make_loss(task: str | Loss, label_smoothing: float = 0.0) -> Loss | _Smoothe
 
 
 def autograd_loss(task: str | Loss, out: Tensor, y: Tensor, label_smoothing: float = 0.0) -> Tensor:
-    """The same losses by functions of torch, for autograd: outputs (B, o), one loss per row."""
+    """A loss, or that of a task by name, by functions of torch, for autograd: outputs (B, o), one loss per row."""
     loss = LOSSES[task] if isinstance(task, str) else task
     name = loss.name
     if name == "multiclass" or (name == "binary" and out.shape[-1] == 2):

@@ -1,1 +1,1 @@
-"""A model to take home: networks retrained on the selected features, with their preprocessing, and files of it."""
+"""Deployable models: networks retrained on the selected features, with preprocessing, calibration and export."""

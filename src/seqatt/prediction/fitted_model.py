@@ -49,7 +49,7 @@ class FittedModel:
         return self._apply(self.module, X, selected_only)
 
     def predict_logits(self, X: Any, *, selected_only: bool = False) -> NDArray[np.float64]:
-        """What probabilities are made from: (rows, classes), or (rows, 1) for two classes."""
+        """Logits, from which probabilities are made: (rows, classes), or (rows, 1) for two classes."""
         return self._apply(self.module.outputs, X, selected_only)
 
     @torch.no_grad()
@@ -82,7 +82,7 @@ class FittedModel:
             write_atomically(path, program_bytes(self))
 
     def metadata(self) -> dict[str, Any]:
-        """What a file says about the model, as JSON can hold it."""
+        """Description of the model that its file holds, for JSON."""
         return {
             "seqatt": __version__,
             "task": self.task,

@@ -25,7 +25,7 @@ from seqatt.training.evaluation.networks import NetworkParameters
 from seqatt.training.evaluation.train_networks import NetworkTraining, train_networks
 
 NETWORKS = 5  # each trains on all rows but a fifth of its own
-MIN_ROWS = 20  # from which on rows are held out: fewer would say nothing about the confidence of a network
+MIN_ROWS = 20  # from which on rows are held out: the estimate from fewer rows would be too noisy
 SHARES = (1.0, 1 / 4, 1 / 16)  # of the steps of ``evaluate``: small noisy tables are memorised by more
 MAX_LOG_SCALE = 4.0  # the factor of logits is between exp(-4) and exp(4)
 
@@ -94,7 +94,7 @@ def constant_module(data: TableData) -> PredictionModule:
 
 
 def _output_units(target: Target) -> tuple[Floats, Floats]:
-    """What the outputs of a network are multiplied by, and what is added to them then."""
+    """Scale and shift that turn the outputs of a network into units of the target."""
     if target.scale is None or target.shift is None:
         return np.ones(target.outputs), np.zeros(target.outputs)
     return target.scale, target.shift

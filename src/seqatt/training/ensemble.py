@@ -56,7 +56,7 @@ def split_rows(
 def split_subset(
     subset: Rows, strata: Rows, seed: int, members: int, units: RowUnits | None = None
 ) -> list[tuple[Tensor, Tensor]]:
-    """The same for a trial that sees these rows of a table alone; ``strata`` and ``units`` are those of all rows.
+    """``split_rows`` for a trial that sees the rows ``subset`` alone; ``strata`` and ``units`` are those of all rows.
 
     A single model has all rows of the subset for both, those held out in random order.
     """

@@ -41,7 +41,7 @@ class TrainingInterrupted(KeyboardInterrupt):
 
 
 class TrainingHook:
-    """What happens beside the steps of a training: progress, callbacks, checkpoints and requests to stop.
+    """Hooks of the training loop: progress, callbacks, checkpoints and stop requests.
 
     This one has no checkpoints; ``checkpoints.training`` also saves and resumes.
     """

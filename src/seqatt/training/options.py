@@ -117,7 +117,7 @@ class TrainingOptions(NetworkOptions):
 
     @property
     def own_inputs(self) -> str | None:
-        """What a network that trains through autograd is called with; None for the built-in one."""
+        """The ``inputs`` of a network that trains through autograd; None for the built-in one."""
         return None if self.built_in else self.inputs
 
     @property

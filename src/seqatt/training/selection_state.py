@@ -78,7 +78,7 @@ class Quotas:
 
 
 class FeatureState(NamedTuple):
-    """What T models may see: which features are selected (1 or 0) and blocked (-inf or 0), both (T, d)."""
+    """The features that T models may see: selected (1 or 0) and blocked (-inf or 0), both (T, d)."""
 
     selected: torch.Tensor
     blocked: torch.Tensor

@@ -127,7 +127,7 @@ class TrialGroup:
         self.phase, self.done = self.phase + 1, 0
 
     def shown_trial(self) -> tuple[list[int], PhaseRecord | None, float | None]:
-        """What progress and callbacks show: features, last phase and held-out loss of the trial with the lowest loss.
+        """Features, last phase and held-out loss of the trial with the lowest loss, for progress and callbacks.
 
         It stands for all trials of the group, and for all strengths of a penalty.
         """

@@ -1,4 +1,4 @@
-"""What rankings share: scores of columns as scores of features, scores as a trace, and threads of other libraries."""
+"""Parts shared by rankings: scores of columns as scores of features, scores as a trace, threads of other libraries."""
 
 from __future__ import annotations
 

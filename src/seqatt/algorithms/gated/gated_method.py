@@ -53,7 +53,7 @@ VALIDATION_SHARE = 0.25
 
 @dataclass(frozen=True)
 class GateContext:
-    """What a gate is made from: T models, their penalties (T,) and their random generators.
+    """The arguments of a gate's constructor: T models, their penalties (T,) and their random generators.
 
     The gate trains for ``steps`` steps on ``rows`` rows, to select ``k`` features.
     ``scale`` (d,) is the square root of the number of input columns of each feature. ``embedded`` (d,) is 1 for the

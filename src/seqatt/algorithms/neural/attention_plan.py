@@ -90,11 +90,11 @@ def make_plan(request: SelectionRequest) -> AttentionPlan:
     steps = sum(phase.steps for phase in schedule)
     # None by default: where inputs are dropped, a copy of a selected feature is useful.
     input_dropout = options.input_dropout or 0.0
-    tested = data.target.loss.tested
-    if options.univariate_test and not tested:
-        raise ValueError(f"univariate_test: says nothing where the task is {data.target.task}; leave it out")
+    testable = data.target.loss.has_univariate_test
+    if options.univariate_test and not testable:
+        raise ValueError(f"univariate_test: is not defined for task={data.target.task!r}; leave it out")
     default_test = default_univariate_test(rows, columns)
-    threshold = resolve(options.univariate_test, default_test, applies=one_pass and tested)
+    threshold = resolve(options.univariate_test, default_test, applies=one_pass and testable)
     weight_decay = resolve(options.weight_decay, default_weight_decay(rows))
     asinh_inputs = _resolve_asinh(request)
     logit_learning_rate = _resolve_logit_learning_rate(options)

@@ -1,10 +1,10 @@
 """Exchange selected features for others, judged by networks that train on each set alone.
 
-In a network of all features, each of two that matter only together seems indispensable while the other is there, and a
-network that has learned with a feature is a bad judge of its absence. Among fifty features that matters little; among
-one or two it decides. So each round compares the selected set with those in which a candidate replaces one of its
-features, and takes the best of them, until none is clearly better. All losses are those of rows that the networks do
-not train on. At the end an ensemble trains on the set that was taken, to order it and to measure importance.
+The loss without a feature, in a network trained with it, overrates features that matter only together. With fifty
+features this bias matters little; with one to three it decides the result. So each round compares the selected set with
+those in which a candidate replaces one of its features, and takes the best of them, until none is clearly better. All
+losses are those of rows that the networks do not train on. At the end an ensemble trains on the set that was taken, to
+order it and to measure importance.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class _Budget(NamedTuple):
 
 
 def _resolve_budget(request: SelectionRequest) -> _Budget:
-    """The same for all trials and rounds, so that the losses of all sets can be compared."""
+    """One budget for all trials and rounds, so that the losses of all sets can be compared."""
     rows, requested, epochs = min(request.rows, MAX_ROWS), request.options.batch_size, request.options.epochs
     batch_size = resolve_batch_size(rows, requested, ENSEMBLE_SIZE)
     steps = min(MAX_STEPS, round(NETWORK_SHARE * evaluation_steps(rows, batch_size, None)))
@@ -131,7 +131,7 @@ class _Comparison(NamedTuple):
 
 
 class _Search:
-    """What one trial has selected, and the sets that were compared so far.
+    """The search of one trial: its selected set, and the sets that were compared so far.
 
     All networks are made for the same few features, so that the loss of a set is the same in every round.
     """
@@ -194,7 +194,7 @@ class _Search:
         return group
 
     def note_losses(self, sets: Sequence[FeatureSet], group: TrialGroup) -> None:
-        """What the networks of these sets have found; nothing of those whose losses are not finite."""
+        """Record the losses of the networks of these sets, except those that are not finite."""
         losses, rows = group.validation_losses
         for features, trace, finite, of_set in zip(sets, group.traces(), group.finite, losses, strict=True):
             measured = finite and of_set.size and np.isfinite(of_set).all()

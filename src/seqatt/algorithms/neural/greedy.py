@@ -61,7 +61,7 @@ def greedy(request: SelectionRequest, plan: GreedyPlan, advance: Advance) -> lis
 
 
 class _ForwardSelection:
-    """What one trial has selected, and a record of each round."""
+    """The forward selection of one trial: the features selected so far, and a record of each round."""
 
     def __init__(self, data: TableData, k: int, quotas: Quotas | None, hook: TrainingHook) -> None:
         self._constant, self._quotas = data.constant, quotas

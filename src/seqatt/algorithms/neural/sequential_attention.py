@@ -41,7 +41,7 @@ def sequential_attention(request: SelectionRequest, plan: AttentionPlan, advance
     if not isinstance(data, TableData) and plan.univariate_test:
         from seqatt.data.files.validation_rows import sample_table  # here, because only files need pyarrow
 
-        screened = sample_table(data, request.running.file_options)
+        screened = sample_table(data, request.context.file_options)
 
     def make_gate(model: Model, members: Sequence[Member]) -> AttentionGate:
         gate = make_attention_gate(len(members), data.features, mask, plan.logit_learning_rate, device)

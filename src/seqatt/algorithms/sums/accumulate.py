@@ -40,7 +40,7 @@ class Accumulator(Protocol):
     """Sums over rows that several ranks can compute and that a checkpoint can hold."""
 
     def layout(self) -> SumLayout:
-        """What each sum is over (columns, bins): only sums of the same layout can be added."""
+        """Columns and bins that the sums are over; only sums of the same layout can be added."""
 
     def add(self, rows: EncodedRows) -> None:
         """Add some rows, possibly none."""

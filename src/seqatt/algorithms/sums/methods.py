@@ -20,7 +20,7 @@ from seqatt.trace import Trace
 @register_files("cmim")
 def cmim_on_files(request: SelectionRequest, plan: Plan, advance: Advance) -> list[Trace]:
     sums = PairCounts(
-        _data(request), request.options, request.running.file_options, request.kept, request.quotas
+        _data(request), request.options, request.context.file_options, request.kept, request.quotas
     )
     return _accumulate(request, "cmim", sums, advance)
 
@@ -29,7 +29,7 @@ def select_linear_on_files(
     request: SelectionRequest, plan: Plan, advance: Advance, *, method: str
 ) -> list[Trace]:
     rule = rule_of(method, request.options)
-    gram = GramAccumulator(_data(request), rule, request.running.file_options.max_categories)
+    gram = GramAccumulator(_data(request), rule, request.context.file_options.max_categories)
     return _accumulate(request, "least squares", gram, advance)
 
 
@@ -41,18 +41,18 @@ def _accumulate(
     request: SelectionRequest, name: str, sums: PairCounts | GramAccumulator, advance: Advance
 ) -> list[Trace]:
     """Accumulate sums over all rows and select from them. Methods with the same sums can continue each other."""
-    data, running = _data(request), request.running
-    shards = count_shards(running.file_options.shards, running.ranks.size)
-    resolved = running.file_options.to_settings() | sums.settings | {"shards": shards}
+    data, context = _data(request), request.context
+    shards = count_shards(context.file_options.shards, context.ranks.size)
+    resolved = context.file_options.to_settings() | sums.settings | {"shards": shards}
     run = describe_run(data, name, 0, [], resolved)
     settings = accumulate(
         data,
-        running.file_options,
+        context.file_options,
         shards,
         sums,
         run,
-        running.ranks,
-        running.checkpoint_options,
+        context.ranks,
+        context.checkpoint_options,
         advance,
     )
     trace = sums.select(request.k)

@@ -1,1 +1,1 @@
-"""How sure an answer is: what each feature adds, and whether the features are better than random ones."""
+"""Post-selection checks: feature importance on held-out rows, and a comparison with random features."""

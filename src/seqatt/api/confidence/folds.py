@@ -1,6 +1,6 @@
 """Cross-validation: features are selected and networks trained on the rows outside of a fold, and scored on the fold.
 
-So the rows of a score decided about neither the features nor the weights.
+The rows of a fold are used neither to select features nor to train networks.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from seqatt.data.tables.table_data import TableData, take_rows
 from seqatt.losses.loss import Score
 
 FOLDS = 3
-MIN_ROWS = 30  # in a fold; fewer would say nothing
+MIN_ROWS = 30  # in a fold; the estimate from fewer rows would be too noisy
 NETWORK_SHARE = 0.5  # steps of a network, as a share of those in ``evaluate``: sets are only compared
 
 

@@ -22,7 +22,7 @@ from seqatt.training.screening.row_sample import draw_sample
 from seqatt.training.screening.univariate_test import univariate_test
 
 CERTAIN = 1e-3  # q-value of a feature that is not noise
-# Cells of a table, at most, that is tested where the method does not; in larger ones, some feature stands out.
+# Cells of a table, at most, that is tested where the method does not; in larger ones, some feature is significant.
 TESTED_CELLS = 1 << 20
 
 
@@ -49,7 +49,7 @@ def examine_traces(
     importance: bool,
     chance: bool,
 ) -> list[Trace]:
-    """The traces with importance and stand-ins and, where no feature stands out, a comparison with random features."""
+    """The traces with importance and stand-ins, compared with random features where none is significant alone."""
     data = request.table
     traces = examined = note_unlearned(request, traces)
     try:
@@ -85,7 +85,7 @@ def examine_traces(
 
 def _may_be_noise(method: Method, data: TableData, traces: list[Trace]) -> bool:
     """Whether no feature is related to the target by itself, by the test that the default runs before training."""
-    if method.name == "random" or not data.target.loss.tested:
+    if method.name == "random" or not data.target.loss.has_univariate_test:
         return False
     q_values = [trace.settings["min_q_value"] for trace in traces if "min_q_value" in trace.settings]
     testable = (method.trains or method.nested) and not isinstance(data.columns, SparseColumns)

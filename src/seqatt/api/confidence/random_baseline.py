@@ -1,4 +1,4 @@
-"""Whether selected features are better than random ones, on rows that selected none of them.
+"""Whether selected features are better than random ones, on rows not used for the selection.
 
 The test is for tables in which no feature is related to the target by itself: the selected features are then noise, or
 matter only together. The rows are divided into folds. For each fold, the method selects as many features on the other

@@ -44,5 +44,5 @@ def sample_request(request: SelectionRequest, categories: Categories) -> Selecti
 def _read_sample(data: FileData, request: SelectionRequest, categories: Categories) -> TableData:
     from seqatt.data.files.validation_rows import sample_table  # here, because only files need pyarrow
 
-    table = sample_table(data, request.running.file_options, categories)
+    table = sample_table(data, request.context.file_options, categories)
     return scale_table(table, request.options.scaling)

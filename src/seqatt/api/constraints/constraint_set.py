@@ -54,7 +54,7 @@ class Constraints:
         return Quotas(quota_of, least, most_of, k)
 
     def only(self, features: Sequence[int]) -> Constraints:
-        """All of these features, to which those that are kept belong, are to be selected."""
+        """Constraints under which exactly these features, the kept ones included, are selected."""
         numbers = np.array(sorted(features))
         kept = tuple(int(np.searchsorted(numbers, f)) for f in self.kept)
         excluded = self.excluded + self.data.features - len(numbers)
@@ -81,7 +81,7 @@ class Constraints:
         return max(1, sum(needed.values())), sum(allowed.values())
 
     def _needed(self) -> dict[str, int]:
-        """What makes up the fewest features, in words."""
+        """The terms of the smallest possible number of features, by their description."""
         kept = set(self.kept)
         needed = {
             f"{show(name)} needs {max(least, len(kept & set(features)))}": max(
@@ -93,7 +93,7 @@ class Constraints:
         return needed | ({f"keep has {len(free)}{' others' if needed else ''}": len(free)} if free else {})
 
     def _allowed(self) -> dict[str, int]:
-        """What makes up the most features, in words."""
+        """The terms of the largest possible number of features, by their description."""
         allowed = {}
         for name, (features, _, most) in self.quotas.items():
             count = len(features) if most is None else min(most, len(features))

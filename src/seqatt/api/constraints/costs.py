@@ -1,4 +1,4 @@
-"""What features cost: prices, each paid once if any of its features is selected."""
+"""Costs of features: prices, each paid once if any of its features is selected."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Costs:
         return [frozenset(np.flatnonzero(needs).tolist()) for needs in self.required.T]
 
     def total(self, features: Iterable[int]) -> float:
-        """What these features cost together."""
+        """The cost of these features together."""
         paid = frozenset().union(*(self._needs[f] for f in features))
         return float(sum(self.prices[i] for i in sorted(paid)))
 

@@ -2,7 +2,8 @@
 
 The search needs the scores of many sets, each from a network that trains on some rows and is scored on others. For the
 answer it runs on all rows, divided into folds. For the frontier it runs once per fold on the rows of the others, and
-the sets it finds for each cost are scored on the fold: those rows chose neither the features nor the weights.
+the sets it finds for each cost are scored on the fold: no score uses rows on which its features were selected or its
+networks trained.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ MAX_LEVELS = 12  # costs in the frontier
 
 @dataclass(frozen=True)
 class AffordableFeatures:
-    """What to look for: at most ``k`` features within ``budget`` that gain at least ``rate`` per unit of cost."""
+    """Features to look for: at most ``k`` within ``budget`` that gain at least ``rate`` per unit of cost."""
 
     method: Method
     request: SelectionRequest

@@ -42,7 +42,7 @@ def refuse_names(table: Any, options: Mapping[str, Any]) -> None:
 
 
 def _items(options: Mapping[str, Any], groups: Mapping[str, Any]) -> Iterator[tuple[str, list[Any]]]:
-    """What each option gives by name or by position; what has another form is refused later."""
+    """The names and positions in each option; values of another form are refused later."""
     for argument in (*OF_FEATURES, "log1p"):
         yield argument, _listed(options.get(argument))
     yield "column_types", list(_entries(options.get("column_types")))

@@ -1,4 +1,4 @@
-"""What an evaluation reads: its options, and the selected columns of the training rows and of the test rows."""
+"""Input of an evaluation: its options, and the selected columns of the training rows and of the test rows."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Clusters of features that replace each other over the repeats.
 
-Of two features that hold the same information, a selection chooses one, now this, now that: each is chosen in half of
-the repeats, and the pair in all. The members of a cluster are related, every two of them, and are rarely chosen
-together: less often than if they were chosen independently, and in at most a quarter of the repeats that choose any of
-them. Two related features of which each adds something are chosen together and form no cluster.
+Of two features that hold the same information, each repeat selects only one of them: each is selected in about half of
+the repeats, and one of the two in every repeat. The members of a cluster are related, every two of them, and are rarely
+chosen together: less often than if they were chosen independently, and in at most a quarter of the repeats that choose
+any of them. Two related features of which each adds something are chosen together and form no cluster.
 """
 
 from __future__ import annotations

@@ -119,7 +119,7 @@ def _share_seconds(trace: Trace, trials: int) -> Trace:
 def _pool_partly(
     request: SelectionRequest, finished: list[Trace], running: list[Trace], rows: int
 ) -> list[Trace]:
-    """What is known at an interruption: what the finished pairs say, else what those that train together selected."""
+    """The traces at an interruption: those of the finished pairs, pooled, else those of the repeats in training."""
     if len(finished) >= 2:
         return [pool_repeats(request, finished[: len(finished) // 2 * 2], rows)]
     # Of a surplus that was not removed yet, the first features count.

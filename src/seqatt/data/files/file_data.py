@@ -116,7 +116,7 @@ class FileData:
         return 4 * (len(self.feature_of) + len(self.categories) + 3)
 
     def scaled(self, scaling: str) -> FileData:
-        """The same encoding with numbers in the range from 0 to 1 ("min-max") or as they are ("none").
+        """This encoding with numbers in the range from 0 to 1 ("min-max") or as they are ("none").
 
         The range is that of the schema sample; values beyond it are clipped. One-hot columns are 0 or 1. With
         "standard" it is the encoding itself.

@@ -145,5 +145,5 @@ def find_format(path: FilePath) -> FileFormat:
 
 
 def _what_to_do(path: FilePath) -> str:
-    """What a file is that is not read, and the remedy; empty where the ending does not tell."""
+    """The kind of a file that is not read, and the remedy; empty where the ending does not tell."""
     return OTHER_ENDINGS.get(split_ending(path)[0], "").format(name=path.name)

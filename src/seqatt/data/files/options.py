@@ -28,7 +28,7 @@ def point_or_comma(name: str, value: Any) -> str | None:
 
 @dataclass(frozen=True)
 class FileOptions(TableOptions):
-    """What the columns of files are, as for a table, and how the files are read."""
+    """Options about the columns of files, as of a table, and about reading them."""
 
     memory: int | str | None = option(
         None,

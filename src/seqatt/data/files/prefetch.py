@@ -16,7 +16,7 @@ Item = TypeVar("Item")
 
 
 def prefetch(items: Iterator[Item], depth: int) -> Iterator[Item]:
-    """The same items, computed on a background thread, at most ``depth`` ahead."""
+    """The items, computed on a background thread, at most ``depth`` ahead."""
     threads = _ReaderThreads(1)
     producer = _Producer(items, depth, threads)
     try:

@@ -1,4 +1,4 @@
-"""What was noticed about the columns of a table: sentences for ``Selection.notes``, one per kind of defect."""
+"""Notes on the columns of a table: sentences for ``Selection.notes``, one per kind of defect."""
 
 from __future__ import annotations
 

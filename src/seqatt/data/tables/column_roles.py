@@ -1,4 +1,4 @@
-"""What the columns of a table are: features of some kind, target, weights, or none of these."""
+"""Roles of the columns of a table: features of some kind, target, weights, or none of these."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def with_numbers(table: InputTable, texts: Mapping[str, str | None]) -> InputTab
 
 
 def _find_contents(table: InputTable, undecided: Sequence[str], report: bool) -> dict[str, str]:
-    """What the columns of text hold that are "numbers" or "times"; with ``report`` a warning names them."""
+    """The columns of text that hold "numbers" or "times", by name; with ``report`` a warning names them."""
     if not undecided:
         return {}
     from seqatt.data.number_texts import examine_texts, report_columns

@@ -43,12 +43,12 @@ def check_same_columns(train: InputTable, test: InputTable, arguments: tuple[str
 
 
 def numeric_contents(table: InputTable) -> dict[str, str]:
-    """What the columns of a table that are no text hold, by name: "numbers" or "times"."""
+    """Contents of the columns that are no text, by name: "numbers" or "times"."""
     return {name: held for name, held in zip(table.names, _contents(table), strict=True) if held != "text"}
 
 
 def _contents(table: InputTable) -> list[str]:
-    """What each column holds, for error messages: "text", "numbers" or "times"."""
+    """Contents of each column, for error messages: "text", "numbers" or "times"."""
     contents = ["text" if kind == "categorical" else "numbers" for kind in table.kinds]
     if table.framed:
         from pyarrow import types

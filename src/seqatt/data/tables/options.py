@@ -51,7 +51,7 @@ def all_or_columns(name: str, value: Any) -> bool | tuple[str, ...]:
 
 @dataclass(frozen=True)
 class TableOptions(Options):
-    """What the table's rows and columns are; the values are checked against the table when it is read."""
+    """Options about the rows and columns of a table; the values are checked against it when it is read."""
 
     sample_weight: Any = option(
         None,

@@ -13,7 +13,7 @@ from seqatt.data.tables.table_data import TableData
 
 
 def scale_table(data: TableData, scaling: str) -> TableData:
-    """The same rows with columns in the range from 0 to 1 ("min-max") or with the numbers as they are ("none").
+    """The table with columns in the range from 0 to 1 ("min-max") or with the numbers as they are ("none").
 
     Either way one-hot columns and missing-value indicators are 0 or 1. A missing number is the mean of its column, as
     before, and so inside the range. Constant columns are 0 under "min-max". Rows of weight zero are not in the table,

@@ -1,4 +1,4 @@
-"""What was asked for beside the number of features: features that are kept or excluded, quotas, costs."""
+"""Facts about constraints: features that are kept or excluded, quotas, costs."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def frontier_facts(selection: Selection) -> dict[str, Any] | None:
 
 
 def frontier_sentence(frontier: dict[str, Any]) -> str:
-    """What the selected features cost and reach, beside all features."""
+    """A sentence on the cost and the score of the selected features, beside all features."""
     metric, at = metric_name(frontier["metric"]), frontier["costs"].index(frontier["cost"])
     budget = "" if frontier.get("budget") is None else f" of {frontier['budget']:,g}"
     return (

@@ -153,7 +153,7 @@ def image_facts(selection: Selection, shape: Sequence[int], data: dict[str, Any]
 
 
 def table_summary(selection: Selection, data: dict[str, Any] | None) -> dict[str, Any]:
-    """What the selection was made from: rows, features, kind of target, files, and with a table its classes."""
+    """Facts about the data of a selection: rows, features, kind of target, files, and with a table its classes."""
     settings = selection.settings
     summary: dict[str, Any] = {
         "rows": settings.get("rows"),

@@ -1,4 +1,4 @@
-"""What the facts of a selection say, in sentences, and what to try next."""
+"""Sentences about a selection, from its facts, and what to try next."""
 
 from __future__ import annotations
 

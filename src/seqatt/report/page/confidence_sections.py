@@ -30,7 +30,7 @@ def confidence_section(facts: dict[str, Any]) -> str:
             f"{metric}, random features": score(chance["random_features"]),
             f"{metric}, no features": score(chance["no_features"]),
         }
-        body += f"<h3>On rows that selected none of them</h3>{pairs(scores)}"
+        body += f"<h3>On rows not used for the selection</h3>{pairs(scores)}"
     return section("confidence", "Could it be chance?", body)
 
 

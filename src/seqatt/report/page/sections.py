@@ -31,7 +31,7 @@ def features_section(facts: dict[str, Any]) -> str:
     if "metric" in rows[0]:
         columns.append(Column(f"{metric_name(facts['curve']['metric'])} so far"))
         notes.append(
-            f"{columns[-1].title}: on rows that selected none of them, with the features down to this one"
+            f"{columns[-1].title}: on rows not used for the selection, with the features down to this one"
         )
     more = facts["selected"] - len(rows)
     if more > 0:
@@ -96,7 +96,7 @@ def curve_section(facts: dict[str, Any]) -> str:
     )
     chosen = f"chosen: {curve['chosen']}" if curve["chosen"] else "none was chosen"
     note = (
-        f"{metric} of networks on rows that selected none of the features ({curve.get('folds', 3)} folds; "
+        f"{metric} of networks on rows not used for the selection ({curve.get('folds', 3)} folds; "
         f"band: one standard error); {chosen}, ringed."
     )
     if not curve_shows_none(curve):
@@ -135,7 +135,7 @@ def frontier_section(facts: dict[str, Any]) -> str:
         columns = [Column("paid for", False), Column("cost"), Column("selected features", False)]
         body += table("What is paid for", columns, paid, sortable=True)
     note = (
-        f"{metric} of networks on rows that selected none of the features ({frontier['folds']} folds; line: one "
+        f"{metric} of networks on rows not used for the selection ({frontier['folds']} folds; line: one "
         "standard error) for what the search finds at each cost; the selection is ringed."
     )
     return section("frontier", "What the features cost", body, note)

@@ -104,7 +104,7 @@ def divide(
 
 @lru_cache(maxsize=4)
 def _make_dropout(rate: float, cells: int) -> InputDropout:
-    """The same for all networks; to draw its bank takes as long as dozens of steps."""
+    """The dropout of inputs, shared by all networks: drawing its bank takes as long as dozens of steps."""
     return InputDropout(rate, cells, CPU, rescale=False)
 
 

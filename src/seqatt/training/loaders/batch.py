@@ -141,7 +141,7 @@ class DeviceTable:
         return cls(x, y, w, torch.from_numpy(data.codes).to(device), data.target.queries)
 
     def select_columns(self, columns: Tensor) -> DeviceTable:
-        """The same rows with these columns alone, copied; a sparse table becomes dense if it is small then."""
+        """The table of these columns alone, copied; a sparse one becomes dense if it is small then."""
         if self.x is not None:
             return DeviceTable(self.x.index_select(1, columns), self.y, self.w, self.codes, self.queries)
         assert self.sparse is not None

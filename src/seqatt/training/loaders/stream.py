@@ -116,7 +116,7 @@ class FileStream:
             close()
 
     def state(self) -> dict[str, Any]:
-        """What ``load_state`` needs to continue after the current batch, for JSON."""
+        """The state from which ``load_state`` continues after the current batch, for JSON."""
         return {"seen": self.seen, "expected_rows": self.expected_rows, "cursor": self.cursor()}
 
     def load_state(self, state: dict[str, Any]) -> None:

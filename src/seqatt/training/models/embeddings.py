@@ -73,7 +73,7 @@ class Embeddings:
         self.grads = rows, sums.mul_(grad.shape[1])
 
     def collect_nothing(self) -> None:
-        """The same for a batch without rows."""
+        """``collect`` for a batch without rows."""
         self.grads = self._starts.flatten()[:0].long(), self.values[:0]
 
     def merge(self, rows: Tensor, grads: Tensor) -> tuple[Tensor, Tensor]:
@@ -124,7 +124,7 @@ def _sort_distinct(looked_up: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _sort_padded(looked_up: Tensor, padding: int) -> tuple[Tensor, Tensor, Tensor]:
-    """The same with fixed shapes, for CUDA graphs: padded to one row per lookup, with empty sums.
+    """``_sort_distinct`` with fixed shapes, for CUDA graphs: padded to one row per lookup, with empty sums.
 
     The padding is every row below ``padding`` in turn: a GPU adds to different rows at once, but to one row one by one.
     """

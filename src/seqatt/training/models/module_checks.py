@@ -16,7 +16,7 @@ NO_GRADIENT = (
 
 
 def type_remedy(module: nn.Module, x: Tensor) -> str:
-    """What to do about a module whose parameters are numbers of another type than its inputs; else empty."""
+    """The remedy for a module whose parameters are numbers of another type than its inputs; else empty."""
     other_types = {p.dtype for p in module.parameters() if p.is_floating_point()} - {x.dtype}
     return f"; its inputs are {x.dtype}, so call .float() on the model" if other_types else ""
 
@@ -28,7 +28,7 @@ def as_matrix(out: Any) -> Tensor:
 
 
 def check_optimizer(optimizer: Any, parameters: Sequence[nn.Parameter]) -> torch.optim.Optimizer:
-    """What a user's function returned for these parameters; it must make steps without a closure."""
+    """The optimizer that a user's function returned for these parameters; it must make steps without a closure."""
     if not (hasattr(optimizer, "step") and hasattr(optimizer, "param_groups")):
         raise TypeError(
             f"optimizer: must return an optimizer of torch, got {type(optimizer).__name__}; a schedule of learning "

@@ -163,7 +163,7 @@ class TorchModule(Model):
         )
 
     def inputs(self, x: Tensor, weights: Tensor) -> tuple[Tensor, ...]:
-        """What the module is called with, of columns (B, c) and their weights (c,)."""
+        """The arguments of the module, from columns (B, c) and their weights (c,)."""
         return (self._columns(x, weights),)
 
     def _columns(self, x: Tensor, weights: Tensor) -> Tensor:

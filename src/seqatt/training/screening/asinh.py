@@ -20,7 +20,7 @@ Floats = NDArray[np.float64]
 
 
 def asinh_columns(data: TableData) -> TableData:
-    """The same rows with asinh of every number, standardised again; columns of categories do not change."""
+    """The table with asinh of every number, standardised again; columns of categories do not change."""
     weights = np.ones(data.rows) if data.weights is None else data.weights.astype(np.float64)
     weights /= weights.sum()
     columns = data.columns

@@ -1,7 +1,7 @@
 """Copies come last in an order of features.
 
-A network that shares the weight of a signal among its copies loses much without any of them, though another could take
-its place.
+When a network spreads a signal over several copies, removing any one of them raises the loss, although another copy
+carries the same information.
 """
 
 from __future__ import annotations

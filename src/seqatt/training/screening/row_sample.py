@@ -92,7 +92,7 @@ class RowSample:
         return transposed_product(centred, self.row_weights * centred).cpu().numpy()
 
     def kept_unit_columns(self, columns: NDArray[np.int64]) -> Tensor:
-        """The same as ``unit_columns``, computed once for all who ask for these columns."""
+        """``unit_columns``, kept after the first call with these columns."""
         key = columns.tobytes()
         if key not in self._kept_units:
             self._kept_units[key] = self.unit_columns(columns)

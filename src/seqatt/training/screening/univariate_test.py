@@ -100,7 +100,7 @@ def _test_numbers(sample: RowSample, target: Tensor) -> tuple[Floats, Floats]:
 
 
 def _test_bins(sample: RowSample, target: Tensor) -> tuple[Floats, Floats]:
-    """The same for each feature of one column, in bins of about equal size; NaN for the other features.
+    """P-value and explained share (d,) of features of one column, in bins of about equal size; NaN for the others.
 
     Columns with fewer than three distinct bins have none: two bins say no more than the number itself.
     """

@@ -1,7 +1,7 @@
-"""Working sets: on a wide table only some of the features train, and from time to time these are chosen again.
+"""Working sets: on a wide table, only a subset of the features is trained at a time.
 
 All features train in the warm-up and in a short phase after it (or, where phases are short, in the first that selects).
-At the end of that one, and after phases 1, 2, 4, 8, ... that select, a new working set is chosen, which is a quarter of
+At the end of that one, and after phases 1, 2, 4, 8, ... that select, the subset is chosen again, which is a quarter of
 the last one until it has the smallest size. Three quarters of it are the features of the last set with the highest
 scores. The others come back from outside: those whose weights in the first layer would get the largest gradient beside
 the features selected so far, with the same score penalty as any other feature. In a phase that sees the selected
@@ -36,7 +36,7 @@ COLUMNS_AT_A_TIME = 8192
 
 
 class WorkingTable(NamedTuple):
-    """What the models of a working set train on: the columns of its features, and the feature of each column.
+    """The table of a working set: the columns of its features, and the feature of each column.
 
     ``in_table`` are the numbers of these columns in the whole table.
     """

@@ -179,7 +179,7 @@ class OneHotColumn:
         return self.category.constant
 
     def unscaled(self) -> OneHotColumn:
-        """The same columns as 0 and 1."""
+        """The columns as 0 and 1."""
         fitted = self.category
         return replace(self, category=replace(fitted, shift=np.zeros_like(fitted.shift), scale=1.0))
 

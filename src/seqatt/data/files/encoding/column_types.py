@@ -40,7 +40,7 @@ def value_bits(type_: Any) -> int | None:
 
 
 def describe_type(type_: Any) -> str:
-    """What a column holds, for error messages. Times and durations are not mixed with other numbers."""
+    """Contents of a column, for error messages. Times and durations are not mixed with other numbers."""
     if of.is_timestamp(type_) or of.is_date(type_):
         return "times"
     if of.is_duration(type_):

@@ -71,7 +71,7 @@ class FileBatch(NamedTuple):
 
 
 class BatchAgreement(NamedTuple):
-    """What all ranks agreed on about the next batch: sums over ranks, and whether any rank saves or stops.
+    """Agreement of all ranks on the next batch: sums over ranks, and whether any rank saves or stops.
 
     ``first_row`` is the number of rows on lower ranks.
     """

@@ -233,7 +233,7 @@ def _parse(
 def _parse_placeholders(
     block: bytes, dialect: Dialect, names: list[str] | None, types: dict[str, Any]
 ) -> Any:
-    """The same, with placeholders missing from numbers and times, but not from text, where they may be categories."""
+    """``_parse``, with placeholders missing from numbers and times, but not from text, where they may be categories."""
     table = _parse(block, dialect, names, types, missing=PLACEHOLDERS, missing_texts=False)
     for position, name in enumerate(table.column_names):
         column = table[name]

@@ -1,4 +1,4 @@
-"""What every file format provides: column types and row groups of a file, and the batches of a row group."""
+"""The interface of file formats: column types and row groups of a file, and the batches of a row group."""
 
 from __future__ import annotations
 

@@ -6,17 +6,24 @@
 Eight categories of noise, of 50 to 2,000 values, stand beside five numbers of noise and what is planted. ``numbers``:
 five numbers. ``categories``: two numbers, and three categories with an effect per value. ``slopes``: a number, and a
 category that decides the sign of its effect. ``pair``: two categories of twenty values that matter only together.
-``rare``: five numbers, and few positive rows. A figure is the share of the planted features that is selected, of as many
-as there are.
+``rare``: five numbers, and few positive rows. A figure is the share of the planted features that is selected, where as
+many are as were planted.
 """
 
 from __future__ import annotations
 
+import argparse
+import shlex
+import tempfile
 import time
+import warnings
+from itertools import product
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import torch
+from record_file import print_table, write_record
 
 import seqatt
 

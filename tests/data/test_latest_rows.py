@@ -144,7 +144,7 @@ def test_a_negative_answer_says_what_it_is_about(k, capsys):
     verdict = "no number of features does better than none" if k == "auto" else "no better than chance"
     verdict = f"{verdict} {ABOUT}"
     assert verdict in repr(selection)
-    assert "see notes" in repr(selection)
+    assert "; notes: 1)" in repr(selection)
     html = selection._repr_html_()
     assert verdict in html
     assert "do not extrapolate" in html

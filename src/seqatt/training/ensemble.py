@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -101,6 +103,18 @@ def pool_scores(scores: NDArray[np.float64], candidates: NDArray[np.bool_]) -> N
     return pooled
 
 
+def in_standard_errors(losses: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Losses (trials, members, m) as means over the members (trials, m), in standard errors of the median one.
+
+    The members have different validation rows, some harder than others, so the spread of their losses measures chance.
+    The losses without a very useful feature differ by more than chance.
+    """
+    centred = losses - losses.mean(2, keepdims=True)
+    variance = np.median(centred.var(1, ddof=1), axis=1, keepdims=True)
+    error = np.sqrt(variance / losses.shape[1])
+    return np.asarray(centred.mean(1) / np.where(error > 0, error, 1.0))
+
+
 def average_blocks(values: NDArray[np.float64], rows: NDArray[np.int64]) -> tuple[list[float], list[float]]:
     """The mean of values (members, m, b) over the blocks of ``rows`` (b,) of all members, and its standard error.
 
@@ -114,3 +128,21 @@ def average_blocks(values: NDArray[np.float64], rows: NDArray[np.int64]) -> tupl
     over_rows = squares / (members * rows.sum())
     over_members = of_member.var(0, ddof=1) / members if members > 1 else np.zeros_like(mean)
     return mean.tolist(), np.sqrt(np.maximum(over_rows, over_members)).tolist()
+
+
+def importance_of(
+    features: Sequence[int], losses: NDArray[np.float64], rows: NDArray[np.int64]
+) -> dict[str, Any]:
+    """By how much the loss of a trial increases without each of these features, as in ``Trace.importance``.
+
+    ``losses`` (members, 1 + m, b) per block of ``rows`` (b,) are with all m features, then without each.
+    """
+    increases, errors = average_blocks(losses[:, 1:] - losses[:, :1], rows)
+    return {
+        "features": list(features),
+        "loss": average_blocks(losses[:, :1], rows)[0][0],
+        "increases": increases,
+        "standard_errors": errors,
+        "rows": int(rows.sum()) * len(losses),
+        "networks": len(losses),
+    }

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from seqatt.trace import PhaseRecord, Trace
 from seqatt.training.backend.threads import WorkerPool
-from seqatt.training.ensemble import average_blocks, pool_scores
+from seqatt.training.ensemble import average_blocks, importance_of, in_standard_errors, pool_scores
 from seqatt.training.loaders.stream import FileStream
 from seqatt.training.schedule import Phase, Schedule
 from seqatt.training.screening.score_penalty import ScorePenalty, TrialPenalties
@@ -51,8 +51,7 @@ class TrialGroup:
         Of the features ``embedded``, those come last that do not lower the loss on held-out rows.
         """
         self.trainers = list(trainers)
-        self.state = state
-        self._working_set = working_set
+        self.state, self._working_set = state, working_set
         self._embedded = np.empty(0, dtype=np.int64) if embedded is None else embedded
         self.penalties = TrialPenalties(score_penalties or [None] * len(state.order))
         self.stream = stream
@@ -155,18 +154,10 @@ class TrialGroup:
         """By how much the loss of each trial increases on validation rows without each of its features."""
         blocks = self._per_trainer(Trainer.losses_by_block, pool)
         losses, rows = self._by_trial([losses for losses, _ in blocks]), blocks[0][1].numpy()
-        members, self.validation_losses = losses.shape[1], (losses[:, :, 0], rows)
+        self.validation_losses = losses[:, :, 0], rows
         self._importance = [
-            {
-                "features": list(order),
-                "loss": average_blocks(trial_losses[:, :1], rows)[0][0],
-                "increases": increases,
-                "standard_errors": errors,
-                "rows": int(rows.sum()) * members,
-                "networks": members,
-            }
-            for order, trial_losses in zip(self.state.order, losses, strict=True)
-            for increases, errors in [average_blocks(trial_losses[:, 1:] - trial_losses[:, :1], rows)]
+            importance_of(order, of_trial, rows)
+            for order, of_trial in zip(self.state.order, losses, strict=True)
         ]
 
     def _change_working_set(self, pool: WorkerPool) -> None:
@@ -225,55 +216,44 @@ class TrialGroup:
         return everywhere
 
     def _unconfirmed(self, pool: WorkerPool) -> NDArray[np.bool_]:
-        """Features (trials, d) with an embedding that do not clearly lower the loss on held-out rows.
+        """Features (trials, d) with an embedding that neither lower the held-out loss nor are significant alone.
 
         An embedding learns the rows of a rare value by heart, so that attention takes a category of noise for useful.
-        Those that are related to the target by themselves are no noise.
         """
         unconfirmed = np.zeros(self.state.candidates().shape, dtype=bool)
-        if not len(self._embedded):
-            return unconfirmed
-        features = torch.from_numpy(self._embedded).to(self.state.selected.device)
-        of_models = [features.expand(trainer.models, -1) for trainer in self.trainers]
-        measure = partial(Trainer.losses_by_block, attended=True)
-        blocks = pool.run([partial(measure, *each) for each in zip(self.trainers, of_models, strict=True)])
-        losses, rows = self._by_trial([losses for losses, _ in blocks]), blocks[0][1].numpy()
-        for trial, of_trial in enumerate(losses):
-            gains, errors = map(np.array, average_blocks(of_trial[:, 1:] - of_trial[:, :1], rows))
-            unconfirmed[trial, self._embedded] = gains <= MIN_Z * errors
-            unconfirmed[trial] &= ~np.asarray(self.penalties.has_none(trial))
+        if len(self._embedded):
+            features = torch.from_numpy(self._embedded).expand(len(unconfirmed), -1)
+            blocks = self._per_trainer(partial(Trainer.losses_by_block, attended=True), pool, features)
+            losses, rows = self._by_trial([losses for losses, _ in blocks]), blocks[0][1].numpy()
+            for trial, of_trial in enumerate(losses):
+                gains, errors = average_blocks(of_trial[:, 1:] - of_trial[:, :1], rows)
+                unconfirmed[trial, self._embedded] = np.array(gains) <= MIN_Z * np.array(errors)
+                unconfirmed[trial] &= ~np.asarray(self.penalties.has_none(trial))
         return unconfirmed
 
     def _usefulness(self, pool: WorkerPool) -> NDArray[np.float64]:
         """How useful each selected feature is (trials, m): the loss without it, plus its score penalty (0 or less).
 
-        The members have different validation rows, so the spread of their losses measures chance. Where there is a
-        score penalty, the mean loss is divided by its standard error, to be on the scale of the penalty: that of the
-        median feature, because the losses without a very useful feature differ by more than chance.
+        Where there is a score penalty, the loss is in standard errors, to be on the scale of the penalty.
         """
         losses = self._by_trial(self._per_trainer(Trainer.losses_without_each, pool))
         if not self.penalties or losses.shape[1] == 1:
             return np.asarray(losses.mean(1))
-        losses -= losses.mean(2, keepdims=True)  # the validation rows of some members are harder than others'
-        variance = np.median(losses.var(1, ddof=1), axis=1, keepdims=True)
-        standard_error = np.sqrt(variance / losses.shape[1])
-        usefulness = np.asarray(losses.mean(1) / np.where(standard_error > 0, standard_error, 1.0))
+        usefulness = in_standard_errors(losses)
         self.penalties.add_to_usefulness(usefulness, self.state.order)
         return usefulness
 
     def _per_trainer(
-        self, function: Callable[[Trainer, torch.Tensor], Value], pool: WorkerPool
+        self, function: Callable[[Trainer, torch.Tensor], Value], pool: WorkerPool, of_trials: Any = None
     ) -> list[Value]:
-        """The value of a function for each trainer and the features (T, m) that its models have selected."""
+        """The value of a function for each trainer and features (T, m): those ``of_trials``, or the selected ones."""
         trials, models = len(self.state.order), len(self.state.selected)
-        selected = torch.tensor(self.state.order, device=self.state.selected.device)
+        features = torch.as_tensor(self.state.order if of_trials is None else of_trials)
         if self._working_set is not None and self._working_set.features is not None:
-            selected = torch.searchsorted(torch.from_numpy(self._working_set.features), selected)
-        selected = selected.repeat_interleave(models // trials, 0)
-        per_trainer = torch.split(selected, [trainer.models for trainer in self.trainers])
-        return pool.run(
-            [partial(function, *arguments) for arguments in zip(self.trainers, per_trainer, strict=True)]
-        )
+            features = torch.searchsorted(torch.from_numpy(self._working_set.features), features)
+        features = features.to(self.state.selected.device).repeat_interleave(models // trials, 0)
+        per_trainer = torch.split(features, [trainer.models for trainer in self.trainers])
+        return pool.run([partial(function, *each) for each in zip(self.trainers, per_trainer, strict=True)])
 
     def _by_trial(self, values: list[torch.Tensor]) -> NDArray[np.float64]:
         """One tensor per trainer, one row per model, as an array (trials, members, ...)."""

@@ -240,10 +240,7 @@ class MLP(Model):
         self.weights[0].mul_(factors.unsqueeze(1))
 
     def losses_without(self, batch: Batch, weights: Tensor, columns: Tensor, valid: Tensor) -> Tensor:
-        """Computes the first layer once, then subtracts each set of columns from it, a few sets at a time.
-
-        Without a category, a row has the mean of its embeddings: 0 is the mean of a standardised number alone.
-        """
+        """Computes the first layer once, then subtracts each set of columns from it, a few sets at a time."""
         x, y, w = batch.x, batch.y, batch.w
         torch.mul(self.weights[0], weights.unsqueeze(1), out=self._scaled)
         sums = self.layers.hidden_sums(self._scaled, x)
@@ -254,9 +251,9 @@ class MLP(Model):
         buffer = sums.new_empty(models, min(sets_per_chunk, columns.shape[1]), width, rows)
         chunks = torch.split(columns, sets_per_chunk, 1), torch.split(valid, sets_per_chunk, 1)
         losses = []
-        if self._embeddings is not None:
-            numbers = x.shape[2] - self._embeddings.columns
-            x = torch.cat([x[:, :, :numbers], x[:, :, numbers:] - x[:, :, numbers:].mean(1, keepdim=True)], 2)
+        if self._embeddings is not None:  # a category is removed by its mean; 0 is that of a number
+            numbers, embedded = x.tensor_split([x.shape[2] - self._embeddings.columns], 2)
+            x = torch.cat([numbers, embedded - embedded.mean(1, keepdim=True)], 2)
         for chunk, chunk_valid in zip(*chunks, strict=True):
             sets = chunk.shape[1]
             index = chunk.flatten(1).unsqueeze(1)

@@ -1,4 +1,4 @@
-"""``k="auto"``: how many features to select, from the scores of networks on rows not used for the selection.
+"""``k="auto"``: how many features to select, from the scores of networks in cross-validation.
 
 The rows are divided into folds. For each fold, the method orders up to ``max_k`` features on the other rows, networks
 train there on the first 1, 2, 3, 4, 6, ... of them, and their outputs are scored on the fold: no score uses rows on

@@ -167,7 +167,7 @@ def _show_frontier(console: Console, selection: Selection) -> None:
     lowest, highest = facts["no_features"], max(*facts["means"], facts["all_features"])
     labels = [f"{cost:,g}" for cost in facts["costs"]] + [f"all {facts['all_cost']:,g}"]
     width = max(len("cost"), *map(len, labels))
-    console.print(f"{'cost':>{width}}  {metric_name(facts['metric'])} on rows not used for the selection")
+    console.print(f"{'cost':>{width}}  {metric_name(facts['metric'])} in cross-validation")
     for label, mean in zip(labels, [*facts["means"], facts["all_features"]], strict=True):
         share = (mean - lowest) / (highest - lowest) if highest > lowest else 0.0
         chosen = " ← selected" if label == f"{facts['cost']:,g}" else ""
@@ -190,7 +190,7 @@ def _show_curve(console: Console, curve: dict[str, Any], features: int) -> None:
     longest = max(1, min(BAR, console.width - width - BESIDE_BAR))
     unit = max(highest - lowest, 1e-12) / longest
     console.print(
-        f"\n[bold]How many features: {metric_name(curve['metric'])} on rows not used for the selection[/bold]"
+        f"\n[bold]How many features: {metric_name(curve['metric'])} in cross-validation[/bold]; each fold selects anew"
     )
     for label, score, error in zip(labels, scores, errors, strict=True):
         bar = "█" * round(max(0.0, score - lowest) / unit)

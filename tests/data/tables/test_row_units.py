@@ -181,3 +181,16 @@ def test_memorised_groups_are_not_taken_for_signal():
     assert together.curve["all_features"] > 0.85  # a promise that new patients would break
     assert apart.curve["all_features"] < 0.75
     assert apart.settings["groups_of_rows"] is True
+
+
+@pytest.mark.parametrize("times", [4, 5, 6])
+def test_a_few_times_are_enough_for_k_auto(times):
+    """The first fold trains on the rows of a single time."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 5))
+    y = X[:, 0] + X[:, 1] + 0.3 * rng.normal(size=400)
+    assert set(seqatt.select(X, y, k="auto", time=np.arange(400) * times // 400).features) == {"x0", "x1"}
+    (rows, held_out), other = RowUnits(np.zeros(50, dtype=np.int64), True).hold_out(5, 2, rng)
+    assert (len(rows), len(held_out)) == (40, 10)
+    assert not set(rows) & set(held_out)
+    assert not set(other[1]) & set(held_out)

@@ -12,7 +12,7 @@ from typing import Any
 from seqatt.algorithms.registry import Method
 from seqatt.algorithms.request import SelectionRequest
 from seqatt.api.confidence.importance import add_stand_ins, measure_importance
-from seqatt.api.confidence.untrained_models import note_unlearned
+from seqatt.api.confidence.loss_notes import note_harmful, note_unlearned
 from seqatt.data.tables.table_data import SparseColumns, TableData
 from seqatt.progress import Advance, Timings
 from seqatt.trace import Trace
@@ -63,6 +63,7 @@ def examine_traces(
             ]
             timings.end("examine")
         add_stand_ins(data, examined, request.device)
+        examined = [note_harmful(data, trace) for trace in examined]
         if not (chance and _may_be_noise(method, data, examined)):
             return examined
         from seqatt.api.confidence.random_baseline import (  # here, because it needs pyarrow

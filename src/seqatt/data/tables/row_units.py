@@ -56,8 +56,6 @@ class RowUnits:
         by_time = np.sort(self.unit)
         first = max(int(by_time[len(by_time) - rows]), int(by_time[0]) + 1)
         late = self.unit >= first
-        if not late.any():
-            raise ValueError("time: is the same for all rows; leave it out")
         return np.flatnonzero(~late), np.flatnonzero(late)
 
     def draw(self, share: float, rng: np.random.Generator) -> tuple[Rows, Rows]:
@@ -101,10 +99,14 @@ class RowUnits:
     def hold_out(self, parts: int, networks: int, rng: np.random.Generator) -> list[tuple[Rows, Rows]]:
         """Training rows and held-out rows per network: each network holds out another of ``parts`` parts of the rows.
 
-        In time, all networks train on the same earlier rows and hold out the latest ones, or a share of them each. All
-        networks have the same numbers of rows, as they may train in one tensor.
+        In time, all networks train on the same earlier rows and hold out the latest ones, or a share of them each; of
+        rows of a single time, as before the first of a few times, each holds out a random part. All networks have the
+        same numbers of rows, as they may train in one tensor.
         """
-        if self.in_time:
+        if self.in_time and not self.unit.any():
+            held = np.array_split(rng.permutation(len(self.unit)), parts)[:networks]
+            pairs = [(np.setdiff1d(np.arange(len(self.unit)), rows), rows) for rows in held]
+        elif self.in_time:
             early, late = self.latest(len(self.unit) // parts)
             late = rng.permutation(late)
             enough = len(late) // networks >= MIN_LATEST_ROWS
@@ -168,6 +170,8 @@ def read_row_units(groups_of_rows: Any, time: Any, rows: int) -> RowUnits | None
         assert group is not None
         return RowUnits(group, False)
     times = _numbered(time, rows, "time", in_order=True)
+    if rows and not times.any():
+        raise ValueError("time: is the same for all rows; leave it out")
     if group is None:
         return RowUnits(times, True)
     latest = np.zeros(group.max() + 1, dtype=np.int64)

@@ -56,7 +56,7 @@ def frontier_sentence(frontier: dict[str, Any]) -> str:
     metric, at = metric_name(frontier["metric"]), frontier["costs"].index(frontier["cost"])
     budget = "" if frontier.get("budget") is None else f" of {frontier['budget']:,g}"
     return (
-        f"Cost: {frontier['cost']:,g}{budget}; for that, {metric} {score(frontier['means'][at])} is reached on "
-        f"rows that were not used to select. All features cost {frontier['all_cost']:,g} and reach "
+        f"Cost: {frontier['cost']:,g}{budget}; for that, {metric} {score(frontier['means'][at])} is reached in "
+        f"cross-validation. All features cost {frontier['all_cost']:,g} and reach "
         f"{score(frontier['all_features'])}."
     )

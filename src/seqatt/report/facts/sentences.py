@@ -58,15 +58,15 @@ def _curve(facts: dict[str, Any]) -> str:
     metric = metric_name(curve["metric"])
     if not k:
         return (
-            f"{metric} on rows that were not used to select: {score(curve['all_features'])} with all "
-            f"{facts['available']:,} features, {score(curve['no_features'])} with none."
+            f"{metric} in cross-validation: {score(curve['all_features'])} with all {facts['available']:,} features, "
+            f"{score(curve['no_features'])} with none."
         )
     mean = curve["means"][curve["sizes"].index(k)] if k in curve["sizes"] else max(curve["means"])
     reach = "reaches" if k == 1 else "reach"
     return (
-        f"The {count(k, 'selected feature')} {reach} {metric} {score(mean)} on rows that were not used to select them; "
-        f"all {facts['available']:,} reach {score(curve['all_features'])}, and {curve['random_size']} random ones "
-        f"{score(curve['random_features'])}."
+        f"In cross-validation, {count(k, 'feature')}, selected again without the rows of each fold, {reach} {metric} "
+        f"{score(mean)}; all {facts['available']:,} reach {score(curve['all_features'])}, and {curve['random_size']} "
+        f"random ones {score(curve['random_features'])}."
     )
 
 
@@ -117,9 +117,7 @@ def next_steps(facts: dict[str, Any]) -> list[str]:
             f"The largest number tried ({k}) was chosen: raise max_k to see whether more features help."
         )
     if not curve and not facts["false_discoveries"] and not facts["frontier"]:
-        steps.append(
-            'How many features are needed? k="auto" (-k auto) finds out on rows that select none of them.'
-        )
+        steps.append('How many features are needed? k="auto" (-k auto) finds out by cross-validation.')
     if not curve and not facts["evaluation"]:
         steps.append(
             "What is lost against all features? --holdout 0.2, or seqatt.evaluate on test rows, shows it."

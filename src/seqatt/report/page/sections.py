@@ -31,7 +31,7 @@ def features_section(facts: dict[str, Any]) -> str:
     if "metric" in rows[0]:
         columns.append(Column(f"{metric_name(facts['curve']['metric'])} so far"))
         notes.append(
-            f"{columns[-1].title}: on rows not used for the selection, with the features down to this one"
+            f"{columns[-1].title}: in cross-validation, with as many features, which each fold selects anew"
         )
     more = facts["selected"] - len(rows)
     if more > 0:
@@ -96,7 +96,7 @@ def curve_section(facts: dict[str, Any]) -> str:
     )
     chosen = f"chosen: {curve['chosen']}" if curve["chosen"] else "none was chosen"
     note = (
-        f"{metric} of networks on rows not used for the selection ({curve.get('folds', 3)} folds; "
+        f"{metric} of networks in cross-validation ({curve.get('folds', 3)} folds, each with a selection of its own; "
         f"band: one standard error); {chosen}, ringed."
     )
     if not curve_shows_none(curve):
@@ -135,8 +135,8 @@ def frontier_section(facts: dict[str, Any]) -> str:
         columns = [Column("paid for", False), Column("cost"), Column("selected features", False)]
         body += table("What is paid for", columns, paid, sortable=True)
     note = (
-        f"{metric} of networks on rows not used for the selection ({frontier['folds']} folds; line: one "
-        "standard error) for what the search finds at each cost; the selection is ringed."
+        f"{metric} of networks in cross-validation ({frontier['folds']} folds; line: one standard error) for what the "
+        "search finds at each cost; the selection is ringed."
     )
     return section("frontier", "What the features cost", body, note)
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from tests.support.problems import linear_problem
 from torch import nn
 
 import seqatt
-from seqatt.api.confidence.untrained_models import _loss_of_constant
+from seqatt.api.confidence.loss_notes import _loss_of_constant
 from seqatt.data.tables.table_data import read_table_data
 
 OUTPUTS = {
@@ -71,3 +72,25 @@ def test_models_with_a_loss_of_their_own_and_few_steps_are_not_judged():
     with pytest.warns(UserWarning, match="too few to tell features apart") as caught:
         seqatt.select(X, y, 2, model=dead, epochs=2)
     assert len(caught) == 1
+
+
+def test_features_that_raise_the_held_out_loss_are_named():
+    """Categories of noise that have to be selected, as there are too few other features."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"x": rng.normal(size=2_000)})
+    for name in ("a", "b"):
+        X[name] = pd.Series(rng.integers(0, 300, 2_000)).map("v{}".format)
+    y = (X["x"] + rng.normal(size=2_000) > 0).astype(int)
+    all_three = seqatt.select(X, y, 3)
+    named = [note for note in all_three.notes if "raise the loss on held-out rows" in note]
+    assert len(named) == 1
+    assert named[0].startswith(("a and b raise", "b and a raise"))
+    assert not seqatt.select(X, y, 1).notes
+
+
+def test_selections_that_are_worse_than_one_prediction_say_so():
+    rng = np.random.default_rng(0)
+    selection = seqatt.select(rng.normal(size=(300, 20)), rng.normal(size=300), 5)
+    assert any(
+        note.startswith("On held-out rows networks on the selected features") for note in selection.notes
+    )

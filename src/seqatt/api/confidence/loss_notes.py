@@ -1,4 +1,4 @@
-"""Whether a model of the user learned anything: if not, the order of its features is arbitrary."""
+"""Notes about losses: a model of the user that learns nothing, and features that networks are better without."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ import numpy as np
 import torch
 
 from seqatt.algorithms.request import SelectionRequest
+from seqatt.data.tables.column_notes import listed
 from seqatt.data.tables.table_data import TableData
+from seqatt.display_text import NO_NAME
 from seqatt.losses.table import autograd_loss
 from seqatt.trace import Trace
 from seqatt.training.backend.threads import single_thread
@@ -19,6 +21,7 @@ from seqatt.training.trainer import LOSS_INTERVAL
 Z = 2.0  # standard errors of the recorded training loss by which a model that learns is below a constant prediction
 MIN_GAIN = 0.005  # share of the loss of the constant, by which it is below at least
 MIN_STEPS = 50  # in the later half of the training; fewer do not show whether a model learns
+HARMFUL_Z = 3.0  # standard errors by which the held-out loss is lower without a feature that is noted
 MAX_ROWS = 100_000  # of which the loss of a constant prediction is computed
 
 
@@ -51,6 +54,35 @@ def note_unlearned(request: SelectionRequest, traces: list[Trace]) -> list[Trace
         warnings.warn(f"model: {found}", stacklevel=2)
         noted.append(replace(trace, settings=trace.settings | {"notes": [note]}))
     return noted
+
+
+def note_harmful(data: TableData, trace: Trace) -> Trace:
+    """The trace with a note where features raise the held-out loss, or all of them are no better than none.
+
+    Not where the held-out rows are the latest ones, whose mean and relations may be others.
+    """
+    found = trace.importance
+    if found is None or data.target.loss.coupled or (data.units is not None and data.units.in_time):
+        return trace
+    notes = []
+    measured = zip(found["features"], found["increases"], found["standard_errors"], strict=True)
+    harmful = [f for f, increase, error in measured if increase < -HARMFUL_Z * error]
+    if harmful:
+        names = listed([str(data.given_names[feature]) or NO_NAME for feature in harmful])
+        raises, it = ("raises", "it") if len(harmful) == 1 else ("raise", "them")
+        notes.append(
+            f"{names} {raises} the loss on held-out rows: networks are better without {it}. Select fewer features, or "
+            f"leave {it} out with forbid (--forbid)."
+        )
+    with single_thread():
+        constant, _ = _loss_of_constant(data, 0.0)
+    if found["loss"] > constant:
+        notes.append(
+            f"On held-out rows networks on the selected features have a loss of {found['loss']:.4g}; {constant:.4g} "
+            "is that of one prediction for all rows: they learn their rows by heart, or the features say nothing."
+        )
+    noted = trace.settings.get("notes", []) + notes
+    return replace(trace, settings=trace.settings | {"notes": noted}) if notes else trace
 
 
 def _later_loss(trace: Trace) -> tuple[float, int]:

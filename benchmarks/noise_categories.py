@@ -36,7 +36,6 @@ METHODS: dict[str, dict[str, Any]] = {
     "default": {},
     "batch by batch": {"memory": 0},
     "F-test": {"method": "f_test"},
-    "forest": {"method": "forest"},
 }
 
 

@@ -21,7 +21,7 @@ from tests.support.problems import linear_problem
 import seqatt
 from seqatt.api import choose_k
 from seqatt.api.choose_k import choose_size, first_sizes
-from seqatt.api.confidence.folds import divide_rows
+from seqatt.api.confidence.folds import balance_classes, divide_rows
 from seqatt.data.tables.table_data import read_table_data
 from seqatt.losses.table import LOSSES
 
@@ -182,13 +182,13 @@ def mean_loss(outputs, targets):
 
 def test_row_weights_are_kept_where_classes_are_unequal():
     data = read_table_data(*rare_positives(0), sample_weight=np.arange(1, 5001))
-    assert choose_k._balance(data) is data
+    assert balance_classes(data) is data
     data = read_table_data(*rare_positives(0))
-    balanced = choose_k._balance(data)
+    balanced = balance_classes(data)
     positive = data.target.codes == 1
     assert balanced.weights[positive].sum() == pytest.approx(balanced.weights[~positive].sum())
     nearly_equal = read_table_data(*rare_positives(0, odds=-1.0))
-    assert choose_k._balance(nearly_equal) is nearly_equal
+    assert balance_classes(nearly_equal) is nearly_equal
 
 
 @pytest.mark.parametrize("rare", [1, 2, 3, 4])

@@ -396,3 +396,15 @@ def test_contradictions_are_refused(problem, options, message):
     X, y, _ = problem
     with pytest.raises((TypeError, ValueError), match=message):
         seqatt.select(X, y, **options)
+
+
+def test_nothing_is_paid_for_noise_where_few_rows_are_positive():
+    """Networks weight the classes: else they fit the few positive rows, and sets are compared by chance."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(20_000, 6)), columns=["hour", "amount", "n0", "n1", "n2", "n3"])
+    X["merchant"] = pd.Series(rng.integers(0, 300, 20_000)).map("m{}".format)
+    odds = 0.6 * X["hour"] + X["amount"] - 5.2
+    y = (rng.random(20_000) < 1 / (1 + np.exp(-odds))).astype(int)
+    costs = {"amount": 10, "merchant": 5, "hour": 1}
+    assert seqatt.select(X, y, costs=costs, budget=6).features == ["hour"]
+    assert seqatt.select(X, y, costs=costs, budget=11).features[:2] == ["amount", "hour"]

@@ -21,7 +21,9 @@ from seqatt.api.confidence.folds import (
     FOLDS,
     MIN_ROWS,
     Fold,
+    balance_classes,
     divide_rows,
+    fold_correction,
     make_fold,
     noise_errors,
     pool_folds,
@@ -31,7 +33,6 @@ from seqatt.api.confidence.folds import (
 )
 from seqatt.data.tables.table_data import TableData
 from seqatt.data.tables.target import Target
-from seqatt.data.tables.weights import balanced_share, with_class_weights
 from seqatt.losses.loss import Score
 from seqatt.progress import Advance
 from seqatt.training.screening.copies import copies_last
@@ -47,8 +48,6 @@ MAX_BETWEEN = 6  # sizes tried between the chosen one and the next smaller
 # Share of the gain of the best size that counts as nothing, where one standard error is even less.
 MARGIN = 0.01
 MIN_Z = 2.0  # corrected standard errors by which the best size must beat no features; else none is chosen
-# Two classes are weighted where their rows say no more than this share of balanced ones: with less than 15 % of one.
-BALANCED_SHARE = 0.5
 # Of the rarer of two classes: not even a perfect order of fewer rows is so much better than no features.
 MIN_CLASS_ROWS = 4
 
@@ -87,7 +86,7 @@ def choose_k(
     fewest = max(fewest, len(request.kept) + 1)
     data, max_k, seed = request.table, request.k, request.seeds[0]
     if method.trains and request.options.loss is None:  # one of the user's may take no weights
-        data = _balance(data)
+        data = balance_classes(data)
     _warn_about_rare_class(data.target)
     advance(0, "Choosing k", FOLDS + 2)
     folds = [make_fold(data, rows) for rows in divide_rows(data, seed)]
@@ -178,7 +177,7 @@ def choose_size(curve: dict[str, Any], rule: str | float, noise_error: float = 0
     """
     sizes, means, errors = curve["sizes"], np.array(curve["means"]), np.array(curve["standard_errors"])
     best = int(means.argmax())
-    error = _fold_correction(curve["folds"]) * max(errors[best], noise_error)
+    error = fold_correction(curve["folds"]) * max(errors[best], noise_error)
     if means[best] - curve["no_features"] <= MIN_Z * error:
         return 0
     if rule == BEST:
@@ -190,29 +189,6 @@ def choose_size(curve: dict[str, Any], rule: str | float, noise_error: float = 0
         enough = curve["no_features"] + share * (curve["all_features"] - curve["no_features"])
     reaches = np.flatnonzero(means >= min(enough, means[best]))
     return int(sizes[reaches[0]])
-
-
-def _fold_correction(folds: int) -> float:
-    """How much larger the standard error of a mean over folds is, because they share most of their training rows.
-
-    Nadeau and Bengio, "Inference for the Generalization Error", Machine Learning 52, 2003: the variance of a mean over
-    J folds is multiplied by 1 + J n_test / n_train.
-    """
-    return float(np.sqrt(1 + folds / (folds - 1)))
-
-
-def _balance(data: TableData) -> TableData:
-    """The table with weights that balance two very unequal classes, unless its rows have weights.
-
-    Without weights, networks that train on many features of such a table fit the few rows of the rarer class: the order
-    in which features can be spared is then a matter of chance. Only the order of rows counts for the score of a fold.
-    """
-    target = data.target
-    if target.task != "binary" or data.weights is not None or balanced_share(target) > BALANCED_SHARE:
-        return data
-    weights = with_class_weights(None, "balanced", 1.0, target)
-    assert weights is not None
-    return replace(data, weights=weights.astype(np.float32))
 
 
 def _order_features(method: Method, request: SelectionRequest, fold: Fold, number: int) -> list[int]:

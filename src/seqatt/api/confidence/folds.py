@@ -6,6 +6,7 @@ The rows of a fold are used neither to select features nor to train networks.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -17,10 +18,13 @@ from seqatt.api.evaluation.reading import EvaluationData, resolve_options
 from seqatt.api.evaluation.result import raise_errors
 from seqatt.data.tables.row_units import keep_neighbours_together
 from seqatt.data.tables.table_data import TableData, take_rows
+from seqatt.data.tables.weights import balanced_share, with_class_weights
 from seqatt.losses.loss import Score
 
 FOLDS = 3
 MIN_ROWS = 30  # in a fold; the estimate from fewer rows would be too noisy
+# Two classes are weighted where their rows say no more than this share of balanced ones: with less than 15 % of one.
+BALANCED_SHARE = 0.5
 NETWORK_SHARE = 0.5  # steps of a network, as a share of those in ``evaluate``: sets are only compared
 
 
@@ -55,6 +59,29 @@ def make_fold(data: TableData, rows: NDArray[np.int64]) -> Fold:
     block = RowBlock(data.columns[rows], data.codes[rows], data.target.values[rows])
     train = np.setdiff1d(np.arange(data.rows), rows) if data.units is None else data.units.outside(rows)
     return Fold(EvaluationData(take_rows(data, train), lambda: iter([block])), rows)
+
+
+def balance_classes(data: TableData) -> TableData:
+    """The table with weights that balance two very unequal classes, unless its rows have weights.
+
+    Without weights, networks that train on many features of such a table fit the few rows of the rarer class: which
+    features can be spared is then a matter of chance. Only the order of rows counts for the score of a fold.
+    """
+    target = data.target
+    if target.task != "binary" or data.weights is not None or balanced_share(target) > BALANCED_SHARE:
+        return data
+    weights = with_class_weights(None, "balanced", 1.0, target)
+    assert weights is not None
+    return replace(data, weights=weights.astype(np.float32))
+
+
+def fold_correction(folds: int) -> float:
+    """How much larger the standard error of a mean over folds is, because they share most of their training rows.
+
+    Nadeau and Bengio, "Inference for the Generalization Error", Machine Learning 52, 2003: the variance of a mean over
+    J folds is multiplied by 1 + J n_test / n_train.
+    """
+    return float(np.sqrt(1 + folds / (folds - 1)))
 
 
 def target_varies(data: TableData) -> bool:

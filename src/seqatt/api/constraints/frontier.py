@@ -21,6 +21,7 @@ from seqatt.api.confidence.folds import (
     FOLDS,
     MIN_ROWS,
     Fold,
+    balance_classes,
     divide_rows,
     make_fold,
     pool_folds,
@@ -61,7 +62,7 @@ class AffordableFeatures:
 
     def find(self, advance: Advance) -> dict[str, Any]:
         """The frontier; "chosen" are the features of the answer, as features of the request."""
-        data, seed = self.request.table, self.request.seeds[0]
+        data, seed = balance_classes(self.request.table), self.request.seeds[0]
         if data.rows < FOLDS * MIN_ROWS:
             raise ValueError(
                 f"costs: need at least {FOLDS * MIN_ROWS} rows, got {data.rows}, to compare sets of features"

@@ -18,6 +18,7 @@ ROWS = 200
 DAYS = pd.Timestamp("2020-06-01") + pd.to_timedelta(
     np.random.default_rng(1).permutation(np.arange(ROWS)), unit="D"
 )
+SWAPPED = str.maketrans(",.", ".,")
 FORMS = {
     "2020-06-01": DAYS.strftime("%Y-%m-%d"),
     "2020/06/01 05:30": DAYS.strftime("%Y/%m/%d %H:%M"),
@@ -25,6 +26,10 @@ FORMS = {
     "12.5 %": [f"{day.day_of_year / 2} %" for day in DAYS],
     "$1,234.50": [f"${day.value / 1e14:,.2f}" for day in DAYS],
     "1,234.50": [f"{day.day_of_year * 9 - 800:,.2f}" for day in DAYS],
+    "1.234,50": [f"{day.day_of_year * 9 - 800:,.2f}".translate(SWAPPED) for day in DAYS],
+    "(1,234.50)": [
+        f"({900 - value:,.2f})" if value < 900 else f"{value:,.2f}" for value in 9 * DAYS.day_of_year
+    ],
 }
 
 
@@ -74,7 +79,10 @@ def test_other_text_is_no_amount_and_no_date():
     others = (
         ["$5", "6 €"],
         ["5 %", "6"],
-        ["1,23", "4,56"],
+        ["1,23", "4,56"],  # perhaps two numbers each
+        ["1,234.50", "5,00"],
+        ["1.234,5", "7.5"],
+        ["(5", "5)"],
         ["0,500", "1,250"],  # a decimal comma: no group of thousands starts with 0
         ["2020-02-30", "2020-01-01"],
         ["2020-01-01 25:10", "2020-01-01"],
@@ -112,6 +120,8 @@ def test_a_text_means_the_same_beside_any_other():
         (["1e5", "1,000"], [1e5, 1e3]),
         ([".5", "12 %", None], [0.5, 0.12, None]),
         (["5.", "$3"], [5.0, 3.0]),
+        (["1.234,56", "5,00", "-7", "(0,5)"], [1234.56, 5.0, -7.0, -0.5]),
+        (["1,234.50", "(1,000)", "(2.5)"], [1234.5, -1000.0, -2.5]),
     ):
         assert to_numbers(pa.array(texts))[0].to_pylist() == numbers
         for text, number in zip(texts, numbers, strict=True):

@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 from pyarrow import csv
 
 from seqatt.data.formatted_texts import (
-    have_one_unit,
+    are_consistent,
+    may_be_lists,
     parse_amounts,
     parse_dates,
     parse_dates_with_slashes,
@@ -121,8 +122,8 @@ def _examine_formatted(texts: Any) -> ReadAs | None:
 
 
 def _are_amounts(values: Any) -> bool:
-    """Whether all are amounts of one unit, some with a sign or a thousands separator, and none is a code."""
-    if parse_amounts(values).null_count or not have_one_unit(values):
+    """Whether all are amounts of one form, some with a sign or a separator, and none is a code."""
+    if parse_amounts(values).null_count or not are_consistent(values) or may_be_lists(values):
         return False
     return not (pc.all(_is_number(values)).as_py() or pc.any(has_leading_zero(values)).as_py())
 
@@ -160,7 +161,7 @@ def to_numbers(column: Any) -> tuple[Any, str | None]:
         is_number = _is_number(trimmed)
         plain = pc.if_else(is_number, trimmed, pa.scalar(None, trimmed.type)).cast(pa.float64())
         others = trimmed.filter(pc.and_(pc.invert(is_number), pc.is_valid(trimmed)))
-        return pc.coalesce(plain, parse_amounts(trimmed)) if len(others) and have_one_unit(others) else plain
+        return pc.coalesce(plain, parse_amounts(trimmed)) if len(others) and are_consistent(others) else plain
 
     return _convert(column, parse, pa.float64())
 

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
 
 import seqatt
+from seqatt.data.files.file_data import read_file_data
+from seqatt.data.files.options import FileOptions
+from seqatt.data.selected_notes import note_selected
 
 ROWS = 300
 QUICK = {"method": "f_test"}
@@ -152,3 +157,21 @@ def test_a_number_that_is_the_target_in_a_few_steps_does_not_determine_it():
     y = X.a + np.random.default_rng(1).normal(size=ROWS)
     for leak in (y.round(), y > 0, (y > y.median()) + 0.0):
         assert not seqatt.select(X.assign(leak=leak), y, 5, **QUICK).notes
+
+
+@pytest.mark.filterwarnings("ignore:epochs")
+def test_a_leak_in_files_read_batch_by_batch_is_noted_from_the_schema_sample(tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(3_000, 4)), columns=list("abcd"))
+    frame["y"] = (frame["a"] + rng.normal(size=3_000) > 1).astype(int)
+    frame["refund"] = np.where(frame["y"] == 1, 1 + rng.exponential(size=3_000), 0.0)
+    path = tmp_path / "rows.parquet"
+    frame.to_parquet(path, row_group_size=500)
+    selection = seqatt.select(path, target="y", k=1, memory=0, epochs=5)
+    assert selection.features == ["refund"]
+    (note,) = selection.notes
+    assert note.startswith("refund determines the target in all 3,000 rows of the schema sample: every class")
+    data = read_file_data(path, "y", FileOptions(), 1_000)
+    assert note_selected(data, [data.names.index("refund")], {}, SimpleNamespace(data=FileOptions()))
+    path.unlink()
+    assert note_selected(data, [data.names.index("refund")], {}, SimpleNamespace(data=FileOptions())) == []

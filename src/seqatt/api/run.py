@@ -295,6 +295,6 @@ class Run:
 
     def _settings_of(self, trace: Trace) -> dict[str, Any]:
         notes = [*trace.settings.get("notes", []), *self._settings.get("notes", [])]
-        notes += note_selected(self._layout, trace.order, self._settings, self.options.method)
+        notes += note_selected(self._layout, trace.order, self._settings, self.options)
         settings = self._settings | trace.settings | ({"notes": notes} if notes else {})
         return settings | {"options": given_options(*self.options)}

@@ -29,6 +29,7 @@ NUMBERS = ("regression", "quantile", "poisson")  # tasks of one number per row, 
 Floats = NDArray[np.float64]
 Rows = slice | NDArray[np.int64]
 ALL = slice(None)
+EVERY_ROW = "in every row"
 
 
 def note_selected(
@@ -36,21 +37,40 @@ def note_selected(
 ) -> list[str]:
     """Sentences about the selected features: constants and, in a dense table, row numbers and what is the target.
 
-    With ``time``, also those that leave their range; ``settings`` say whether the target does. ``options`` of the
-    method may hold a loss of the user, which gets a standardised target.
+    Of files that are read batch by batch, the schema sample is looked at. With ``time``, also those that leave their
+    range; ``settings`` say whether the target does. ``options`` of the method may hold a loss of the user, which gets a
+    standardised target, and those of the data say how files are read.
     """
     found = {feature: {_note_constant} for feature in order if data.constant[feature]}
-    if isinstance(data, TableData) and isinstance(data.columns, np.ndarray) and data.rows >= MIN_ROWS:
-        head = _first_rows(data)
-        found |= {feature: _examine(data, feature, head) for feature in order if not data.constant[feature]}
+    table = data if isinstance(data, TableData) else _schema_sample(data, getattr(options, "data", None))
+    if table is not None and isinstance(table.columns, np.ndarray) and table.rows >= MIN_ROWS:
+        head = _first_rows(table)
+        found |= {feature: _examine(table, feature, head) for feature in order if not table.constant[feature]}
     named = {
         note: [str(data.given_names[f]) or NO_NAME for f in order if note in found.get(f, ())]
         for note in (_note_constant, _note_row_numbers, _note_target, _note_ranges, _note_monotone)
     }
+    notes = [note(names) for note, names in named.items() if names]
+    if table is not None and table is not data:
+        notes = [
+            note.replace(EVERY_ROW, f"in all {table.rows:,} rows of the schema sample") for note in notes
+        ]
     latest = note_latest_features(data, order, target_leaves=LEAVES_RANGE in settings)
-    return (
-        latest + _note_standardised(data, options) + [note(names) for note, names in named.items() if names]
-    )
+    return latest + _note_standardised(data, getattr(options, "method", None)) + notes
+
+
+def _schema_sample(data: FileData, options: Any) -> TableData | None:
+    """The rows from which the encoding of files was fitted, as a table with the same features.
+
+    None where they cannot be read any more: that is no reason to lose a selection.
+    """
+    from seqatt.data.files.options import FileOptions  # here, because only files need pyarrow
+    from seqatt.data.files.validation_rows import sample_table
+
+    try:
+        return sample_table(data, options) if isinstance(options, FileOptions) else None
+    except (OSError, ValueError):
+        return None
 
 
 def _note_standardised(data: TableData | FileData, options: Any) -> list[str]:
@@ -82,7 +102,7 @@ def _note_target(names: Sequence[str], how: str = "") -> str:
         ("determines", "Is it", "it") if len(names) == 1 else ("determine", "Are they", "them")
     )
     return (
-        f"{listed(names)} {determine} the target in every row{how}. {known} known before the target is? Else leave "
+        f"{listed(names)} {determine} the target {EVERY_ROW}{how}. {known} known before the target is? Else leave "
         f"{it} out with ignore (--ignore)."
     )
 

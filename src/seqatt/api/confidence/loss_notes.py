@@ -19,7 +19,7 @@ from seqatt.training.defaults import resolve_batch_size
 from seqatt.training.trainer import LOSS_INTERVAL
 
 Z = 2.0  # standard errors of the recorded training loss by which a model that learns is below a constant prediction
-MIN_GAIN = 0.005  # share of the loss of the constant, by which it is below at least
+MIN_GAIN = 0.005  # share of the loss of the constant, below which a difference means nothing
 MIN_STEPS = 50  # in the later half of the training; fewer do not show whether a model learns
 HARMFUL_Z = 3.0  # standard errors by which the held-out loss is lower without a feature that is noted
 MAX_ROWS = 100_000  # of which the loss of a constant prediction is computed
@@ -66,7 +66,11 @@ def note_harmful(data: TableData, trace: Trace) -> Trace:
         return trace
     notes = []
     measured = zip(found["features"], found["increases"], found["standard_errors"], strict=True)
-    harmful = [f for f, increase, error in measured if increase < -HARMFUL_Z * error]
+    with single_thread():
+        constant, _ = _loss_of_constant(data, 0.0)
+    harmful = [
+        f for f, increase, error in measured if increase < -max(HARMFUL_Z * error, MIN_GAIN * constant)
+    ]
     if harmful:
         names = listed([str(data.given_names[feature]) or NO_NAME for feature in harmful])
         raises, it = ("raises", "it") if len(harmful) == 1 else ("raise", "them")
@@ -74,8 +78,6 @@ def note_harmful(data: TableData, trace: Trace) -> Trace:
             f"{names} {raises} the loss on held-out rows: networks are better without {it}. Select fewer features, or "
             f"leave {it} out with forbid (--forbid)."
         )
-    with single_thread():
-        constant, _ = _loss_of_constant(data, 0.0)
     if found["loss"] > constant:
         notes.append(
             f"On held-out rows networks on the selected features have a loss of {found['loss']:.4g}; {constant:.4g} "

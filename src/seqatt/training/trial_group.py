@@ -26,8 +26,8 @@ from seqatt.training.state import Arrays
 from seqatt.training.trainer import Trainer
 
 Value = TypeVar("Value")
-MIN_Z = 2.0  # standard errors by which a category with an embedding must lower the loss on held-out rows,
-UNCONFIRMED = 10.0  # or this is subtracted from its score, in standard deviations of the scores
+MIN_Z = 2.0  # standard errors by which a category with an embedding must lower the held-out loss,
+UNCONFIRMED = 10.0  # or this is subtracted from its score
 
 
 class TrialGroup:
@@ -103,8 +103,7 @@ class TrialGroup:
         losses = self._by_trial([trainer.mean_losses() for trainer in self.trainers]).mean(1)
         records = [PhaseRecord(self.done, phase.sees, loss, self.seconds) for loss in losses.tolist()]
         if phase.take:
-            unconfirmed = self._unconfirmed(pool)
-            scores = self._scores()
+            unconfirmed, scores = self._unconfirmed(pool), self._scores()
             scores[unconfirmed] -= UNCONFIRMED
             for trial, taken in enumerate(self.state.take(scores, phase.take)):
                 records[trial].taken, records[trial].scores = taken, scores[trial]
@@ -126,10 +125,7 @@ class TrialGroup:
         self.phase, self.done = self.phase + 1, 0
 
     def shown_trial(self) -> tuple[list[int], PhaseRecord | None, float | None]:
-        """Features, last phase and held-out loss of the trial with the lowest loss, for progress and callbacks.
-
-        It stands for all trials of the group, and for all strengths of a penalty.
-        """
+        """Features, last phase and held-out loss of the trial with the lowest loss, which stands for all trials."""
         losses = np.array([history[-1].loss if history else np.nan for history in self.records], dtype=float)
         best = int(np.argmin(np.nan_to_num(losses, nan=np.inf)))
         history = self.records[best]
@@ -218,17 +214,21 @@ class TrialGroup:
     def _unconfirmed(self, pool: WorkerPool) -> NDArray[np.bool_]:
         """Features (trials, d) with an embedding that neither lower the held-out loss nor are significant alone.
 
-        An embedding learns the rows of a rare value by heart, so that attention takes a category of noise for useful.
+        Embeddings learn rows of rare values by heart, so that attention takes a category of noise for useful. Where all
+        features are in doubt, none is left out: two categories may matter only together.
         """
-        unconfirmed = np.zeros(self.state.candidates().shape, dtype=bool)
+        candidates = self.state.candidates()
+        unconfirmed = np.zeros(candidates.shape, dtype=bool)
         if len(self._embedded):
             features = torch.from_numpy(self._embedded).expand(len(unconfirmed), -1)
             blocks = self._per_trainer(partial(Trainer.losses_by_block, attended=True), pool, features)
             losses, rows = self._by_trial([losses for losses, _ in blocks]), blocks[0][1].numpy()
-            for trial, of_trial in enumerate(losses):
-                gains, errors = average_blocks(of_trial[:, 1:] - of_trial[:, :1], rows)
-                unconfirmed[trial, self._embedded] = np.array(gains) <= MIN_Z * np.array(errors)
-                unconfirmed[trial] &= ~np.asarray(self.penalties.has_none(trial))
+            for trial, without in enumerate(losses[:, :, 1:] - losses[:, :, :1]):
+                gains, errors = average_blocks(without, rows)
+                sure = self.penalties.has_none(trial, candidates.shape[1])
+                sure[self._embedded] |= np.array(gains) > MIN_Z * np.array(errors)
+                if (sure & candidates[trial]).any():
+                    unconfirmed[trial, self._embedded] = ~sure[self._embedded]
         return unconfirmed
 
     def _usefulness(self, pool: WorkerPool) -> NDArray[np.float64]:

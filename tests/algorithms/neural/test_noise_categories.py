@@ -30,6 +30,12 @@ def test_what_matters_is_found_beside_categories_of_noise(kind, rows, values):
     assert planted(selection) == KINDS[kind]
 
 
+@pytest.mark.parametrize("seed", [502, 503])
+def test_two_categories_that_matter_only_together_are_found_where_nothing_is_significant(seed):
+    selection = seqatt.select(make_table("pair", 3_000, 50, seed), target="y", k=2, seed=seed)
+    assert planted(selection) == 2
+
+
 def test_files_read_batch_by_batch_and_repeats_find_it_too(tmp_path):
     frame = make_table("numbers", 6_000, 300, seed=7)
     frame.to_parquet(tmp_path / "rows.parquet", row_group_size=1_000)

@@ -76,9 +76,11 @@ class TrialPenalties:
     def __bool__(self) -> bool:
         return bool(self._trials)
 
-    def has_none(self, trial: int) -> NDArray[np.bool_] | bool:
-        """Which features (d,) of a trial have no penalty, as they are related to the target by themselves."""
-        return self._shortfall[self._trials.index(trial)] == 0 if trial in self._trials else False
+    def has_none(self, trial: int, features: int) -> NDArray[np.bool_]:
+        """Which of the features (d,) of a trial have no penalty, as they are related to the target by themselves."""
+        if trial not in self._trials:
+            return np.zeros(features, dtype=bool)
+        return np.asarray(self._shortfall[self._trials.index(trial)] == 0)
 
     def add_to_scores(
         self, scores: Floats, orders: Sequence[list[int]], features: slice | NDArray[np.int64] = slice(None)

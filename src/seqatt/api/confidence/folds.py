@@ -18,13 +18,11 @@ from seqatt.api.evaluation.reading import EvaluationData, resolve_options
 from seqatt.api.evaluation.result import raise_errors
 from seqatt.data.tables.row_units import keep_neighbours_together
 from seqatt.data.tables.table_data import TableData, take_rows
-from seqatt.data.tables.weights import balanced_share, with_class_weights
+from seqatt.data.tables.weights import BALANCED_SHARE, balanced_share, with_class_weights
 from seqatt.losses.loss import Score
 
 FOLDS = 3
 MIN_ROWS = 30  # in a fold; the estimate from fewer rows would be too noisy
-# Two classes are weighted where their rows say no more than this share of balanced ones: with less than 15 % of one.
-BALANCED_SHARE = 0.5
 NETWORK_SHARE = 0.5  # steps of a network, as a share of those in ``evaluate``: sets are only compared
 
 

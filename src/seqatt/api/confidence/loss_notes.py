@@ -11,6 +11,7 @@ import torch
 from seqatt.algorithms.request import SelectionRequest
 from seqatt.data.tables.column_notes import listed
 from seqatt.data.tables.table_data import TableData
+from seqatt.data.tables.weights import BALANCED_SHARE, balanced_share
 from seqatt.display_text import NO_NAME
 from seqatt.losses.table import autograd_loss
 from seqatt.trace import Trace
@@ -78,7 +79,8 @@ def note_harmful(data: TableData, trace: Trace) -> Trace:
             f"{names} {raises} the loss on held-out rows: networks are better without {it}. Select fewer features, or "
             f"leave {it} out with forbid (--forbid)."
         )
-    if found["loss"] > constant:
+    # Where a class is rare, networks that are right about the order of rows are often wrong about probabilities.
+    if found["loss"] > constant and balanced_share(data.target) > BALANCED_SHARE:
         notes.append(
             f"On held-out rows networks on the selected features have a loss of {found['loss']:.4g}; {constant:.4g} "
             "is that of one prediction for all rows: they learn their rows by heart, or the features say nothing."

@@ -13,6 +13,9 @@ from seqatt.validation import show
 
 Floats = NDArray[np.float64]
 
+# Two classes are weighted where their rows say no more than this share of balanced ones: with less than 15 % of one.
+BALANCED_SHARE = 0.5
+
 
 def read_row_weights(sample_weight: Any, rows: int) -> Floats | None:
     """Check the weights of the rows."""

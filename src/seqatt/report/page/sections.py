@@ -46,7 +46,10 @@ def features_section(facts: dict[str, Any]) -> str:
 
 def feature_cells(rows: list[dict[str, Any]]) -> list[list[Cell]]:
     """The cells of the table of features."""
-    best = max((abs(row["score"]) for row in rows if row["score"] is not None), default=1.0) or 1.0
+    scores = [row["score"] for row in rows if row["score"] is not None]
+    best = (
+        max(scores, default=1.0) if min(scores, default=0.0) >= 0 else None
+    )  # a bar shows no negative number
     most = max((row["importance"] or 0 for row in rows if "importance" in row), default=1.0) or 1.0
     made = []
     for row in rows:
@@ -55,7 +58,7 @@ def feature_cells(rows: list[dict[str, Any]]) -> list[list[Cell]]:
         if "frequency" in row:
             cells.append(Cell("–" if shown is None else f"{shown:.0%}", shown, meter(shown)))
         else:
-            relative = None if shown is None else abs(shown) / best
+            relative = None if shown is None or not best else shown / best
             cells.append(Cell(number(shown), shown, meter(relative, "grey")))
         if "importance" in row:
             error = (

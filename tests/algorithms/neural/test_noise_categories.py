@@ -30,6 +30,14 @@ def test_what_matters_is_found_beside_categories_of_noise(kind, rows, values):
     assert planted(selection) == KINDS[kind]
 
 
+def test_a_category_that_raises_the_held_out_loss_comes_after_a_weak_number():
+    assert planted(seqatt.select(make_table("numbers", 3_000, 300, seed=11), target="y", k=5)) == 5
+
+
+def test_a_significant_category_need_not_lower_the_loss_of_networks_that_learn_it_by_heart():
+    assert planted(seqatt.select(make_table("categories", 1_500, 50, seed=5), target="y", k=5)) == 5
+
+
 @pytest.mark.parametrize("seed", [502, 503])
 def test_two_categories_that_matter_only_together_are_found_where_nothing_is_significant(seed):
     selection = seqatt.select(make_table("pair", 3_000, 50, seed), target="y", k=2, seed=seed)

@@ -48,6 +48,13 @@ def test_a_loss_that_mixes_up_the_rows_is_refused(loss):
         seqatt.select(X[order], y[order], 2, model=mlp, loss=loss, **QUICK)
 
 
+def test_classes_in_order_are_examined_too():
+    X, y = linear_problem("binary")
+    order = np.argsort(y)
+    with pytest.raises(ValueError, match="loss: is the same when the targets are shuffled"):
+        seqatt.select(X[order], y[order], 2, model=mlp, loss=Broadcast(), **QUICK)
+
+
 @pytest.mark.parametrize(
     "loss",
     [

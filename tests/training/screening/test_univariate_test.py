@@ -329,7 +329,10 @@ def test_an_effect_of_many_rare_values_is_found_and_weights_of_one_size_change_n
     assert weighted[-1] < 1e-6 < weighted[:-1].min()
 
 
-def test_codes_are_tested_on_all_rows_of_a_subset():
+def test_codes_are_tested_on_all_rows_of_a_subset(monkeypatch):
+    """Although the sample has fewer rows."""
+    monkeypatch.setattr(row_sample, "MAX_CELLS", 1)
+    monkeypatch.setattr(row_sample, "MIN_ROWS", 500)
     X, y = coded_table()
     data = read_table_data(X, y, categories="mixed")
     half = np.arange(0, data.rows, 2)

@@ -90,7 +90,8 @@ def test_features_that_raise_the_held_out_loss_are_named():
 
 def test_selections_that_are_worse_than_one_prediction_say_so():
     rng = np.random.default_rng(0)
-    selection = seqatt.select(rng.normal(size=(300, 20)), rng.normal(size=300), 5)
+    X = pd.DataFrame({name: pd.Series(rng.integers(0, 300, 2_000)).map("v{}".format) for name in "abcd"})
+    selection = seqatt.select(X, rng.integers(0, 2, 2_000), 3)
     assert any(
         note.startswith("On held-out rows networks on the selected features") for note in selection.notes
     )

@@ -83,6 +83,7 @@ def test_other_text_is_no_amount_and_no_date():
         ["1,234.50", "5,00"],
         ["1.234,5", "7.5"],
         ["(5", "5)"],
+        ["(1,2)", "(3,4)"],
         ["0,500", "1,250"],  # a decimal comma: no group of thousands starts with 0
         ["2020-02-30", "2020-01-01"],
         ["2020-01-01 25:10", "2020-01-01"],

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from types import CodeType, FunctionType, MethodType
+import re
+from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType
 from typing import Any
 
 from torch import nn
@@ -32,8 +33,13 @@ def _describe(value: Any, depth: int) -> Any:
     if isinstance(value, functools.partial):
         return inside([value.func, value.args, value.keywords])
     if isinstance(value, nn.Module):
-        return [repr(value), *inside([type(value)])]
-    if isinstance(value, FunctionType | type) and value.__module__.partition(".")[0] in LIBRARIES:
+        plain = {
+            name: each for name, each in vars(value).items() if isinstance(each, bool | int | float | str)
+        }
+        return [_without_addresses(repr(value)), *inside([type(value), plain])]
+    if isinstance(value, BuiltinFunctionType) or (
+        isinstance(value, FunctionType | type) and (value.__module__ or "").partition(".")[0] in LIBRARIES
+    ):
         return value.__qualname__
     if isinstance(value, type):
         methods = [member for _, member in sorted(vars(value).items()) if isinstance(member, FunctionType)]
@@ -41,16 +47,28 @@ def _describe(value: Any, depth: int) -> Any:
     if isinstance(value, MethodType):
         return inside([value.__func__, value.__self__])
     if isinstance(value, FunctionType):
-        enclosed = [cell.cell_contents for cell in value.__closure__ or ()]
+        enclosed = [_contents(cell) for cell in value.__closure__ or ()]
         return inside([value.__code__, value.__defaults__, value.__kwdefaults__, enclosed])
     if isinstance(value, CodeType):
         return [value.co_code.hex(), value.co_names, *inside(value.co_consts)]
     if isinstance(value, tuple | list):
         return inside(value)
     if isinstance(value, set | frozenset):
-        return sorted(map(repr, value))
+        return sorted(map(repr, inside(value)))
     if isinstance(value, dict):
         return inside(sorted(value.items(), key=repr))
     if isinstance(value, str | bytes | int | float | complex | None):
         return repr(value)
     return [type(value).__qualname__, *inside([type(value)])]
+
+
+def _contents(cell: CellType) -> Any:
+    """What a closure holds; None where it was never assigned."""
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return None
+
+
+def _without_addresses(text: str) -> str:
+    return re.sub(r" at 0x[0-9a-f]+", "", text)

@@ -25,7 +25,9 @@ def _amount(number: str) -> str:
 
 
 AMOUNT, COMMA_AMOUNT = _amount(_NUMBER), _amount(_COMMA)
-PLAIN_COMMA = r"^[+-]?[0-9]+,[0-9]+$"  # may be a number with a decimal comma, or two numbers
+PLAIN_COMMA = (
+    r"^(?:[+-]?[0-9]+,[0-9]+|\([0-9]+,[0-9]+\))$"  # may be a number with a decimal comma, or two numbers
+)
 _YEAR, _MONTH, _DAY = r"(?P<year>[0-9]{4})", r"(?P<month>[0-9]{1,2})", r"(?P<day>[0-9]{1,2})"
 _CLOCK = r"(?P<hour>[01]?[0-9]|2[0-3]):(?P<minute>[0-5][0-9])(?::(?P<second>[0-5][0-9](?:\.[0-9]{1,9})?))?"
 _ZONE = r"(?:Z|(?P<sign>[+-])(?P<zone_hour>[01][0-9]):?(?P<zone_minute>[0-5][0-9]))?"

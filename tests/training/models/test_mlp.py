@@ -123,6 +123,11 @@ def test_a_category_is_removed_by_its_mean_embedding():
     removed = mlp.losses_without(differ, weights, columns, valid)[:, 0]
     means = torch.cat([differ.x[:, :, :2], differ.x[:, :, 2:].mean(1, keepdim=True).expand(-1, 11, -1)], 2)
     torch.testing.assert_close(removed, mlp.loss(Batch(means, data.y, None), weights))
+    w = torch.arange(11.0)[None] / 5
+    mean = (w.unsqueeze(2) * differ.x).sum(1, keepdim=True)[:, :, 2:] / w.sum()
+    means = torch.cat([differ.x[:, :, :2], mean.expand(-1, 11, -1)], 2)
+    removed = mlp.losses_without(Batch(differ.x, data.y, w), weights, columns, valid)[:, 0]
+    torch.testing.assert_close(removed, mlp.loss(Batch(means, data.y, w), weights))
 
 
 def test_evaluation_changes_nothing():

@@ -112,7 +112,11 @@ class TokenNorm(nn.Module):
         (lambda: nn.Linear(8, 1), False),
         (lambda: nn.Sequential(nn.Linear(8, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Linear(16, 1)), False),
         (lambda: nn.Sequential(nn.BatchNorm1d(8), mlp(8, 1)), True),
-        (lambda: nn.Sequential(nn.LayerNorm(8), mlp(8, 1)), True),
+        (
+            lambda: nn.Sequential(nn.LayerNorm(8), mlp(8, 1)),
+            False,
+        ),  # a weight still reduces the share of a column
+        (lambda: nn.Sequential(mlp(8, 16), nn.ReLU(), mlp(16, 16), nn.ReLU(), mlp(16, 1), nn.ReLU()), False),
         (lambda: nn.Sequential(nn.GroupNorm(2, 8), mlp(8, 1)), True),
         (TokenNorm, True),
     ],
@@ -130,10 +134,32 @@ def test_normalisation_of_the_inputs_is_recognised(module, normalises, seed):
     assert all(torch.equal(value, before[name]) for name, value in model.module.state_dict().items())
 
 
-def test_features_are_found_behind_a_group_norm():
+@pytest.mark.parametrize("norm", [lambda c: nn.GroupNorm(2, c), nn.LayerNorm, nn.BatchNorm1d])
+def test_features_are_found_behind_a_norm(norm):
     X, y = linear_problem("binary", rows=1_000, features=20)
-    selection = seqatt.select(X, y, 2, model=lambda c, o: nn.Sequential(nn.GroupNorm(2, c), mlp(c, o)))
+    selection = seqatt.select(X, y, 2, model=lambda c, o: nn.Sequential(norm(c), mlp(c, o)))
     assert set(selection.features) == {"x1", "x4"}
+
+
+def test_losses_of_pairs_and_of_the_hardest_rows_are_accepted():
+    """Few rows are positive, and of few rows none is."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2_000, 8))
+    y = (X[:, 1] - X[:, 4] > 3.2).astype(int)
+
+    def pairs(out, target):
+        positive, negative = out[target > 0.5], out[target < 0.5]
+        if not len(positive):
+            return out.sum() * 0
+        return F.softplus(negative[None, :] - positive[:, None]).mean()
+
+    def hardest(out, target):
+        return (
+            F.binary_cross_entropy_with_logits(out, target, reduction="none").flatten().topk(16).values.mean()
+        )
+
+    for loss in (pairs, hardest):
+        seqatt.select(X, y, 2, model=mlp, loss=loss, epochs=5)
 
 
 def test_a_shuffling_loader_that_is_read_batch_by_batch_is_warned_about():

@@ -114,7 +114,7 @@ class Deaf(Recommender):
     [
         ({"model": None}, "inputs: 'raw' is for your own model"),
         ({"inputs": "codes"}, "inputs: unknown 'codes'; use one of columns, raw"),
-        ({"model": Deaf}, r"do not depend on weights\[0\], the weight of category 0; multiply"),
+        ({"model": Deaf}, r"do not depend on its third argument, the weights of the codes; multiply"),
         (
             {"model": Recommender(3, (2, 2, 2, 2, 2), 1)},
             r"codes of categories with \[.*\] values .*out of range",
@@ -149,12 +149,28 @@ class Misweighted(Recommender):
 
 @pytest.mark.parametrize(
     ("used", "normalised", "named"),
-    [((0, 1, 2, None, 4), False, 3), ((0, 0, 0, 0, 0), False, 1), ((0, 1, 2, 3, 4), True, 0)],
+    [((0, 1, 2, None, 4), False, 3), ((0, 0, 0, 0, 0), False, 1)],
 )
 def test_a_weight_that_changes_no_output_is_named(frame, used, normalised, named):
     model = type("Model", (Misweighted,), {"used": used, "normalised": normalised})
-    with pytest.raises(ValueError, match=rf"do not depend on weights\[{named}\]"):
+    with pytest.warns(UserWarning, match=rf"do not seem to depend on weights\[{named}\]"):
+        seqatt.select(frame, k=2, model=model, **QUICK | {"epochs": 1, "univariate_test": 0})
+
+
+def test_a_norm_behind_the_weights_is_refused(frame):
+    model = type("Model", (Misweighted,), {"used": (0, 1, 2, 3, 4), "normalised": True})
+    with pytest.raises(ValueError, match="do not depend on its third argument"):
         seqatt.select(frame, k=2, model=model, **QUICK)
+
+
+def test_maxima_over_categories_are_accepted(frame):
+    class Largest(Recommender):
+        def forward(self, numbers, codes, weights):
+            fields = [embed(codes[:, j]) * weights[j] for j, embed in enumerate(self.embeddings)]
+            pooled = torch.stack(fields).amax(0)
+            return self.head(torch.cat([numbers, *[pooled] * len(fields)], 1))
+
+    seqatt.select(frame, k=2, model=Largest, **QUICK | {"epochs": 1, "univariate_test": 0})
 
 
 def test_a_last_layer_that_starts_at_zero_is_accepted(frame):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -57,7 +58,7 @@ def note_unlearned(request: SelectionRequest, traces: list[Trace]) -> list[Trace
     return noted
 
 
-def note_harmful(data: TableData, trace: Trace) -> Trace:
+def note_harmful(data: TableData, trace: Trace, kept: Sequence[int] = ()) -> Trace:
     """The trace with a note where features raise the held-out loss, or all of them are no better than none.
 
     Not where the held-out rows are the latest ones, whose mean and relations may be others.
@@ -68,10 +69,9 @@ def note_harmful(data: TableData, trace: Trace) -> Trace:
     notes = []
     measured = zip(found["features"], found["increases"], found["standard_errors"], strict=True)
     with single_thread():
-        constant, _ = _loss_of_constant(data, 0.0)
-    harmful = [
-        f for f, increase, error in measured if increase < -max(HARMFUL_Z * error, MIN_GAIN * constant)
-    ]
+        constant, deviation = _loss_of_constant(data, 0.0)
+    least = MIN_GAIN * constant
+    harmful = [f for f, rise, error in measured if f not in kept and rise < -max(HARMFUL_Z * error, least)]
     if harmful:
         names = listed([str(data.given_names[feature]) or NO_NAME for feature in harmful])
         raises, it = ("raises", "it") if len(harmful) == 1 else ("raise", "them")
@@ -80,7 +80,8 @@ def note_harmful(data: TableData, trace: Trace) -> Trace:
             f"leave {it} out with forbid (--forbid)."
         )
     # Where a class is rare, networks that are right about the order of rows are often wrong about probabilities.
-    if found["loss"] > constant and balanced_share(data.target) > BALANCED_SHARE:
+    margin = max(HARMFUL_Z * deviation / np.sqrt(found["rows"]), MIN_GAIN * constant)
+    if found["loss"] > constant + margin and balanced_share(data.target) > BALANCED_SHARE:
         notes.append(
             f"On held-out rows networks on the selected features have a loss of {found['loss']:.4g}; {constant:.4g} "
             "is that of one prediction for all rows: they learn their rows by heart, or the features say nothing."

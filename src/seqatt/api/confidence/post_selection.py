@@ -63,7 +63,10 @@ def examine_traces(
             ]
             timings.end("examine")
         add_stand_ins(data, examined, request.device)
-        examined = [note_harmful(data, trace) for trace in examined]
+        if (
+            getattr(request.options, "loss", None) is None
+        ):  # importance may be in the units of the user's loss
+            examined = [note_harmful(data, trace, request.kept) for trace in examined]
         if not (chance and _may_be_noise(method, data, examined)):
             return examined
         from seqatt.api.confidence.random_baseline import (  # here, because it needs pyarrow

@@ -247,13 +247,14 @@ class MLP(Model):
         models, width, rows = sums.shape
         cells_per_set = models * rows * (columns.shape[2] + sum(outs for outs, _ in self._shape.sizes))
         sets_per_chunk = max(1, CHUNK_CELLS[x.device.type == "cpu"] // cells_per_set)
-        # One buffer for all chunks: new memory of this size would cost more than the arithmetic.
-        buffer = sums.new_empty(models, min(sets_per_chunk, columns.shape[1]), width, rows)
+        buffer = sums.new_empty(models, min(sets_per_chunk, columns.shape[1]), width, rows)  # one for all
         chunks = torch.split(columns, sets_per_chunk, 1), torch.split(valid, sets_per_chunk, 1)
         losses = []
         if self._embeddings is not None:  # a category is removed by its mean; 0 is that of a number
             numbers, embedded = x.tensor_split([x.shape[2] - self._embeddings.columns], 2)
-            x = torch.cat([numbers, embedded - embedded.mean(1, keepdim=True)], 2)
+            shares = torch.ones_like(x[:, :, 0]) if w is None else w
+            shares = shares / shares.sum(1, keepdim=True).clamp_min(1e-30)
+            x = torch.cat([numbers, embedded - shares.unsqueeze(1) @ embedded], 2)
         for chunk, chunk_valid in zip(*chunks, strict=True):
             sets = chunk.shape[1]
             index = chunk.flatten(1).unsqueeze(1)

@@ -35,7 +35,7 @@ def check_own_model(
 ) -> None:
     """Run the model on a few rows before any training, so that a model that does not fit the data is an error."""
     try:
-        out = model.dry_run(_rows(table, 2))
+        out = model.dry_run(_rows(table, ROWS))
     except ValueError as error:
         if options.own_inputs == "raw":
             raise
@@ -61,16 +61,17 @@ def check_own_model(
         _warn_about_probabilities(model, batch.x, target.task)
     if out.ndim != 2 or out.shape[-1] not in widths:
         raise ValueError(
-            f"model: returns shape {tuple(out.shape)} for 2 rows, but the {target.task} target "
+            f"model: returns shape {tuple(out.shape)} for {len(out)} rows, but the {target.task} target "
             f"needs {target.outputs} output(s) per row"
         )
 
 
 def _rows(table: DeviceTable, count: int) -> Batch:
-    """Rows from all of the table, which may be sorted by the target."""
+    """Rows with targets from the smallest to the largest, so that there are some of a rare class."""
     count = min(count, table.count)
-    numbers = torch.arange(count, device=table.device) * (table.count - 1) // max(1, count - 1)
-    return table.batch(numbers[None])
+    by_target = table.y.reshape(table.count, -1)[:, 0].argsort(stable=True)
+    places = torch.arange(count, device=table.device) * (table.count - 1) // max(1, count - 1)
+    return table.batch(by_target[places][None])
 
 
 def _warn_about_probabilities(model: TorchModule, x: torch.Tensor, task: str) -> None:

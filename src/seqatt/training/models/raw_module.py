@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Sequence
+import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -14,7 +15,8 @@ from seqatt.training.models.module_checks import as_matrix
 from seqatt.training.models.torch_module import TorchModule
 
 LOWER_WEIGHT = 0.3  # which must change the outputs by more than this share of the largest one
-UNCHANGED = 1e-4
+UNCHANGED = 2e-3
+PROBES, NOISE = 8, (0.1, 1.0)  # copies with other parameters, and the scale of what is added to these
 NEEDS_COLUMNS = (
     "inputs: this method looks at columns, not at codes; leave inputs out, or use sequential_attention"
 )
@@ -52,29 +54,44 @@ class RawModule(TorchModule):
         if len(self._counts):
             batch.x[0, 0, -len(self._counts) :] = (self._counts - 1).to(batch.x.dtype)  # the largest codes
         out = super().dry_run(batch)
-        for category in self._unweighted(batch.x[0]):
+        unused = self._unweighted(batch.x[0])
+        if unused and len(unused) == len(self._counts):
             raise ValueError(
-                f"model: its outputs do not depend on weights[{category}], the weight of category {category}; multiply "
-                "the embedding of category j by weights[j], behind any normalisation"
+                "model: its outputs do not depend on its third argument, the weights of the codes; multiply the "
+                "embedding of category j by weights[j], behind any normalisation"
+            )
+        if unused:
+            warnings.warn(
+                f"model: its outputs do not seem to depend on weights[{unused[0]}], the weight of category "
+                f"{unused[0]}; multiply the embedding of category j by weights[j], behind any normalisation",
+                stacklevel=2,
             )
         return out
 
     @torch.no_grad()
-    def _unweighted(self, x: Tensor) -> Iterator[int]:
-        """The categories whose weight changes no output, of a copy with other parameters: some may start at zero."""
-        probe, generator = copy.deepcopy(self.module).eval(), torch.Generator().manual_seed(0)
-        for parameter in filter(torch.is_floating_point, probe.parameters()):
-            parameter.add_(0.1 * torch.randn(parameter.shape, generator=generator).to(parameter))
-        weights = torch.ones_like(x[0])
-        first = x.shape[1] - len(self._counts)
-        with self._own_rng(advance=False):
-            before = as_matrix(probe(*self.inputs(x, weights)))
-            for category in range(len(self._counts)):
-                weights[first + category] = LOWER_WEIGHT
-                after = as_matrix(probe(*self.inputs(x, weights)))
-                weights[first + category] = 1.0
-                if (after - before).abs().max() <= UNCHANGED * before.abs().max():
-                    yield category
+    def _unweighted(self, x: Tensor) -> list[int]:
+        """The categories whose weight changes no output of any copy with other parameters: some may start at zero."""
+        generator, first = torch.Generator().manual_seed(0), x.shape[1] - len(self._counts)
+        codes = [torch.randint(int(count), (len(x), 1), generator=generator) for count in self._counts]
+        x = torch.cat([x[:, :first], *(code.to(x) for code in codes)], 1)
+        unused = list(range(len(codes)))
+        for probe_number in range(PROBES):
+            probe, weights = copy.deepcopy(self.module).eval(), torch.ones_like(x[0])
+            for parameter in filter(torch.is_floating_point, probe.parameters()):
+                noise = torch.randn(parameter.shape, generator=generator).to(parameter)
+                parameter.add_(noise * NOISE[probe_number % len(NOISE)])
+            try:
+                with self._own_rng(advance=False):
+                    before = as_matrix(probe(*self.inputs(x, weights)))
+                    for category in list(unused):
+                        weights[first + category] = LOWER_WEIGHT
+                        after = as_matrix(probe(*self.inputs(x, weights)))
+                        weights[first + category] = 1.0
+                        if not (after - before).abs().max() <= UNCHANGED * before.abs().max():
+                            unused.remove(category)
+            except Exception:  # a model that needs parameters of some kind
+                return []
+        return unused
 
     def _describe_inputs(self, x: Tensor) -> str:
         values = self._counts.tolist()

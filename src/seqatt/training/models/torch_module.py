@@ -72,13 +72,14 @@ class TorchModule(Model):
             self.module = module.to(self._device).train()
         params = [p for p in self.module.parameters() if p.requires_grad]
         self._optimizer = check_optimizer(self._make_optimizer(params), params) if params else None
-        self._initial_lrs = [group["lr"] for group in getattr(self._optimizer, "param_groups", ())]
+        self._initial_lrs = [group.get("lr") for group in getattr(self._optimizer, "param_groups", ())]
 
     def scale_learning_rate(self, factor: float) -> None:
         if self._optimizer is None:
             return
         for group, lr in zip(self._optimizer.param_groups, self._initial_lrs, strict=True):
-            group["lr"] = lr * factor
+            if lr is not None:  # an optimizer of the user may have none
+                group["lr"] = lr * factor
 
     def train_step(
         self, batch: Batch, weights: Tensor, *, gated: bool = True, all_ones: bool = False
@@ -179,14 +180,13 @@ class TorchModule(Model):
 
     def is_scale_invariant(self, batch: Batch) -> bool:
         """Whether the module normalises its inputs, so that scaling a column does not reduce its influence."""
-        module, w = copy.deepcopy(self.module), None if batch.w is None else batch.w[0]
+        module = copy.deepcopy(self.module)
 
-        def run(x: Tensor) -> tuple[Tensor, Tensor]:
-            with self._own_rng(advance=False):
-                out = module(x)
-                return as_matrix(out), self._mean_loss(out, batch.y[0], w)
+        def predict(x: Tensor) -> Tensor:
+            with self._own_rng(advance=False), torch.no_grad():
+                return as_matrix(module(x))
 
-        return normalises_inputs(run, batch.x[0])
+        return normalises_inputs(predict, batch.x[0])
 
     def last_loss(self, batch: Batch) -> Tensor:
         return self._last_loss

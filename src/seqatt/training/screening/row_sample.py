@@ -189,8 +189,9 @@ def draw_sample(
 
 def _coded_rows(data: TableData, rows: NDArray[np.int64]) -> RowSample:
     """These rows with their codes, or some of them."""
-    if len(rows) > MAX_CODED_ROWS:
-        rows = np.sort(np.random.default_rng(0).permutation(rows)[:MAX_CODED_ROWS])
+    most = MAX_CODED_ROWS // -(-data.target.outputs // 8)
+    if len(rows) > most:
+        rows = np.sort(np.random.default_rng(0).permutation(rows)[:most])
     return RowSample(data, rows, _weights(data, rows))
 
 

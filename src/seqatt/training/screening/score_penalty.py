@@ -159,7 +159,10 @@ def screen(
         return Screening(sample)
     log_q, explained = univariate_test(sample)
     shortfall = np.minimum(log_q, threshold) - threshold
-    differs = len(np.unique(shortfall[~sample.data.constant])) > 1
+    # Features that all miss the threshold by as much need no penalty; those that all reach it are known to.
+    differs = (
+        len(np.unique(shortfall[~sample.data.constant])) > 1 or not shortfall[~sample.data.constant].any()
+    )
     share = np.full(data.features, penalty_share(rows, data.encoded_columns))
     for feature, values in zip(data.coded_features, data.code_counts, strict=True):
         share[feature] = max(share[feature], penalty_share(rows, data.encoded_columns, values))

@@ -252,8 +252,7 @@ class MLP(Model):
         losses = []
         if self._embeddings is not None:  # a category is removed by its mean; 0 is that of a number
             numbers, embedded = x.tensor_split([x.shape[2] - self._embeddings.columns], 2)
-            shares = torch.ones_like(x[:, :, 0]) if w is None else w
-            shares = shares / shares.sum(1, keepdim=True).clamp_min(1e-30)
+            shares = torch.nn.functional.normalize(torch.ones_like(x[:, :, 0]) if w is None else w, p=1.0)
             x = torch.cat([numbers, embedded - shares.unsqueeze(1) @ embedded], 2)
         for chunk, chunk_valid in zip(*chunks, strict=True):
             sets = chunk.shape[1]

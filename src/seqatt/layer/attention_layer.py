@@ -12,7 +12,6 @@ from seqatt.layer import checks
 from seqatt.layer.optimizers import optimizers_of, reset_state, watch_steps
 from seqatt.layer.phases import check_planned, incompatible_schedule, plan_phases, still_warming_up
 from seqatt.training.gates.masks import MASKS, additive_mask, make_mask
-from seqatt.training.models.module_checks import SCALE_INVARIANT, scale_dependence
 from seqatt.validation import choice
 
 
@@ -256,7 +255,7 @@ class SequentialAttention(nn.Module):
             values = out.detach()
 
             def watch(gradient: Tensor) -> None:
-                self._scale_dependence = scale_dependence(gradient.detach() * values, dim)
+                self._scale_dependence = checks.scale_dependence(gradient.detach() * values, dim)
 
             out.register_hook(watch)  # type: ignore[no-untyped-call]
 
@@ -266,7 +265,7 @@ class SequentialAttention(nn.Module):
             return
         dependence, self._scale_dependence = float(self._scale_dependence), None
         if dependence >= 0:  # not NaN, with which the gradient of this step says nothing
-            self.blend_rows = dependence < SCALE_INVARIANT
+            self.blend_rows = dependence < checks.SCALE_INVARIANT
         if self.blend_rows:
             warnings.warn(checks.NORMALISED, UserWarning, stacklevel=4)
 

@@ -12,6 +12,7 @@ from torch.optim import Optimizer
 
 from seqatt.validation import boolean, integer, number, show
 
+SCALE_INVARIANT = 1e-3  # the scale dependence of a model that normalises its input is below this
 NORMALISED = (
     "the model behind this layer normalises its input, which undoes attention weights in part or altogether; rows "
     "are blended instead. Better put the layer behind the normalisation: nn.Sequential(norm, attention, rest). "
@@ -182,3 +183,20 @@ def other_arguments(layer: nn.Module, state_dict: Mapping[str, Any], prefix: str
         if not same:
             return f"{arguments}: the saved layer had another one; create this one with the same"
     return None
+
+
+def scale_dependence(product: Tensor, dim: int) -> Tensor:
+    """How much a loss depends on the scale of an input, from the product of the input and its gradient.
+
+    A function that does not change when its argument is scaled has a gradient orthogonal to it (Euler's theorem on
+    homogeneous functions). A batch norm ignores the scale of every feature, so the product sums to 0 over the rows; a
+    layer norm ignores the scale of every row, so it sums to 0 over the features. Returned is the median of these sums
+    in relation to the sums of magnitudes, over features or over rows, whichever is smaller: about 1e-6 if scale does
+    not matter, some 0.01 to 0.5 if it does, and NaN if there is no gradient.
+    """
+    product = product.float()
+    by_feature, by_row = (
+        (lines.sum(1).abs() / lines.abs().sum(1)).nanmedian()  # 0 / 0 is NaN
+        for lines in (product.transpose(0, dim).flatten(1), product.flatten(1))
+    )
+    return torch.minimum(by_feature, by_row)

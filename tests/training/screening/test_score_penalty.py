@@ -18,7 +18,7 @@ from seqatt.data.tables.table_data import read_table_data
 from seqatt.training.screening.copies import copies_last
 from seqatt.training.screening.relatedness import correlation_p_value
 from seqatt.training.screening.row_sample import draw_sample
-from seqatt.training.screening.score_penalty import UNRELATED_FACTOR, ScorePenalty, TrialPenalties
+from seqatt.training.screening.score_penalty import UNRELATED_FACTOR, ScorePenalty, TrialPenalties, screen
 from seqatt.training.screening.univariate_test import benjamini_hochberg, univariate_test
 
 
@@ -218,3 +218,13 @@ def test_a_gpu_gives_the_tests_and_penalties_of_a_cpu(groups):
         TrialPenalties(penalties).add_to_scores(scores, [[0, 4], [3, 0]])
         found.append(scores)
     np.testing.assert_allclose(*found, atol=1e-4)
+
+
+def test_significant_features_are_known_also_where_all_are_significant():
+    rng = np.random.default_rng(0)
+    codes, x = rng.integers(0, 40, 1_000), rng.normal(size=1_000)
+    frame = pd.DataFrame({"x": x, "c": pd.Series(codes).map("v{}".format)})
+    data = read_table_data(frame, x + rng.normal(size=40)[codes], categories="mixed")
+    penalty = screen(data, 2.0, data.rows, torch.device("cpu")).score_penalty
+    assert TrialPenalties([penalty]).has_none(0, 2).all()
+    assert not TrialPenalties([None]).has_none(0, 2).any()

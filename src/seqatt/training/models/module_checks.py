@@ -10,7 +10,6 @@ from torch import Tensor, nn
 
 MAX_GROUPS = 16  # of a group norm that is recognised
 UNCHANGED = 5e-3  # change of an output, in standard deviations, that is none
-SCALE_INVARIANT = 1e-3  # the scale dependence of a model that normalises its input is below this
 NO_GRADIENT = (
     "loss: has no gradient with respect to the outputs; compute it by functions of torch, without detach(), item() or "
     "NumPy"
@@ -109,20 +108,3 @@ def normalises_inputs(predict: Callable[[Tensor], Tensor], x: Tensor) -> bool:
         return False
     changes = ((out - before).abs()[:, spread > 0] / spread[spread > 0] for out in after)
     return any(bool((change.quantile(0.75, dim=0) <= UNCHANGED).all()) for change in changes)
-
-
-def scale_dependence(product: Tensor, dim: int) -> Tensor:
-    """How much a loss depends on the scale of an input, from the product of the input and its gradient.
-
-    A function that does not change when its argument is scaled has a gradient orthogonal to it (Euler's theorem on
-    homogeneous functions). A batch norm ignores the scale of every feature, so the product sums to 0 over the rows; a
-    layer norm ignores the scale of every row, so it sums to 0 over the features. Returned is the median of these sums
-    in relation to the sums of magnitudes, over features or over rows, whichever is smaller: about 1e-6 if scale does
-    not matter, some 0.01 to 0.5 if it does, and NaN if there is no gradient.
-    """
-    product = product.float()
-    by_feature, by_row = (
-        (lines.sum(1).abs() / lines.abs().sum(1)).nanmedian()  # 0 / 0 is NaN
-        for lines in (product.transpose(0, dim).flatten(1), product.flatten(1))
-    )
-    return torch.minimum(by_feature, by_row)

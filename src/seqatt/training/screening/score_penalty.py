@@ -151,20 +151,21 @@ def screen(
     """The penalty of features that fall short of ``threshold`` in the univariate test; 0 disables the test.
 
     Features beyond the threshold have a penalty of zero, so that their scores come from attention alone. The penalty
-    is None where it is the same for all features. The data may be a sample of files of ``rows`` rows; ``table`` are its
-    columns on the device, where they are there already, and ``subset`` the rows that the trial sees, if not all.
+    is None where it is the same for all features, unless there are categories with an embedding. The data may be a
+    sample of files of ``rows`` rows; ``table`` are its columns on the device, where they are there already, and
+    ``subset`` the rows that the trial sees, if not all.
     """
     sample = draw_sample(data, subset, table=table, device=device)
     if not threshold:
         return Screening(sample)
     log_q, explained = univariate_test(sample)
     shortfall = np.minimum(log_q, threshold) - threshold
-    # Features that all miss the threshold by as much need no penalty; those that all reach it are known to.
-    differs = (
-        len(np.unique(shortfall[~sample.data.constant])) > 1 or not shortfall[~sample.data.constant].any()
-    )
+    of_varying = shortfall[~sample.data.constant]
+    all_reach_it = len(data.coded_features) > 0 and not of_varying.any()  # which ``has_none`` has to know
     share = np.full(data.features, penalty_share(rows, data.encoded_columns))
     for feature, values in zip(data.coded_features, data.code_counts, strict=True):
         share[feature] = max(share[feature], penalty_share(rows, data.encoded_columns, values))
-    penalty = ScorePenalty(sample, shortfall, share) if differs else None
+    penalty = (
+        ScorePenalty(sample, shortfall, share) if all_reach_it or len(np.unique(of_varying)) > 1 else None
+    )
     return Screening(sample, penalty, explained, {"min_q_value": float(f"{10.0 ** -log_q.max():.3g}")})
